@@ -59,10 +59,10 @@ def test_what_is_acknowledged_asks_nothing_and_keeps_its_question() -> None:
     assert tree.apply(acknowledged(tree)) >= {"a", "lead"}
     assert stands(tree) == (False, True, False)
     assert (lead.below.needs_operator, tree.totals.needs_operator) == (0, 0)
-    assert tree.asides.put_aside() == [tree.tasks["a"]]
+    assert tree.put_aside() == [tree.tasks["a"]]
     tree.apply(Noted(0, 2_001.0, "a", Aside()))
     assert stands(tree) == (True, False, False)
-    assert (lead.below.needs_operator, tree.asides.put_aside()) == (1, [])
+    assert (lead.below.needs_operator, tree.put_aside()) == (1, [])
 
 
 def test_it_does_so_before_the_task_is_seen() -> None:

@@ -7,7 +7,6 @@ Texts quoted from documents are foreign and still unsanitised here: faces clean 
 
 from __future__ import annotations
 
-import math
 import re
 from hashlib import blake2b
 from typing import Final
@@ -228,37 +227,23 @@ def is_aside(task: Task) -> bool:
     return task.acknowledged or task.snoozed
 
 
-class Asides:
-    """What is put aside and looked at of the tasks of a tree. Nothing of it is a decision.
+def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
+    """Heed how a task was put aside, and whether it is new to the operator. Nothing of it is a decision.
 
-    A mark says what a task looked like. What was put aside asks again, and what was looked at is new again, as soon as
-    the task has another mark. A return that is only written once more has the same one, and a mere sign of life changes
-    none. What fails in the same words after another state, or after a newer handoff, has another.
+    What was put aside asks again, and what was looked at is new again, while the task has another mark. A return that
+    is only written once more has the same one, and a mere sign of life changes none. What fails in the same words after
+    another state, or after a newer handoff, has another.
     """
-
-    def __init__(self, tasks: dict[str, Task]) -> None:
-        self._tasks = tasks
-        self.known: dict[str, Aside] = {}  # what is known of a task, whether it still holds or not
-        self.looked_at = math.inf
-        """Things from before this time are not new, in epoch seconds. Where nobody looks, nothing is."""
-
-    def put_aside(self) -> list[Task]:
-        """The tasks that do not ask because of it, the latest first. Costs a look at all that was ever put aside."""
-        known = [(one.put.at, self._tasks.get(task_id)) for task_id, one in self.known.items() if one.put is not None]
-        aside = [(at, task) for at, task in known if task is not None and is_aside(task)]
-        return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
-
-    def lay(self, task: Task, now: float) -> None:
-        """Heed how a task was put aside, as long as it is as it was then, and whether it is new to the operator."""
-        put, seen = self.known.get(task.task_id, Aside())
-        is_same = put is not None and put.mark == mark_of(task)
-        task.acknowledged, task.snoozed_until = False, None
-        if put is not None and is_same and put.ends_at > now and task.question is not None:
-            if put.snoozed:
-                task.snoozed_until = put.ends_at
-                task.due = min(task.due, put.ends_at)
-            task.acknowledged = not put.snoozed
-        is_news = (task.question is not None or not task.state.is_open) and not (task.inferred or task.past)
-        is_decided = (task.binding is not None or task.ended_with is not None) and task.request is None
-        is_old = changed_at(task) <= self.looked_at if seen is None else seen == mark_of(task)
-        task.seen = not is_news or is_decided or is_old or is_same
+    put, seen = aside
+    mark = None if aside == Aside() else mark_of(task)
+    is_same = put is not None and put.mark == mark
+    task.acknowledged, task.snoozed_until = False, None
+    if put is not None and is_same and put.ends_at > now and task.question is not None:
+        task.acknowledged = not put.snoozed
+        if put.snoozed:
+            task.snoozed_until = put.ends_at
+            task.due = min(task.due, put.ends_at)
+    is_news = (task.question is not None or not task.state.is_open) and not (task.inferred or task.past)
+    is_decided = (task.binding is not None or task.ended_with is not None) and task.request is None
+    is_old = changed_at(task) <= looked_at if seen is None else seen == mark
+    task.seen = not is_news or is_decided or is_old or is_same

@@ -92,19 +92,12 @@ class Files:
         taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
         unread = (one for slot, group in self._unread.items() if slot not in taken for one in group.values())
         placed = [PlacedFinding(one.finding, one.path) for one in unread]
-        placed += (PlacedFinding(finding, one.path) for one in self._nobodys() for finding in one.findings)
+        for last in (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None):
+            # Other programs write reports, too.
+            is_report = last.document.contract is Contract.REPORT_CONTRACT
+            if not (last.document.recognised or is_report or last.path in self._gone):
+                placed += (PlacedFinding(finding, last.path) for finding in last.findings)
         return sorted(placed, key=attrgetter("path"))
-
-    @property
-    def troubled(self) -> set[str]:
-        """Every file that cannot be read, and those that are returns by their names alone and are nobody's."""
-        return {*(path for group in self._unread.values() for path in group), *(one.path for one in self._nobodys())}
-
-    def _nobodys(self) -> list[Seen]:
-        last = (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None)
-        there = (one for one in last if not one.document.recognised and one.path not in self._gone)
-        # Other programs write reports, too.
-        return [one for one in there if one.document.contract is not Contract.REPORT_CONTRACT]
 
     def refuse(self, event: Unreadable) -> None:
         """A file cannot be read."""

@@ -191,39 +191,28 @@ class Requests:
         self.offered: dict[str, Requested] = {}  # every request as its holder told it last
         self.decided: dict[str, Decision] = {}
         self._asked = defaultdict[Session, dict[str, Request]](dict)
-        self._askers: dict[Session, str] = {}
-        """The tasks that ask. Where nothing is known of a session yet, its task will have its id."""
 
-    def asker(self, request_id: str) -> str | None:
-        """The task that asks a request."""
-        offered = self.offered.get(request_id)
-        return None if offered is None or offered.request is None else self._askers.get(offered.request.session)
+    def asker(self, session: Session) -> str:
+        """The task that asks what a session asks. Where nothing is known of that yet, its task will have its id."""
+        return self._runs.executing.get(session, session[1])
 
-    def see(self, requested: Requested) -> set[str]:
+    def see(self, requested: Requested) -> list[str]:
         """A request is like this now. Returns the tasks that this concerns."""
-        path, concerned = requested.path, set[str]()
-        before = self.offered.pop(path, None)
+        path, before = requested.path, self.offered.pop(requested.path, None)
         requested = after(before, requested)
-        if before is not None and before.request is not None:
-            del self._asked[before.request.session][path]
-            concerned |= self.follow(before.request.session)
+        both = [one.request for one in (before, requested) if one is not None and one.request is not None]
+        for one in both:
+            self._asked[one.session].pop(path, None)
         if requested.request is not None:
-            self.offered[path], self._asked[requested.request.session][path] = requested, requested.request
-            concerned |= self.follow(requested.request.session)
-        return concerned
+            self.offered[path] = requested
+            self._asked[requested.request.session][path] = requested.request
+        return [self.asker(one.session) for one in both]
 
-    def decide(self, decision: Decision) -> set[str]:
+    def decide(self, decision: Decision) -> list[str]:
         """A request was decided, or its decision has got further. Returns the tasks that this concerns."""
         self.decided[decision.decision_id] = decision
-        asker = self.asker(decision.decision_id)
-        return set() if asker is None else {asker}
-
-    def follow(self, session: Session) -> set[str]:
-        """The runs or the requests of a session have changed. Returns the tasks that asked, or ask, its requests."""
-        before = self._askers.pop(session, None)
-        if self._asked.get(session):
-            self._askers[session] = self._runs.task_of(session) or session[1]
-        return {one for one in (before, self._askers.get(session)) if one is not None}
+        offered = self.offered.get(decision.decision_id)
+        return [self.asker(offered.request.session)] if offered is not None and offered.request is not None else []
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
         """The requests of a task as they stand: those that wait for the operator first, the most pressing first; those
@@ -248,7 +237,7 @@ class Requests:
                 yield decision.expires_at
 
     def _sessions_of(self, task_id: str) -> list[Session]:
-        return [session for session, asker in self._askers.items() if asker == task_id]
+        return [session for session in self._asked if self.asker(session) == task_id]
 
     def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
         """By request, what the program's records say of it: each of them is of one request, the earlier of the earlier.

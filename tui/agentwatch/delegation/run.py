@@ -226,6 +226,7 @@ class Runs:
 
     def __init__(self) -> None:
         self.all: dict[str, Ran] = {}  # those observed first first
+        self.executing: dict[Session, str] = {}  # by session, the task that it executes
         self._paths: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def known(self, key: str) -> Run | None:
@@ -249,11 +250,6 @@ class Runs:
         """The run in whose transcript a call stands; None where it is not known any more."""
         return next(iter(self.of_session((call.source, call.session_id))), None)
 
-    def task_of(self, session: Session) -> str | None:
-        """The task that a session executes, None where nothing is known of it."""
-        runs = self.of_session(session)
-        return runs[-1].task_id if runs else None
-
     def below(self, session: Session) -> Iterator[Run]:
         """The runs that a session asked for, and those that these did, each behind the one that asked."""
         pending, seen = [session], {session}
@@ -271,13 +267,18 @@ class Runs:
             self.all.pop(path, None)
         else:
             self.all[path] = ran
-        both = [one for one in (before, run) if one is not None]
-        concerned = {one.task_id for one in both}
         if _keys(before) != _keys(run):
             for key in _keys(before):
                 self._paths[key] = tuple(one for one in self._paths[key] if one != path)
             for key in _keys(run):
                 self._paths[key] = (*self._paths.get(key, ()), path)
+        concerned = set[str]()
+        for one in filter(None, (before, run)):
+            # What it asks is asked by the task that it executes, if that is known.
+            concerned |= {one.task_id, one.session_id, self.executing.pop(one.session, one.session_id)}
+            if runs := self.of_session(one.session):
+                self.executing[one.session] = runs[-1].task_id
+                concerned.add(runs[-1].task_id)
         return concerned
 
 

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 from agentwatch.delegation import events as events_
 from agentwatch.delegation import links, states
 from agentwatch.delegation.asks import (
-    Asides,
     ask,
     ask_to_mend,
     asks_for_process,
@@ -25,17 +24,18 @@ from agentwatch.delegation.asks import (
     is_aside,
     is_past,
     is_process_gone,
+    lay_aside,
     queue_rank,
 )
 from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
+from agentwatch.delegation.events import Aside, Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS, Files
 from agentwatch.delegation.identity import place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
-from agentwatch.delegation.run import Run, Runs, Session
+from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, PlacedFinding, State, Task
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
@@ -69,7 +69,9 @@ class Tree:
         ] = []  # ids of the tasks that need the operator: who holds up most first, then who has asked last
         self.unseen: list[str] = []
         """Ids of those that the operator has not looked at since they became what they are, the newest first."""
-        self.asides = Asides(self.tasks)  # what the operator has put aside and looked at
+        self.asides: dict[str, Aside] = {}  # by task, how the operator has put it aside and looked at it
+        self.looked_at = math.inf
+        """Things from before this time are not new, in epoch seconds. Where nobody looks, nothing is."""
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
         self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
         # What was observed
@@ -81,14 +83,11 @@ class Tree:
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
         # What one task does to others
         self._named: dict[str, links.Named] = {}
-        self._executing: dict[Session, str | None] = {}  # the tasks that sessions execute
         self._fitters: dict[str, _Fitter] = {}
-        self._aborts: dict[str, float] = {}  # the tasks that the operator aborted, and when
-        self._ended: dict[str, tuple[str, float]] = {}  # the tasks below them: by which abort, and when
+        self._ended: dict[str, tuple[str, float]] = {}  # the tasks below aborted ones: by which abort, and when
         # What is to be worked out again
         self._dirty: dict[str, None] = {}  # the tasks to be folded
-        self._touched: set[str] = set()  # the tasks of which something has changed that others or the time may bring
-        self._removed: set[str] = set()
+        self._touched: set[str] = set()  # the tasks that came, went, or of which something has changed
         self._moved = False  # whether a task has come, gone, or says something else of its place
         self._order: list[Task] = []  # all tasks, a parent before its children
 
@@ -118,13 +117,10 @@ class Tree:
             case Unreadable():
                 self._files.refuse(event)
             case Ran(run=run):
-                before = self.runs.known(event.path)
+                sessions = [one.session for one in (self.runs.known(event.path), run) if one is not None]
+                before = [*map(self.runs.executing.get, sessions)]
                 concerned = self.runs.see(event)
-                for session in {one.session for one in (before, run) if one is not None}:
-                    concerned |= self._requests.follow(session)
-                    executes = self.runs.task_of(session)
-                    self._moved |= executes != self._executing.get(session)
-                    self._executing[session] = executes
+                self._moved |= before != [*map(self.runs.executing.get, sessions)]
                 return concerned
             case Requested():
                 return self._requests.see(event)
@@ -145,10 +141,10 @@ class Tree:
                 self.rules = rules
                 return self.tasks
             case events_.Noted(path=task_id, aside=aside):
-                self.asides.known[task_id] = aside
-                self._touched.add(task_id)
+                self.asides[task_id] = aside
+                self._touched |= {task_id} & self.tasks.keys()
             case events_.Looked(at=at):
-                self.asides.looked_at = at
+                self.looked_at = at
                 self._touched |= self.tasks.keys()
             case events_.Lost(at=at):
                 self.lost_since = at if self.lost_since is None else self.lost_since
@@ -159,20 +155,14 @@ class Tree:
         return ()
 
     def _tick(self, now: float) -> list[str]:
-        before, self.now = self.now, now
-        if now >= before:
-            return [task.task_id for task in self.tasks.values() if task.due <= now]
         # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
-        self._touched |= self.tasks.keys()
-        return [task_id for task_id in self.tasks if self._expiries(task_id)]
+        is_back, self.now = now < self.now, now
+        return [task.task_id for task in self.tasks.values() if is_back or task.due <= now]
 
-    def _expiries(self, task_id: str) -> list[float]:
-        """When what was decided about a task, or about what it asks, expires (epoch seconds)."""
+    def _due(self, task_id: str, silent_from: float | None = None) -> float:
         decided = (one.expires_at for one in self._decisions.get(task_id, {}).values())
-        return [*self._requests.expiring(task_id), *(at for at in decided if at is not None)]
-
-    def _due(self, task_id: str, silent_from: float = math.inf) -> float:
-        return min((at for at in (silent_from, *self._expiries(task_id)) if at > self.now), default=math.inf)
+        times = (silent_from, *self._requests.expiring(task_id), *decided)
+        return min((at for at in times if at is not None and at > self.now), default=math.inf)
 
     # Each task by itself
 
@@ -187,20 +177,37 @@ class Tree:
         versions, rans = self._files.versions(task_id), self.runs.of_task(task_id)
         runs = [ran.run for ran in rans if ran.run is not None]
         requests = self._requests.of_task(task_id, self.now)
-        if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
-            self._drop(task_id)
-            return
         task = self.tasks.get(task_id)
+        if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
+            if task is not None:
+                del self.tasks[task_id]
+                self._moved = True
+                self._touched.add(task_id)
+                self._set_fitter(task_id, None)
+            return
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
             self._moved = True
         self._touched.add(task_id)
         task.requests, was_gone = requests, is_process_gone(task)
-        attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
         task.inferred = not (versions or runs or requests)
-        self._fill(task, attempts, runs)
-        self._place(task, versions, runs)
+        self._fill(task, Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone), runs)
+        first_seq = versions[0].seq if versions else None
+        if first_seq is None and (runs or requests):
+            # By its time, and not by when it was observed: sources look at the newest session first. Who only asks is
+            # as a session that a human began, which it may turn out to be.
+            began_at = runs[0].began_at if runs else min(one.asked_at for one in requests)
+            first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
+        place = Place(
+            task.packet.parent_task_id if task.packet else None,
+            tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session is not None),
+            links.path_of(versions),
+            place_of(versions),
+            first_seq,
+        )
+        self._moved |= place != task.place
+        task.place = place
         self._judge(task, versions)
         self._set_fitter(task_id, _fitter(task))
         if is_process_gone(task) is not was_gone:
@@ -214,14 +221,10 @@ class Tree:
         task.todos, task.todo_moved = attempts.todos, attempts.moved
         task.agent = states.agent_of(task, task.packet, task.result)
         lives = [attempts.updated_at, *(run.updated_at for run in runs)]
-        lives += [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
-        task.updated_at = max(lives)
-        latest, binding = task.latest, task.binding
+        task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
+        latest = task.latest
         task.own_state = states.waiting_state(task, states.decided_state(latest) if latest else State.SUBMITTED)
         task.ended_at = states.ended_at(latest) if latest else None
-        self._aborts.pop(task.task_id, None)
-        if binding is not None and binding.action is Action.ABORT:
-            self._aborts[task.task_id] = binding.at
         task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
         if task.ended_with is not None and task.own_state.is_open:
             task.own_state, task.ended_at = State.CANCELED, ended_at
@@ -237,23 +240,6 @@ class Tree:
         placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
         task.own_findings = (*attempts.problems, *placed, *links.overrun_of(task))
 
-    def _place(self, task: Task, versions: tuple[Seen, ...], runs: list[Run]) -> None:
-        first_seq = versions[0].seq if versions else None
-        if first_seq is None and (runs or task.requests):
-            # By its time, and not by when it was observed: sources look at the newest session first. Who only asks is
-            # as a session that a human began, which it may turn out to be.
-            began_at = runs[0].began_at if runs else min(one.asked_at for one in task.requests)
-            first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
-        place = Place(
-            task.packet.parent_task_id if task.packet else None,
-            tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session is not None),
-            links.path_of(versions),
-            place_of(versions),
-            first_seq,
-        )
-        if place != task.place:
-            task.place, self._moved = place, True
-
     def _judge(self, task: Task, versions: tuple[Seen, ...]) -> None:
         """Apply the checks of a task, and work out its question."""
         returned = task.latest.returned if task.latest is not None else None
@@ -267,27 +253,18 @@ class Tree:
         if not task.inferred:
             task.past = is_past(task, self.rules.history_before, *hidden.values())
 
-    def _drop(self, task_id: str) -> None:
-        if self.tasks.pop(task_id, None) is not None:
-            self._moved = True
-            self._removed.add(task_id)
-            self._aborts.pop(task_id, None)
-            self._set_fitter(task_id, None)
-
     def _decisions_of(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in the order in which they were made, with what became of them: one that calls
         the fitter is carried out by a handoff that names both the decision and the task to restore."""
         decisions = []
-        for one in self._decisions.get(task_id, {}).values():
+        for one in sorted(self._decisions.get(task_id, {}).values(), key=attrgetter("at")):
             called = [fitter for fitter in self._fitters_of(task_id) if one.decision_id in fitter.carried]
+            decision, ended = one, {fitter.state for fitter in called} & _HAVE_ENDED
             if called and calls_fitter(one.action, one.mode):
-                ended = {fitter.state for fitter in called} & _HAVE_ENDED
                 decision = one.acted(min(fitter.carried[one.decision_id] for fitter in called))
-                decisions.append(replace(decision, over=bool(ended), restored=State.COMPLETED in ended))
-            else:
-                decisions.append(one)
-        made = (replace(one, expired=one.is_expired(self.now) and not one.over) for one in decisions)
-        return sorted(made, key=attrgetter("at"))
+                decision = replace(decision, over=bool(ended), restored=State.COMPLETED in ended)
+            decisions.append(replace(decision, expired=one.is_expired(self.now) and not decision.over))
+        return decisions
 
     def _fitters_of(self, task_id: str) -> list[_Fitter]:
         return [one for one in self._fitters.values() if one.restores == task_id]
@@ -311,9 +288,8 @@ class Tree:
             if self._moved:
                 self._link()
             self._end_aborted()
-        removed, self._removed = self._removed - self.tasks.keys(), set()
         touched, self._touched = self._touched, set()
-        return (self._sum_up(touched) | removed) if touched or removed else set()
+        return self._sum_up(touched) | (touched - self.tasks.keys()) if touched else set()
 
     def _link(self) -> None:
         """Hang all tasks below their parents."""
@@ -324,7 +300,7 @@ class Tree:
         if self._dirty:
             return
         self._moved = False
-        for task, link in links.find_links(tasks, self._named, self._executing):
+        for task, link in links.find_links(tasks, self._named, self.runs.executing):
             first_seq = task.place.first_seq
             if first_seq is None:
                 first_seq = self._named[task.task_id][0]
@@ -332,18 +308,11 @@ class Tree:
                 task.parent_id, task.parent_basis, task.problem = link
                 task.first_seq = first_seq
                 self._touched.add(task.task_id)
-        self._hang()
-        if len(self._order) < len(tasks):
-            # The members of a cycle are roots.
-            for task in map(tasks.__getitem__, links.find_cycles(tasks)):
-                task.problem = links.CYCLE, task.parent_id or task.task_id
-                task.parent_id, task.parent_basis = None, Basis.NONE
-                self._touched.add(task.task_id)
-            self._hang()
-
-    def _hang(self) -> None:
-        """Make the lists of children, and the order of all, by the links of the tasks."""
-        tasks = self.tasks
+        # The members of a cycle are roots.
+        for task in map(tasks.__getitem__, links.find_cycles(tasks)):
+            task.problem = links.CYCLE, task.parent_id or task.task_id
+            task.parent_id, task.parent_basis = None, Basis.NONE
+            self._touched.add(task.task_id)
         children = defaultdict[str | None, list[str]](list)
         for task in sorted(tasks.values(), key=attrgetter("first_seq", "task_id")):
             children[task.parent_id].append(task.task_id)
@@ -353,20 +322,20 @@ class Tree:
             if below != task.children:
                 task.children = below
                 self._touched.add(task_id)
-        self._order, pending = [], [*reversed(self.roots)]
-        while pending:
-            self._order.append(task := tasks[pending.pop()])
-            if task.children:
-                pending += reversed(task.children)
+        self._order = [task for task, _ in self.preorder()]
 
     def _end_aborted(self) -> None:
         """Find the tasks that stand below an abort; those for which that is new are to be folded."""
+        aborted: dict[str, float] = {}
+        for task in filter(None, map(self.tasks.get, self._decisions)):
+            if (binding := task.binding) is not None and binding.action is Action.ABORT:
+                aborted[task.task_id] = binding.at
         ended: dict[str, tuple[str, float]] = {}
-        for task in self._order if self._aborts else ():
+        for task in self._order if aborted else ():
             above = task.parent_id or ""
             # What is below another abort ends with that.
-            if above in self._aborts:
-                ended[task.task_id] = above, self._aborts[above]
+            if above in aborted:
+                ended[task.task_id] = above, aborted[above]
             elif above in ended:
                 ended[task.task_id] = ended[above]
         different = {*ended.items()} ^ {*self._ended.items()}
@@ -410,15 +379,19 @@ class Tree:
             task.past = is_past(task, rules.history_before)
         silent_from = states.silent_from(task, rules.stale_after)
         task.stale = silent_from is not None and self.now >= silent_from
-        task.due = self._due(task.task_id, math.inf if silent_from is None else silent_from)
+        task.due = self._due(task.task_id, silent_from)
         task.title = states.title(task)
-        task.findings = self._findings(task)
+        versions = self._files.versions(task.task_id)
+        findings = [*task.own_findings, *links.missing_artifacts(task), *links.answered_in_prose(task)]
+        if task.problem is not None:
+            findings.append(PlacedFinding(links.finding_of(*task.problem), versions[0].path if versions else ""))
+        task.findings = (*findings, *self._files.problems(versions))
         task.why = states.why(task)
         if task.gone or task.question is None:
             # Where something else is open, that comes first.
             task.gone = asks_for_process(task, self.tasks[task.parent_id] if task.parent_id is not None else None)
             task.question = gone_words(task) if task.gone else None
-        self.asides.lay(task, self.now)
+        lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
         task.ask = None if task.past or is_aside(task) else task.question
         is_lost = not task.past and (task.state.is_open or task.ask is not None)
         task.lost_since = self.lost_since if is_lost else None
@@ -427,16 +400,9 @@ class Tree:
         counted = Counted(task.state, waits_as, verdict, task.past if task.stale else None)
         task.kind = None if task.shares_row else counted
 
-    def _findings(self, task: Task) -> tuple[PlacedFinding, ...]:
-        versions = self._files.versions(task.task_id)
-        findings = [*task.own_findings, *links.missing_artifacts(task), *links.answered_in_prose(task)]
-        if task.problem is not None:
-            findings.append(PlacedFinding(links.finding_of(*task.problem), versions[0].path if versions else ""))
-        return (*findings, *self._files.problems(versions))
-
     def take_over(self, other: Tree) -> None:
         """Take over what the operator has put aside in a tree of the same workspace."""
-        self.asides.known, self.asides.looked_at = dict(other.asides.known), other.asides.looked_at
+        self.asides, self.looked_at = dict(other.asides), other.looked_at
         self._touched |= self.tasks.keys()
 
     # What is asked of a tree
@@ -449,6 +415,12 @@ class Tree:
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has asked last."""
         return [self.tasks[task_id] for task_id in self.queue]
+
+    def put_aside(self) -> list[Task]:
+        """The tasks that do not ask because they are put aside, the latest first."""
+        known = [(one.put.at, self.tasks.get(task_id)) for task_id, one in self.asides.items() if one.put is not None]
+        aside = [(at, task) for at, task in known if task is not None and is_aside(task)]
+        return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def past_questions(self) -> list[Task]:
         """The past tasks about which something is open that was not acknowledged, those last alive first."""
@@ -510,11 +482,6 @@ class Tree:
     def notices(self) -> list[PlacedFinding]:
         """Findings of files that belong to no task."""
         return self._files.notices
-
-    @property
-    def troubled(self) -> set[str]:
-        """The files that cannot be read or understood, of tasks and of nobody."""
-        return self._files.troubled
 
     def former_places(self, task_id: str, returned: Seen) -> tuple[str, ...]:
         """Where a return lay before it was moved."""
