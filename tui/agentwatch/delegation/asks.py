@@ -126,11 +126,6 @@ def is_past(task: Task, line: float, *other_signs: float) -> bool:
     return all(one.at < line for one in decided if one.action not in ENDING)
 
 
-def ask_to_mend(path: str) -> str:
-    """The question of a task whose handoff or return is there and is not read."""
-    return f"{path} is not read, so what it says is not known: mend it, or remove it"
-
-
 def _ask_about_lies(task: Task) -> str:
     false = [claim for claim in merged(task.claims) if claim.verdict is Verdict.CONTRADICTED]
     # What the child itself says comes first: of what the handoff demands, it need have said nothing.

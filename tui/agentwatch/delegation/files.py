@@ -16,8 +16,6 @@ from agentwatch.delegation.task import PlacedFinding
 
 MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
 
-_REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
-
 _HANDOFF: Final = "handoff"
 
 _Handoffs = Mapping[tuple[object, ...], Sequence[tuple[int, str | None]]]
@@ -105,17 +103,8 @@ class Files:
         self._unread[slot][event.path] = event
         self._concern(slot)
 
-    def hidden(self, versions: Sequence[Seen]) -> dict[str, float]:
-        """The handoffs and returns of a task, by their names, that are there and were refused, and when they were
-        written (epoch seconds)."""
-        refused = (one for one in self._unread_of(versions) if one.finding.rule.startswith(_REFUSED))
-        return {one.path: one.at for one in refused if identity.is_under_contract(one.path)}
-
-    def problems(self, versions: Sequence[Seen]) -> tuple[PlacedFinding, ...]:
-        """Problems that keep the files of a task that has these versions, and those beside them, from being read."""
-        return tuple(PlacedFinding(one.finding, one.path) for one in self._unread_of(versions))
-
-    def _unread_of(self, versions: Sequence[Seen]) -> list[Unreadable]:
+    def unread(self, versions: Sequence[Seen]) -> list[Unreadable]:
+        """The files of a task that has these versions, and those beside them, that cannot be read."""
         slots = dict.fromkeys(identity.slot(version.path) for version in versions) if self._unread else ()
         return [one for slot in slots for _, one in sorted(self._unread.get(slot, {}).items())]
 

@@ -10,7 +10,7 @@ from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.identity import dotted_prefixes, in_directory, slot
-from agentwatch.delegation.retry import overrun
+from agentwatch.delegation.retry import HAVE_FAILED, MITIGATED_MAX_RETRIES
 from agentwatch.delegation.run import Session
 from agentwatch.delegation.task import Basis, PlacedFinding, Problem, Task
 
@@ -39,19 +39,16 @@ def finding_of(rule: Rule, other: str) -> Finding:
     return Finding(rule.id, rule.severity, rule.message.format(other=other))
 
 
-def answered_in_prose(task: Task) -> list[PlacedFinding]:
-    """That the latest attempt was handed a packet and came back with words that follow no contract."""
-    handoff = task.latest.handoff if task.latest is not None else None
-    return [PlacedFinding(finding_of(PROSE, task.task_id), handoff.path)] if handoff and task.answers_in_prose else []
-
-
 def overrun_of(task: Task) -> list[PlacedFinding]:
     """That a task was retried more often than the policy allows."""
-    counted = overrun(task) if len(task.attempts) > 1 else None
-    if counted is None:
+    attempts, allowed = task.attempts, task.retry.max_retries
+    retries = sum(before.state in HAVE_FAILED and not before.decisions for before in attempts[:-1])
+    handoffs = {attempt.handoff.digest if attempt.handoff else None for attempt in attempts}
+    if len(handoffs) > 1 or None in handoffs:
+        allowed = max(allowed, MITIGATED_MAX_RETRIES)
+    if retries <= allowed:
         return []
-    retries, allowed = counted
-    latest = next((one for attempt in reversed(task.attempts) if (one := attempt.returned or attempt.handoff)), None)
+    latest = next((one for attempt in reversed(attempts) if (one := attempt.returned or attempt.handoff)), None)
     words = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
     return [PlacedFinding(finding_of(OVERRUN, words), latest.path if latest is not None else "")]
 

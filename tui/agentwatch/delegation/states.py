@@ -9,7 +9,7 @@ from posixpath import basename, dirname
 from sys import intern
 from typing import Final
 
-from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity
+from agentwatch.contracts.shapes import Outcome, Return, Severity
 from agentwatch.delegation import identity
 from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Stage
 from agentwatch.delegation.events import Seen
@@ -107,45 +107,37 @@ def ended_at(attempt: Attempt) -> float | None:
     return decision.at if decision is not None and decision.action in ENDING else None
 
 
-def agent_of(task: Task, packet: Handoff | None, result: Return | None) -> str | None:
+def agent_of(task: Task) -> str | None:
     """The agent of a task: by the session store, else the return, else the mode, else its place in a
     delegation path."""
-    if (run := task.run) is not None and run.agent:
-        return run.agent
+    run, packet, result = task.run, task.packet, task.result
     if run is None and result is None and packet is None:
-        if task.requests:
-            return None
-        return task.task_id.rpartition("/")[2]
-    agent = (identity.agent_of(result) or result.mode) if result else None
-    return agent or (packet.mode if packet else None)
+        return None if task.requests else task.task_id.rpartition("/")[2]
+    by_return = (identity.agent_of(result) or result.mode) if result else None
+    return (run.agent if run else None) or by_return or (packet.mode if packet else None)
 
 
 def title(task: Task) -> str:
     """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same."""
-    parent, run = task.parent_id, task.run
-    if parent is not None and task.task_id.startswith(parent + "."):
-        return _exact(task.task_id[len(parent) + 1 :], task)
-    packet, result = task.packet, task.result
-    if task.task_id in (packet and packet.task_id, result and result.task_id):
+    task_id, parent, run, packet, result = task.task_id, task.parent_id, task.run, task.packet, task.result
+    name = basename(task_id) or task_id
+    if parent is not None and task_id.startswith(parent + "."):
+        name = task_id[len(parent) + 1 :]
+    elif task_id in (packet and packet.task_id, result and result.task_id):
         # A document itself gives this id: then a slash in it separates nothing.
-        return _exact(task.task_id, task)
-    if run is not None:
+        name = task_id
+    elif run is not None:
         words = run.prompt.opening if run.prompt is not None and task.is_session else ""
-        return next((name for name in (run.title, words, run.agent) if name and name.strip()), _exact("", task))
-    if task.requests and task.latest is None:
-        asker = task.requests[0]
-        return f"{asker.source.partition('-')[0]} · {_exact(asker.session_id, task)}"
-    name = basename(task.task_id) or task.task_id
-    if parent is not None or task.agent is None:
-        return _exact(name, task)
-    directory, separator, extra = task.task_id.partition("#")
-    directory = dirname(directory) if basename(directory) == task.agent else directory
-    return _exact((basename(directory) or name) + separator + extra, task)
-
-
-def _exact(name: str, task: Task) -> str:
-    """A part of an id; where that is blank, all of it."""
-    return exact(name if name.strip() else task.task_id)
+        if (given := next((one for one in (run.title, words, run.agent) if one and one.strip()), None)) is not None:
+            return given
+        name = task_id
+    elif task.requests and task.latest is None:
+        return f"{task.requests[0].source.partition('-')[0]} · {exact(task_id)}"
+    elif parent is None and task.agent is not None:
+        directory, separator, extra = task_id.partition("#")
+        directory = dirname(directory) if basename(directory) == task.agent else directory
+        name = (basename(directory) or name) + separator + extra
+    return exact(name if name.strip() else task_id)
 
 
 def waiting_state(task: Task, state: State) -> State:

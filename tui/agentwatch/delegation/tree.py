@@ -17,7 +17,6 @@ from agentwatch.delegation import events as events_
 from agentwatch.delegation import links, states
 from agentwatch.delegation.asks import (
     ask,
-    ask_to_mend,
     asks_for_process,
     changed_at,
     gone_words,
@@ -32,11 +31,13 @@ from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Aside, Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS, Files
-from agentwatch.delegation.identity import place_of
+from agentwatch.delegation.identity import is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
 from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, PlacedFinding, State, Task
+
+_REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
@@ -219,7 +220,7 @@ class Tree:
         task.due = self._due(task.task_id)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
-        task.agent = states.agent_of(task, task.packet, task.result)
+        task.agent = states.agent_of(task)
         lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
         latest = task.latest
@@ -239,6 +240,9 @@ class Tree:
         current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
         placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
         task.own_findings = (*attempts.problems, *placed, *links.overrun_of(task))
+        if latest is not None and latest.handoff is not None and task.answers_in_prose:
+            prose = links.finding_of(links.PROSE, task.task_id)
+            task.own_findings = (*task.own_findings, PlacedFinding(prose, latest.handoff.path))
 
     def _judge(self, task: Task, versions: tuple[Seen, ...]) -> None:
         """Apply the checks of a task, and work out its question."""
@@ -247,11 +251,17 @@ class Tree:
         task.claims, task.unsaid = (checked.claims, checked.unsaid) if checked is not None else ((), ())
         task.is_checked = checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
-        hidden = self._files.hidden(versions) if task.own_state is not State.CANCELED else {}
+        unread = self._files.unread(versions)
+        problems = (PlacedFinding(one.finding, one.path) for one in unread)
+        task.own_findings = (*task.own_findings, *links.missing_artifacts(task), *problems)
+        hidden = [one for one in unread if one.finding.rule.startswith(_REFUSED) and is_under_contract(one.path)]
         task.gone = False
-        task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, self.rules.low_confidence)
+        if hidden and task.own_state is not State.CANCELED:
+            task.question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
+        else:
+            task.question = ask(task, self.rules.low_confidence)
         if not task.inferred:
-            task.past = is_past(task, self.rules.history_before, *hidden.values())
+            task.past = is_past(task, self.rules.history_before, *(one.at for one in hidden))
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in the order in which they were made, with what became of them: one that calls
@@ -381,11 +391,11 @@ class Tree:
         task.stale = silent_from is not None and self.now >= silent_from
         task.due = self._due(task.task_id, silent_from)
         task.title = states.title(task)
-        versions = self._files.versions(task.task_id)
-        findings = [*task.own_findings, *links.missing_artifacts(task), *links.answered_in_prose(task)]
+        task.findings = task.own_findings
         if task.problem is not None:
-            findings.append(PlacedFinding(links.finding_of(*task.problem), versions[0].path if versions else ""))
-        task.findings = (*findings, *self._files.problems(versions))
+            versions = self._files.versions(task.task_id)
+            problem = PlacedFinding(links.finding_of(*task.problem), versions[0].path if versions else "")
+            task.findings = (*task.own_findings, problem)
         task.why = states.why(task)
         if task.gone or task.question is None:
             # Where something else is open, that comes first.
