@@ -10,7 +10,7 @@ from sys import intern
 from typing import Final
 
 from agentwatch.contracts.shapes import Contract, Handoff, Return, TodoList
-from agentwatch.delegation import identity
+from agentwatch.delegation import links
 from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.delegation.task import PlacedFinding
 
@@ -28,7 +28,7 @@ class _File:
     __slots__ = ("directory", "kind", "settled", "slot", "tasks", "versions")
 
     def __init__(self, path: str) -> None:
-        self.slot, self.directory = identity.slot(path), intern(dirname(path))
+        self.slot, self.directory = links.slot(path), intern(dirname(path))
         self.versions: tuple[Seen, ...] = ()
         self.tasks: tuple[str | None, ...] = ()
         self.settled: tuple[str | None, ...] = ()
@@ -39,7 +39,7 @@ class _File:
         document = self.versions[-1].document
         if isinstance(document, Handoff):
             return _HANDOFF
-        if all(identity.own_id(version.document) for version in self.versions):
+        if all(links.own_id(version.document) for version in self.versions):
             return None
         return "todos" if isinstance(document, TodoList) else "return" if document.recognised else "named"
 
@@ -58,7 +58,7 @@ class Files:
         self._paths: dict[str | None, tuple[str, ...]] = {}  # by task
         self._gone: dict[str, None] = {}
         self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
-        self._unread = defaultdict[identity.Slot, dict[str, Unreadable]](dict)
+        self._unread = defaultdict[links.Slot, dict[str, Unreadable]](dict)
         # Since the last assignment
         self._changed: dict[str, None] = {}  # directories
         self._concerned: dict[str | None, None] = {}  # tasks
@@ -99,23 +99,23 @@ class Files:
 
     def refuse(self, event: Unreadable) -> None:
         """A file cannot be read."""
-        slot = identity.slot(event.path)
+        slot = links.slot(event.path)
         self._unread[slot][event.path] = event
         self._concern(slot)
 
     def unread(self, versions: Sequence[Seen]) -> list[Unreadable]:
         """The files of a task that has these versions, and those beside them, that cannot be read."""
-        slots = dict.fromkeys(identity.slot(version.path) for version in versions) if self._unread else ()
+        slots = dict.fromkeys(links.slot(version.path) for version in versions) if self._unread else ()
         return [one for slot in slots for _, one in sorted(self._unread.get(slot, {}).items())]
 
-    def _concern(self, slot: identity.Slot) -> None:
+    def _concern(self, slot: links.Slot) -> None:
         """A file with this slot can be read now, or cannot any more."""
         for file in self._directories.get(slot[0], {}).values():
             if file.slot == slot:
                 self._concerned |= dict.fromkeys(file.tasks)
 
     def _clear(self, path: str) -> None:
-        slot = identity.slot(path) if self._unread else None
+        slot = links.slot(path) if self._unread else None
         if slot is not None and self._unread.get(slot, {}).pop(path, None) is not None:
             self._concern(slot)
 
@@ -210,7 +210,7 @@ class Files:
         tasks = [*file.settled]
         for version in file.versions[len(tasks) :]:
             document = version.document
-            task = identity.own_id(document)
+            task = links.own_id(document)
             if task is None and not isinstance(document, Handoff):
                 task = _owner(file, handoffs, is_alone=is_alone and document.recognised)
             if task is None and not document.recognised and not isinstance(document, Handoff):
@@ -218,7 +218,7 @@ class Files:
                 task = next((one for one in reversed(tasks) if one is not None), None)
             elif task is None and not isinstance(document, TodoList):
                 # A checklist beside no handoff may be anybody's.
-                task = identity.fallback_id(path, document)
+                task = links.fallback_id(path, document)
             tasks.append(task)
         return tuple(tasks)
 
@@ -230,7 +230,7 @@ class Files:
         task = self._files[path].tasks[-1]
         return not any(
             (isinstance(version.document, Handoff) and version.path not in self._gone)
-            or identity.own_id(version.document) == task
+            or links.own_id(version.document) == task
             for version in self.versions(task or "")
         )
 

@@ -10,7 +10,7 @@ from sys import intern
 from typing import Final
 
 from agentwatch.contracts.shapes import Outcome, Return, Severity
-from agentwatch.delegation import identity
+from agentwatch.delegation import links
 from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Stage
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import RequestKind, RequestStage
@@ -113,7 +113,7 @@ def agent_of(task: Task) -> str | None:
     run, packet, result = task.run, task.packet, task.result
     if run is None and result is None and packet is None:
         return None if task.requests else task.task_id.rpartition("/")[2]
-    by_return = (identity.agent_of(result) or result.mode) if result else None
+    by_return = (links.agent_of(result) or result.mode) if result else None
     return (run.agent if run else None) or by_return or (packet.mode if packet else None)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoStatus
@@ -15,8 +16,6 @@ from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Activity, Run, RunState, Session
-
-_Key = TypeVar("_Key")
 
 
 class State(StrEnum):
@@ -121,24 +120,18 @@ class Below:
         return sum(self.counts.values())
 
     @property
-    def states(self) -> dict[State, int]:
-        return self._by(lambda one: one.state)
-
-    @property
-    def waiting(self) -> dict[str, int]:
-        """By state, or `CONTRADICTED`, the tasks that need the operator."""
-        return self._by(lambda one: one.waits_as)
-
-    @property
-    def verdicts(self) -> dict[Verdict, int]:
-        """How many completed tasks are verified, and how many tasks are contradicted."""
-        return self._by(lambda one: one.verdict)
-
-    def _by(self, key_of: Callable[[Counted], _Key | None]) -> dict[_Key, int]:
-        counts: dict[_Key, int] = {}
+    def states(self) -> Counter[State]:
+        counts = Counter[State]()
         for one, count in self.counts.items():
-            if (key := key_of(one)) is not None:
-                counts[key] = counts.get(key, 0) + count
+            counts[one.state] += count
+        return counts
+
+    @property
+    def verdicts(self) -> Counter[Verdict | None]:
+        """How many completed tasks are verified, and how many tasks are contradicted; None stands for all others."""
+        counts = Counter[Verdict | None]()
+        for one, count in self.counts.items():
+            counts[one.verdict] += count
         return counts
 
     @property
@@ -153,14 +146,15 @@ class Below:
 
     @property
     def needs_operator(self) -> int:
-        return sum(self.waiting.values())
+        return sum(count for one, count in self.counts.items() if one.waits_as is not None)
 
     @property
     def worst_waiting(self) -> str | None:
         """The most urgent state that waits for someone, or `CONTRADICTED`."""
         # A lie is more urgent than the results that claim it, and less than what has no result.
         lie = State.PARTIAL.urgency + 0.5
-        return max(self.waiting, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
+        words = [one.waits_as for one in self.counts if one.waits_as is not None]
+        return max(words, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
 
 
 @dataclass(slots=True)
@@ -186,10 +180,7 @@ class Attempt:
     @property
     def decision(self) -> Decision | None:
         """The last decision that has not expired."""
-        for one in reversed(self.decisions):
-            if not one.expired:
-                return one
-        return None
+        return next((one for one in reversed(self.decisions) if not one.expired), None)
 
     @property
     def binding(self) -> Decision | None:
@@ -441,10 +432,7 @@ class Task:
     @property
     def packet(self) -> Handoff | None:
         """The handoff of the latest attempt that has one."""
-        for attempt in reversed(self.attempts):
-            if (packet := attempt.packet) is not None:
-                return packet
-        return None
+        return next((packet for attempt in reversed(self.attempts) if (packet := attempt.packet) is not None), None)
 
     @property
     def result(self) -> Return | None:

@@ -31,7 +31,7 @@ from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Aside, Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS, Files
-from agentwatch.delegation.identity import is_under_contract, place_of
+from agentwatch.delegation.links import is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
 from agentwatch.delegation.run import Run, Runs

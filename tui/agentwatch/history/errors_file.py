@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Seen
-from agentwatch.delegation.identity import agent_of
-from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, agent_of
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory, take_lock
 from agentwatch.sources.sessions.checked import is_time
