@@ -47,12 +47,8 @@ def slot(path: str) -> Slot:
     return intern(directory), "" if _variant(name) == "" else _PREFIX.sub("", _SUFFIX.sub("", name))
 
 
-def variant(path: str) -> str | None:
-    """What a file of the return-meta family adds to its name: "" for the plain name, None outside the family."""
-    return _variant(_EXTENSION.sub("", basename(path)))
-
-
 def _variant(name: str) -> str | None:
+    """What a file of the return-meta family adds to its name: "" for the plain name, None outside the family."""
     for match in (re.match(pattern, name, re.IGNORECASE) for pattern in _META):
         if match is not None:
             return "-".join(filter(None, (match["before"], _SESSION_SUFFIX.sub("", match["after"] or ""))))
@@ -71,7 +67,7 @@ def is_under_contract(path: str) -> bool:
     (True, False)
     """
     name, folder = _EXTENSION.sub("", basename(path)), basename(dirname(path))
-    return _ANSWER.search(name) is not None or variant(path) is not None or folder in _FOLDERS - {"todos"}
+    return _ANSWER.search(name) is not None or _variant(name) is not None or folder in _FOLDERS - {"todos"}
 
 
 def own_id(document: Fields) -> str | None:
@@ -83,7 +79,7 @@ def fallback_id(path: str, document: Fields) -> str:
     """The task id of a document that states none and lies beside no handoff."""
     directory, stem = slot(path)
     if isinstance(document, Return) and document.contract in (Contract.SUBAGENT_RETURN, Contract.RETURN_META):
-        extra = variant(path)
+        extra = _variant(_EXTENSION.sub("", basename(path)))
         place = in_directory(directory, agent_of(document)) or stem or basename(path)
         return f"{place}#{extra}" if extra else place
     return in_directory(directory, stem) or _EXTENSION.sub("", basename(path))
@@ -94,23 +90,10 @@ def in_directory(directory: str, name: str | None) -> str:
     return "/".join(part for part in (directory, name) if part)
 
 
-def dotted_prefixes(task_id: str) -> list[str]:
-    """The dotted prefixes of a task id, longest first: `a.b.c` gives `a.b`, `a`."""
-    prefixes = []
-    end = task_id.rfind(".")
-    while end > 0:
-        prefixes.append(task_id[:end])
-        end = task_id.rfind(".", 0, end)
-    return prefixes
-
-
 def place_of(versions: Sequence[Seen]) -> str | None:
     """The task directory: where the task was first handed off, else where it was first returned."""
-    for kind in (Handoff, Return):
-        for version in versions:
-            if isinstance(version.document, kind):
-                return slot(version.path)[0]
-    return None
+    given = (version for kind in (Handoff, Return) for version in versions if isinstance(version.document, kind))
+    return next((slot(version.path)[0] for version in given), None)
 
 
 RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswith("LNK"))
@@ -221,11 +204,15 @@ def find_links(
         asker = next(filter(None, map(executing.get, asked_by)), None) if asked_by else None
         before = path[-1] if path else named[task_id][2] if task_id in named else None
         parent, basis = None, Basis.NONE
+        # The longest dotted prefix of its id that is a task.
+        prefix = task_id.rpartition(".")[0]
+        while prefix and prefix not in tasks:
+            prefix = prefix.rpartition(".")[0]
         if asker in tasks and asker != task_id:
             parent, basis = asker, Basis.SESSION
         elif before in tasks:
             parent, basis = before, Basis.DELEGATION_PATH
-        elif prefix := next((one for one in dotted_prefixes(task_id) if one in tasks), None):
+        elif prefix:
             parent, basis = prefix, Basis.DOTTED_PREFIX
         else:
             while directory and parent is None:

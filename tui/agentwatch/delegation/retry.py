@@ -99,8 +99,7 @@ def _begun(task: Task, until: float = math.inf) -> int:
     first = attempts[0].number - 1 if attempts else 0
     begun = ((one.number, one.started_at, one.returned.at if one.returned else 0.0) for one in attempts)
     last = max((number for number, at, seen_at in begun if (seen_at if at is None else at) <= until), default=first)
-    unseen = task.answered.difference(attempt.number for attempt in attempts)
-    others = sum(number < last for number in unseen)
+    others = 0
     for attempt in attempts:
         # What followed a question was no retry, as far as can be seen, unless the operator decided one.
         is_retry = attempt.decision is not None and attempt.decision.action is Action.RETRY

@@ -79,14 +79,20 @@ def answers_another_session(attempt: Attempt) -> bool:
     return len(sessions - {None}) > 1
 
 
-def decided_state(attempt: Attempt) -> State:
-    """The state of a task by its latest attempt: what was decided about it stands above what it says itself."""
-    decision, result = attempt.binding, attempt.result
-    if decision is None:
-        return attempt.state
-    if decision.action is not Action.ACCEPT:
-        return _DECIDED_STATES[decision.action]
-    return State.PARTIAL if result is not None and result.outcome is Outcome.PARTIAL else State.COMPLETED
+def own_state(task: Task) -> State:
+    """The state of a task by its latest attempt: what was decided about it stands above what it says itself, and an
+    open request stops an agent that is at work, whatever it said before."""
+    latest, decision, result, run = task.latest, task.binding, task.result, task.run
+    state = State.SUBMITTED if latest is None else latest.state
+    if decision is not None:
+        is_partial = result is not None and result.outcome is Outcome.PARTIAL
+        state = _DECIDED_STATES.get(decision.action, State.PARTIAL if is_partial else State.COMPLETED)
+    if task.request is not None:
+        return state if state is State.CANCELED else State.BLOCKED
+    if run is None or not run.waiting or state is not State.BLOCKED:
+        return state
+    answered = (one.ended_at for one in task.requests if one.stage is not RequestStage.GONE)
+    return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
 
 
 def decided_at(task: Task) -> float | None:
@@ -138,17 +144,6 @@ def title(task: Task) -> str:
         directory = dirname(directory) if basename(directory) == task.agent else directory
         name = (basename(directory) or name) + separator + extra
     return exact(name if name.strip() else task_id)
-
-
-def waiting_state(task: Task, state: State) -> State:
-    """The state with what its program asks: an open request stops an agent that is at work, whatever it said before."""
-    if task.request is not None:
-        return state if state is State.CANCELED else State.BLOCKED
-    run = task.run
-    if run is None or not run.waiting or state is not State.BLOCKED:
-        return state
-    answered = (one.ended_at for one in task.requests if one.stage is not RequestStage.GONE)
-    return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
 
 
 def silent_from(task: Task, seconds: float) -> float | None:

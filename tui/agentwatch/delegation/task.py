@@ -288,8 +288,6 @@ class Task:
     attempts: Sequence[Attempt] = ()
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
     findings: Sequence[PlacedFinding] = ()
-    answered: frozenset[int] = frozenset()
-    """The attempts of which the operator answered a question, also those of which nothing is seen any more."""
     requests: tuple[Request, ...] = ()
     """what its program asks, or has asked: those that wait for the operator first, what presses most before the rest"""
     todos: tuple[Todo, ...] | None = None

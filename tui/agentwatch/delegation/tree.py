@@ -116,7 +116,7 @@ class Tree:
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
             case Unreadable():
-                self._files.refuse(event)
+                self._files.refuse(event.path, event)
             case Ran(run=run):
                 sessions = [one.session for one in (self.runs.known(event.path), run) if one is not None]
                 before = [*map(self.runs.executing.get, sessions)]
@@ -224,14 +224,11 @@ class Tree:
         lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
         latest = task.latest
-        task.own_state = states.waiting_state(task, states.decided_state(latest) if latest else State.SUBMITTED)
+        task.own_state = states.own_state(task)
         task.ended_at = states.ended_at(latest) if latest else None
         task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
         if task.ended_with is not None and task.own_state.is_open:
             task.own_state, task.ended_at = State.CANCELED, ended_at
-        decisions = self._decisions.get(task.task_id, {}).values()
-        answers = (one for one in decisions if one.action is Action.RESPOND and not one.is_expired(self.now))
-        task.answered = frozenset(one.attempt for one in answers)
         fitters = [one for one in self._fitters_of(task.task_id) if one.state is State.COMPLETED]
         restored = [one.ended_at for one in fitters if one.ended_at is not None]
         task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
