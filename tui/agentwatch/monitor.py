@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Ran, Rules, Seen, Tick
+from agentwatch.delegation.events import Event, Looked, Noted, Ran, Rules, Seen, Tick
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
@@ -352,8 +352,8 @@ class Monitor:
     def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
         """Have a tree of these events take the place of the other. Returns the tasks that may be different then."""
         before, self.tree = self.tree, tree
-        tree.take_over(before)
-        tree.settle()
+        aside = (Noted(0, 0.0, task_id, aside) for task_id, aside in before.asides.items())
+        tree.apply(Looked(0, before.looked_at), *aside)
         for event in events:
             self.tap(event)
         return self._apply((), {*before.tasks, *tree.tasks})

@@ -206,7 +206,7 @@ def lived(seq: int, step: Live, permits: dict[str, list[Permit]]) -> Event:
         return Requested(seq, at, name, request if step.stage is not None else None)
     if isinstance(step, Answering):
         name = f"r-{step.number}"
-        receipts = tuple(Receipt(stage, at) for stage in Stage if stage.rank <= step.stage.rank)
+        receipts = tuple(Receipt(stage, at) for stage in [*Stage][: [*Stage].index(step.stage) + 1])
         decision = Decision(
             decision_id=name,
             task_id="a",

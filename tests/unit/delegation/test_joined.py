@@ -96,7 +96,7 @@ def test_what_asks_no_more_and_what_is_dropped_leaves_nothing() -> None:
     assert joined.totals.tasks == 2
 
 
-OF_ONE = {"apply", "add", "take_over", "settle", "former_places", "leave_out"}
+OF_ONE = {"apply", "add", "settle", "former_places", "leave_out"}
 OF_ONE |= {"decisions", "holds_until", "left_out", "over", "requests", "requests_of", "troubled"}
 """Who watches or prints several workspaces asks each tree for these."""
 

@@ -14,7 +14,7 @@ from typing import Final
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.claims import Verdict, merged
 from agentwatch.delegation.decision import ENDING, Action
-from agentwatch.delegation.events import Aside, Seen
+from agentwatch.delegation.events import Aside
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
@@ -69,13 +69,14 @@ def ask(task: Task, low_confidence: float) -> str | None:
         return "the return changed since you accepted it: look at it again, then accept or retry"
     if state is State.INVALID:
         child = task.agent or "the child"
-        if result is None:
-            return f"{child} ended without a return; retry, or accept it as it is"
         if (words := dispute(task)) is not None:
             return f"{words}; look at both, then retry, or accept the first as it is"
-        if latest.ended_without_result:
-            return f"{child} ended without a result; retry, or accept it as it is"
-        return f"{_broken(latest.returned)}: retry, or accept it as it is"
+        if latest.returned is None or latest.ended_without_result:
+            return f"{child} ended without a {'return' if result is None else 'result'}; retry, or accept it as it is"
+        errors = [one for one in latest.returned.findings if one.severity is Severity.ERROR]
+        faults = f": {errors[0].message.partition('; ')[0]}" if errors else ""
+        more = f" (+{len(errors) - 1} more)" if len(errors) > 1 else ""
+        return f"its return breaks the contract{faults}{more}: retry, or accept it as it is"
     if state is State.FAILED:
         return _ask_after_failure(task)
     if task.contradicted:
@@ -136,13 +137,6 @@ def _ask_about_lies(task: Task) -> str:
     if missing_artifacts(task):
         do = "so its return breaks the contract: retry, or accept it as it is"
     return f"{lead}: {first.path} ({first.detail}){more}; {do}"
-
-
-def _broken(version: Seen | None) -> str:
-    findings = version.findings if version is not None else ()
-    faults = [one.message.partition("; ")[0] for one in findings if one.severity is Severity.ERROR]
-    more = f" (+{len(faults) - 1} more)" if len(faults) > 1 else ""
-    return f"its return breaks the contract{f': {faults[0]}{more}' if faults else ''}"
 
 
 def _ask_after_failure(task: Task) -> str:

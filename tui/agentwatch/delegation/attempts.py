@@ -145,10 +145,14 @@ class Attempts:
             # A session may go through all attempts of a task.
             return attempt
         is_rival = self._is_rival(returned, version)
-        if attempt.number == last and (decision := self._sent_on(attempt, returned, version)) is not None:
-            following = _go_on(attempt, self.numbered(last + 1))
-            following.started_at = min(decision.at, version.at)
-            return following
+        if attempt.number == last and not (is_rival and returned.digest == version.digest):
+            for one in self._decisions_to_go_on(attempt):
+                # In the same file, before anybody knew of the decision, it was only corrected.
+                at = one.at if is_rival else one.read_at
+                if at is not None and at <= version.at:
+                    following = _go_on(attempt, self.numbered(last + 1))
+                    following.started_at = min(one.at, version.at)
+                    return following
         if document.attempt is not None:
             return attempt
         if session not in (None, attempt.session_id) and (is_rival or attempt.session_id is not None):
@@ -158,18 +162,6 @@ class Attempts:
         has_restarted = session is None or session != attempt.session_id
         has_restarted &= document.outcome is Outcome.WORKING and not is_early(returned) and not is_rival
         return self.numbered(last + has_restarted)
-
-    def _sent_on(self, attempt: Attempt, returned: Seen, version: Seen) -> Decision | None:
-        """The decision that another return after one carries out: it is of the next attempt."""
-        is_rival = self._is_rival(returned, version)
-        if is_rival and returned.digest == version.digest:
-            return None
-        for one in self._decisions_to_go_on(attempt):
-            # In the same file, before anybody knew of the decision, it was only corrected.
-            at = one.at if is_rival else one.read_at
-            if at is not None and at <= version.at:
-                return one
-        return None
 
     def _decisions_to_go_on(self, attempt: Attempt) -> list[Decision]:
         about = attempt.number, attempt.returned.digest if attempt.returned is not None else None

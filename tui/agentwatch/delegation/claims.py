@@ -46,10 +46,9 @@ class Deed(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A claim and its verdict. `path` is foreign text as it was claimed; `detail` is the reason in words.
+    """A claim and its verdict. `path`, as it was claimed, and `detail`, the reason in words, are foreign.
 
-    `detail` may quote a file name that was found: it is foreign text too. `lines` is the range of 1-based lines, both
-    included, where one was claimed. `file` is the path in the workspace that is meant, None where none is.
+    `lines` is the claimed range of 1-based lines, both included; `file` the path in the workspace that is meant.
     `is_missing`: it is false because nothing is there. `call` is what the verdict rests on, where that is a command.
     """
 

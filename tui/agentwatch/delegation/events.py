@@ -11,11 +11,8 @@ from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
 
-LOW_CONFIDENCE: Final = 0.5
-"""report-contract: results of which the child itself is less sure than this are for a human to look at."""
-
-DEFAULT_MAX_RETRIES: Final = 1
-"""A parent retries a child once. (A child's own retries are 0, so it never appears here.)"""
+LOW_CONFIDENCE: Final = 0.5  # report-contract: a result of which the child is less sure is for a human to look at
+DEFAULT_MAX_RETRIES: Final = 1  # of a parent. A child's own are 0
 
 
 class Rules(NamedTuple):
@@ -32,10 +29,9 @@ class Rules(NamedTuple):
 class Seen(NamedTuple):
     """A file holds this document now.
 
-    `seq` orders observations across files: the source gives it out, and it stays however a list of them is interleaved
-    later. `at` is when the content became true, in epoch seconds (a file's mtime, never later than the moment it was
-    observed). `path` is relative to the workspace, with `/`. `digest` is the sha256 of the very bytes that were parsed,
-    in hex. `incomplete`: the document broke off in the middle, and may still be being written.
+    `seq`, which the source gives out, orders observations across files, however they are interleaved later. `at` is
+    when the content became true, in epoch seconds. `path` is relative to the workspace, with `/`; `digest` the sha256
+    of the bytes that were parsed, in hex. `incomplete`: it broke off in the middle, and may still be written.
     """
 
     seq: int
@@ -58,8 +54,7 @@ class Gone(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A file that looks like one of ours by its name could not be read, or nothing of ours is in it; `finding` says
-    why."""
+    """A file that looks like one of ours by its name could not be read, or nothing of ours is in it."""
 
     seq: int
     at: float
@@ -68,10 +63,7 @@ class Unreadable(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The claims of the return with this digest, in this file, were held against the evidence.
-
-    `unsaid` is what the attempt did, by the log of its tools, and the return does not speak of.
-    """
+    """The claims of the return with this digest, in this file, were held against the evidence."""
 
     seq: int
     at: float
@@ -82,10 +74,7 @@ class Checked(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A run is like this now, as a session store shows it; None: the store no longer has it.
-
-    `path` is the run's key, `<source>:<place in the store>`: the same for the life of the run.
-    """
+    """A run, whose key is `path`, is like this now, as a session store shows it; None: the store no longer has it."""
 
     seq: int
     at: float

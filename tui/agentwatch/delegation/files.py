@@ -65,10 +65,6 @@ class Files:
         file = self._files.get(path)
         return set() if file is None else {task for task in file.tasks if task is not None}
 
-    def is_known(self, path: str) -> bool:
-        """Whether any content of a file is known."""
-        return path in self._files
-
     def is_gone(self, path: str) -> bool:
         """Whether a file whose contents are remembered is not there any more."""
         return path in self._gone

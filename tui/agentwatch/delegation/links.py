@@ -34,11 +34,7 @@ Slot = tuple[str, str]
 
 
 def slot(path: str) -> Slot:
-    """The slot of a file; the stem is empty for general names such as `handoff.json`, `return-2.md`, `todos.md`.
-
-    >>> slot("jobs/api.handoff.json") == slot("jobs/returns/api.md") == ("jobs", "api")
-    True
-    """
+    """The slot of a file; the stem is empty for general names such as `handoff.json`, `return-2.md`, `todos.md`."""
     directory, name = split(path)
     if basename(directory) in _FOLDERS:
         directory = dirname(directory)
@@ -61,11 +57,7 @@ def agent_of(document: Return) -> str | None:
 
 
 def is_under_contract(path: str) -> bool:
-    """Whether a file is a handoff or a return by its name, or in the folder that it lies in: it must be readable.
-
-    >>> is_under_contract("job/x.return.md"), is_under_contract("job/x.todos.md")
-    (True, False)
-    """
+    """Whether a file is a handoff or a return by its name, or by the folder that it lies in: it must be readable."""
     name, folder = _EXTENSION.sub("", basename(path)), basename(dirname(path))
     return _ANSWER.search(name) is not None or _variant(name) is not None or folder in _FOLDERS - {"todos"}
 
@@ -224,16 +216,15 @@ def find_links(
 
 def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
     """The tasks that stand above themselves."""
-    walks: dict[str, str] = {}  # by task, where the walk up began that came by first
+    seen: set[str] = set()
     cycles: list[str] = []
     for start in tasks:
+        path: list[str] = []
         one: str | None = start
-        while one is not None and one not in walks:
-            walks[one] = start
+        while one is not None and one not in seen:
+            seen.add(one)
+            path.append(one)
             one = tasks[one].parent_id
-        if one is not None and walks[one] == start:
-            first = one
-            cycles.append(one)
-            while (one := tasks[one].parent_id) != first and one is not None:
-                cycles.append(one)
+        if one in path:
+            cycles += path[path.index(one) :]
     return cycles

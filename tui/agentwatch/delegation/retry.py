@@ -99,10 +99,11 @@ def _begun(task: Task, until: float = math.inf) -> int:
     first = attempts[0].number - 1 if attempts else 0
     begun = ((one.number, one.started_at, one.returned.at if one.returned else 0.0) for one in attempts)
     last = max((number for number, at, seen_at in begun if (seen_at if at is None else at) <= until), default=first)
-    others = 0
-    for attempt in attempts:
-        # What followed a question was no retry, as far as can be seen, unless the operator decided one.
-        is_retry = attempt.decision is not None and attempt.decision.action is Action.RETRY
-        is_none = _is_to_be_resumed(attempt) or (attempt.state is State.BLOCKED and not is_retry)
-        others += is_none and attempt.number < last
+    # What followed a question was no retry, as far as can be seen, unless the operator decided one.
+    others = sum(
+        _is_to_be_resumed(one)
+        or (one.state is State.BLOCKED and not (one.decision is not None and one.decision.action is Action.RETRY))
+        for one in attempts
+        if one.number < last
+    )
     return max(last - 1 - others, 0)

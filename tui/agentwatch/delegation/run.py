@@ -93,8 +93,7 @@ class StartedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The work of a session on one prompt, None where that is not known; a session that is sent on has several
-    turns."""
+    """The work of a session on one prompt, None where that is not known."""
 
     began_at: float
     prompt: Message | None = None
@@ -107,23 +106,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One execution of a task in a session of its own. A source emits the whole run again whenever it has changed.
+    """One execution of a task in a session of its own, emitted whole whenever it has changed. Texts are foreign.
 
-    `source` is the name of the source, `session_id` the program's own id: of the session, of the agent inside it, or
-    of the call that was refused before a session existed. `parent_session` is the id of the run that asked for this
-    one, None for a session that a human began. `link` says in a few words by what the parent is known.
-    `place` is the absolute path of the file or database that shows it.
-
-    `prompt` is what the parent gave; None where it is not to be had, `prompt_missing` says why ("encrypted by Codex").
-    `said` is the last whole text of the child once it has ended. `reason` is why the run failed or was cancelled, in
-    the program's words. `rounds` are those of a session that was sent on, oldest first: the last of them stands as the
-    run does, and tells only how it began; a session with one round may leave them out.
-
-    `asked_at` is when the parent asked for it, by a clock that never goes back in the parent's transcript, so that it
-    orders the runs of one parent; None where that is not known.
-
-    Times are seconds since the epoch; `updated_at` is the last sign of life, `process_gone` whether the program that
-    ran it is known to be gone (None: not known). Texts are foreign and unsanitised.
+    `session_id` is the program's own id: of the session, of the agent inside it, or of the call that was refused before
+    a session existed; `parent_session` that of the run that asked, None where a human did; `link` says by what that is
+    known. `place` is the absolute path of the file or database that shows it. `prompt_missing` says why what the parent
+    gave is not to be had. `said` is the last whole text of a child that has ended, `reason` why it failed or was
+    cancelled. `rounds` are those of a session that was sent on, oldest first: the last stands as the run does, and
+    tells only how it began. `asked_at` orders the runs of one parent, by a clock that never goes back.
+    Times are epoch seconds; `process_gone` is None where nobody knows.
     """
 
     source: str
@@ -149,11 +140,9 @@ class Run:
     doing: Activity | None = None  # what it does, or did last; None where its store does not say
     background: bool = False
     process_gone: bool | None = None
-    waiting: str = ""
-    """What a working run waits for from a human, in a few words: "an answer: Which one?". "" where it does not."""
+    waiting: str = ""  # what a working run waits for from a human, in a few words: "an answer: Which one?"
     asked_at: float | None = None
-    permits: tuple[Permit, ...] = ()
-    """Outcomes of the calls that were asked about, oldest first: the latest `MOST_PERMITS`."""
+    permits: tuple[Permit, ...] = ()  # of the calls that were asked about, oldest first: the latest `MOST_PERMITS`
 
     @property
     def session(self) -> Session:

@@ -73,8 +73,7 @@ class PlacedFinding(NamedTuple):
 
 
 class Retry(NamedTuple):
-    """The retries that error-propagation allows; `restored`: a fitter has restored the task, and one retry is
-    owed to that."""
+    """The retries that error-propagation allows; `restored`: one of them is owed to a fitter."""
 
     max_retries: int = 1
     remaining: int = 1
@@ -170,12 +169,9 @@ class Attempt:
     started_at: float | None = None
     run: Run | None = None  # the execution as a session store shows it, None where only files speak of it
     again: bool = False  # it goes on in the session of the attempt before, with the same handoff
-    superseded: tuple[Decision, ...] = ()
-    """The decision about a return of this attempt that is gone and that nobody saw."""
-    unasked: bool = False
-    """Its return alone numbers it, after a failure about which nobody decided."""
-    decisions: tuple[Decision, ...] = ()
-    """About this attempt, or about an answer that it gave before in the same session, in their order."""
+    superseded: tuple[Decision, ...] = ()  # about a return of this attempt that is gone and that nobody saw
+    unasked: bool = False  # its return alone numbers it, after a failure about which nobody decided
+    decisions: tuple[Decision, ...] = ()  # also about an answer that it gave before in the same session
 
     @property
     def decision(self) -> Decision | None:
@@ -270,26 +266,22 @@ class Task:
     own_state: State = State.SUBMITTED  # what the task's own files say; `state` also heeds the tasks below
     stale: bool = False  # it works, and is silent: for too long, or because its process is gone
     claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
-    unsaid: tuple[Deed, ...] = ()
-    """What the latest attempt did, by the log of its tools, that its return does not speak of. No verdict."""
+    unsaid: tuple[Deed, ...] = ()  # what the latest attempt did, and its return does not speak of
     is_checked: bool = False  # what that return claims was held against the evidence
     verdict: Verdict | None = None  # what the claims come to, for a task that says it is done or partly done
     past: bool = False  # its last sign of life was long before the workspace was first watched
     question: str | None = None  # what is open about it, whether it still asks or not
-    ask: str | None = None
-    """The one question that the operator has to answer; None where there is none, or it is past or put aside."""
+    ask: str | None = None  # the question, where it is not past or put aside
     tokens: int | None = None  # used by all attempts together; None where no store tells
     gone: bool = False  # it asks because it works and its process is gone
     acknowledged: bool = False  # the operator has put aside what is open about it, for as long as that stays as it is
-    snoozed_until: float | None = None
-    """When it asks again at the latest, infinity where only a change ends it; None where it is not snoozed."""
+    snoozed_until: float | None = None  # when it asks again at the latest: infinity where only a change ends it
     seen: bool = True  # whether the operator has looked at it since it ended, failed or changed what it asks
     why: str = ""  # why the task has this state, in words of our own
     attempts: Sequence[Attempt] = ()
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
     findings: Sequence[PlacedFinding] = ()
-    requests: tuple[Request, ...] = ()
-    """what its program asks, or has asked: those that wait for the operator first, what presses most before the rest"""
+    requests: tuple[Request, ...] = ()  # those that wait for the operator first, what presses most before the rest
     todos: tuple[Todo, ...] | None = None
     todo_moved: Activity | None = None  # the todo that was ticked or begun last, as files tell it
     first_seq: int = 0
@@ -300,8 +292,7 @@ class Task:
     scope: str = ""  # what stands before the id, where tasks of several workspaces are shown as one tree
     workspace: str = ""  # the path of the workspace whose top row this is; "" for every task
     host: str = ""  # what the operator calls the machine that it is on; "" for this one
-    lost_since: float | None = None
-    """Since when nothing is known of it, though it has not ended, or asks; None where it is."""
+    lost_since: float | None = None  # since when nothing is known of it, though it has not ended, or asks
     # For the tree alone
     place: Place = Place()  # noqa: RUF009  it is immutable
     kind: Counted | None = None  # as what the sums count it; None for a name in the row of the one below it

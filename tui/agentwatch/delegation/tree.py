@@ -160,9 +160,10 @@ class Tree:
         is_back, self.now = now < self.now, now
         return [task.task_id for task in self.tasks.values() if is_back or task.due <= now]
 
-    def _due(self, task_id: str, silent_from: float | None = None) -> float:
-        decided = (one.expires_at for one in self._decisions.get(task_id, {}).values())
-        times = (silent_from, *self._requests.expiring(task_id), *decided)
+    def _due(self, task: Task, silent_from: float | None = None) -> float:
+        decided = [self._requests.decided.get(one.request_id) for one in task.requests]
+        decided += self._decisions.get(task.task_id, {}).values()
+        times = (silent_from, *(one.expires_at for one in decided if one is not None))
         return min((at for at in times if at is not None and at > self.now), default=math.inf)
 
     # Each task by itself
@@ -217,7 +218,7 @@ class Tree:
 
     def _fill(self, task: Task, attempts: Attempts, runs: list[Run]) -> None:
         """All that a task's own documents, runs and decisions say."""
-        task.due = self._due(task.task_id)
+        task.due = self._due(task)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
         task.agent = states.agent_of(task)
@@ -386,7 +387,7 @@ class Tree:
             task.past = is_past(task, rules.history_before)
         silent_from = states.silent_from(task, rules.stale_after)
         task.stale = silent_from is not None and self.now >= silent_from
-        task.due = self._due(task.task_id, silent_from)
+        task.due = self._due(task, silent_from)
         task.title = states.title(task)
         task.findings = task.own_findings
         if task.problem is not None:
@@ -406,11 +407,6 @@ class Tree:
         verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
         counted = Counted(task.state, waits_as, verdict, task.past if task.stale else None)
         task.kind = None if task.shares_row else counted
-
-    def take_over(self, other: Tree) -> None:
-        """Take over what the operator has put aside in a tree of the same workspace."""
-        self.asides, self.looked_at = dict(other.asides), other.looked_at
-        self._touched |= self.tasks.keys()
 
     # What is asked of a tree
 
