@@ -1,7 +1,5 @@
 """Questions of tasks to the operator, their order, and which tasks are past.
 
-Mere silence asks nothing: a long test run is silent, too.
-
 Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
 """
 
@@ -37,15 +35,11 @@ _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 
 def queue_rank(task: Task) -> tuple[float, ...]:
-    """The order of the tasks that need the operator: open requests first, then who holds up most, then who has asked
-    last, and at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
-    request, holds = task.request, task.open_below
-    since = task.ended_at or task.alive_at or 0.0
-    if task.lost_since is not None:
-        return 2, -holds, -since, task.first_seq
-    if request is not None and request.waits_for_operator:
+    """Open requests first, then who holds up most, then who has asked last; those out of reach behind all others."""
+    request, is_lost = task.request, task.lost_since is not None
+    if request is not None and request.waits_for_operator and not is_lost:
         return 0, *request.rank
-    return 1, -holds, -since, task.first_seq
+    return 1 + is_lost, -task.open_below, -(task.ended_at or task.alive_at or 0.0), task.first_seq
 
 
 def ask(task: Task, low_confidence: float) -> str | None:
@@ -116,8 +110,7 @@ def _cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
 
 
 def is_past(task: Task, line: float, *other_signs: float) -> bool:
-    """Whether a task is as it was before the line (epoch seconds): since then there was no sign of life of its own (of
-    what is below it, where it is only named), none of these others, and no decision that somebody is to carry out."""
+    """Whether there was no sign of life since then, none of these others, and no decision that is to be carried out."""
     alive_at = task.alive_at if task.inferred else task.updated_at
     if not alive_at or alive_at >= line or (task.run is not None and task.run.process_gone is False):
         return False
@@ -170,8 +163,7 @@ def gone_words(task: Task, when: str = "") -> str:
 
 
 def asks_for_process(task: Task, parent: Task | None) -> bool:
-    """Whether a task asks because its process is gone. A process may run many: the topmost one asks, once. A human who
-    closes a session knows it, but perhaps not who was still at work for it."""
+    """Whether a task asks because its process is gone. A process may run many: the topmost one asks, once."""
     if task.inferred or task.past or not is_process_gone(task):
         return False
     return bool(not task.is_session or task.open_below) and not (parent is not None and is_process_gone(parent))
@@ -186,8 +178,7 @@ def is_process_gone(task: Task) -> bool:
 
 
 def mark_of(task: Task) -> str:
-    """What a task looks like, in a few characters: its attempt, its state, and a digest of what it asks and of what
-    that is about."""
+    """A task in a few characters: its attempt, its state, and a digest of its question and of what that is about."""
     # Which claims are false changes with every file that the agents write, and how much of something with every look.
     question = "a claim is false" if task.contradicted else _NUMBER.sub("#", task.question or "")
     facts: list[object] = [question]
@@ -211,18 +202,8 @@ def changed_at(task: Task) -> float:
     return max(task.updated_at, task.ended_at or 0.0)
 
 
-def is_aside(task: Task) -> bool:
-    """Whether it does not ask because the operator has put it aside."""
-    return task.acknowledged or task.snoozed
-
-
 def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
-    """Heed how a task was put aside, and whether it is new to the operator. Nothing of it is a decision.
-
-    What was put aside asks again, and what was looked at is new again, while the task has another mark. A return that
-    is only written once more has the same one, and a mere sign of life changes none. What fails in the same words after
-    another state, or after a newer handoff, has another.
-    """
+    """Heed how a task was put aside, and whether it is new to the operator, as long as it has the mark that it had."""
     put, seen = aside
     mark = None if aside == Aside() else mark_of(task)
     is_same = put is not None and put.mark == mark

@@ -38,8 +38,7 @@ class Attempts:
         rules: Rules,
         is_gone: Callable[[str], bool],
     ) -> None:
-        """Fold all versions of the files of a task, in the order they were observed, and all its runs, in the order in
-        which they began; `is_gone` tells the files that are not there any more."""
+        """Fold the versions of a task's files, in the order observed, and its runs, in the order of their beginning."""
         self.all: list[Attempt] = []
         self.todos: tuple[Todo, ...] | None = None
         self.todos_at: float | None = None
@@ -193,8 +192,7 @@ class Attempts:
             self._set_run(attempt, ran, run.part(first, end), is_later=first > 0)
 
     def _attempt_for(self, run: Run, number: int, after: int = 0) -> Attempt:
-        """The attempt that a turn of a run executes: the one with its number or its session, else the first that nobody
-        is known to execute, of those that come after one."""
+        """The attempt after one that a turn executes: with its number or its session, else the first that is free."""
         packet = packet_in(run.rounds[number].prompt) if number else run.packet
         stated = (packet.attempt if packet is not None else None) or 0
         if stated > after and self.numbered(stated).run is None:
@@ -271,8 +269,7 @@ class Attempts:
                 self.report(UNASKED, str(attempt.number), attempt.returned.path)
 
     def _bind(self, decision: Decision) -> None:
-        """A decision belongs to the attempt it names, as long as that has the return that was decided about, or one
-        that came of it."""
+        """A decision is of the attempt it names, if that has the return decided about, or one that came of it."""
         attempt, *later = [one for one in self.all if one.number >= decision.attempt] or [Attempt(0)]
         if attempt.number != decision.attempt:
             return

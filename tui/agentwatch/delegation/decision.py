@@ -43,14 +43,13 @@ SAYS_SO: Final = " (an agent says so)"
 
 
 class Receipt(NamedTuple):
-    """A stage that was reached, when (epoch seconds), by whom. `claimed`: an agent says so, and nothing proves it.
-    `taken_by`: who of those that read it has asked to carry it out; foreign."""
+    """A stage that was reached, when (epoch seconds), by whom; `claimed`: an agent says so, and nothing proves it."""
 
     stage: Stage
     at: float
     by: str = ""
     claimed: bool = False
-    taken_by: str = ""
+    taken_by: str = ""  # who of those that read it has asked to carry it out; foreign
 
     @property
     def words(self) -> str:

@@ -12,7 +12,6 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
 
 LOW_CONFIDENCE: Final = 0.5  # report-contract: a result of which the child is less sure is for a human to look at
-DEFAULT_MAX_RETRIES: Final = 1  # of a parent. A child's own are 0
 
 
 class Rules(NamedTuple):
@@ -20,7 +19,7 @@ class Rules(NamedTuple):
 
     strict: bool = True  # a return that breaks its contract counts as failed
     stale_after: float = 600.0  # seconds
-    max_retries: int = DEFAULT_MAX_RETRIES
+    max_retries: int = 1  # of a parent
     low_confidence: float = LOW_CONFIDENCE  # a completed report below it asks for a review
     demands: bool = False  # a child of a session that ends without a contract counts as failed
     history_before: float = float("-inf")  # without a sign of life since then (epoch seconds), a task is past

@@ -36,11 +36,7 @@ class _File:
 
 
 class Files:
-    """Every document that is there, and its earlier contents, by file and by task.
-
-    Files are given to tasks by `assign`, once a batch and a directory at a time. With `remembers`, the contents of a
-    file that is gone stay known, and stay with the tasks that they belonged to.
-    """
+    """Every document that is there, and its earlier contents, by file and by task; `remembers`: also what is gone."""
 
     def __init__(self, *, remembers: bool = False) -> None:
         self._remembers = remembers

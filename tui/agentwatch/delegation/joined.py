@@ -50,8 +50,7 @@ class JoinedTree(Tree):
         return gone
 
     def update(self, scope: str, tree: Tree, changed: Collection[str], why: str = "") -> set[str]:
-        """These tasks of a workspace, whose tree this is now, have changed, come or gone. `why` says in foreign words
-        why nothing is known of it. Returns their keys."""
+        """These tasks of a tree are different. `why` nothing is known of it is foreign. Returns their keys."""
         self._trees[scope] = tree
         keys = {scope + task_id for task_id in changed}
         for task_id in changed:

@@ -144,13 +144,11 @@ def missing_artifacts(task: Task) -> list[PlacedFinding]:
 
 
 Named = tuple[int, str, str | None]
-"""Where a task was named first in somebody's delegation path: the `seq` of the first document of that task, its id, and
-the task that stands before there."""
+"""Where a task was named first: the `seq` of that task's first document, its id, and the task that stands before."""
 
 
 def path_of(versions: Sequence[Seen]) -> tuple[str, ...]:
-    """The ids of the tasks above a task by its latest delegation path, outermost first, each once; none where a packet
-    names the parent."""
+    """The ids above a task by its latest delegation path, outermost first; none where a packet names the parent."""
     ids: tuple[str, ...] | None = None
     for version in reversed(versions):
         document = version.document
@@ -179,8 +177,7 @@ def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
 def find_links(
     tasks: Mapping[str, Task], named: Mapping[str, Named], executing: Mapping[Session, str | None]
 ) -> Iterator[tuple[Task, Link]]:
-    """The links of all tasks, by what they say of their places, and by the tasks that sessions are `executing`; some
-    may make a cycle."""
+    """The links of all tasks, by their places and by the tasks that sessions execute; some may make a cycle."""
     only: dict[str, str | None] = {}  # by directory, its task; one with several is a collection, and encloses none
     for task_id, task in tasks.items():
         if (directory := task.place.directory) is not None:

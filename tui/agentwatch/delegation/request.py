@@ -205,8 +205,7 @@ class Requests:
         return [self.asker(offered.request.session)] if offered is not None and offered.request is not None else []
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
-        """The requests of a task as they stand: those that wait for the operator first, the most pressing first; those
-        that have ended last, the latest first."""
+        """The requests of a task as they stand: the most pressing first, those that have ended last."""
         stand: list[Request] = []
         for session in [one for one in self._asked if self.asker(one) == task_id]:
             asked = self._asked[session].values()
@@ -221,8 +220,8 @@ class Requests:
         return (*is_open, *ended)
 
     def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
-        """By request, what the program's records say of it: each of them is of one request, the earlier of the earlier.
-        Requests whose call is known come first; of those of one call, the last: what became of it shows after that."""
+        """By request, what the program's records say of it: each is of one request, the earlier of the earlier."""
+        # Those whose call is known come first; of one call, the last: what became of it shows after that.
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
         found = dict[str, Permit]()
         in_turn = sorted(asked, key=lambda one: (one.asked_at, one.request_id))

@@ -39,8 +39,7 @@ def budget_words(retry: Retry) -> str:
 
 
 def is_retry(action: Action, attempt: Attempt | None) -> bool:
-    """Whether an action makes a retry of what follows an attempt: what goes on after an answer to a blocked child is
-    none, nor what resumes a part that the child itself recommends to resume, whatever else it is called."""
+    """Whether what follows is a retry: not after an answer to a blocked child, nor of a part that is to be resumed."""
     if attempt is not None and (
         _is_to_be_resumed(attempt) or (action is Action.RESPOND and attempt.state is State.BLOCKED)
     ):

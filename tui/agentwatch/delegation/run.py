@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Todo, TodoStatus
-from agentwatch.delegation.claims import Call
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
@@ -164,11 +163,6 @@ class Run:
         """What orders it among others: a clock may have been set back, what a parent wrote stays in its order."""
         return self.started_at if self.asked_at is None else self.asked_at
 
-    @property
-    def earlier(self) -> tuple[Message, ...]:
-        """The last messages of the rounds before the last one, oldest first."""
-        return tuple(one.said for one in self.rounds[:-1] if one.said is not None)
-
     def part(self, first: int, end: int) -> Run:
         """The rounds from `first` up to, and without, `end`, as a run of their own."""
         if not self.rounds:
@@ -234,10 +228,6 @@ class Runs:
     def of_session(self, session: Session) -> list[Run]:
         """The runs of a session, in the order in which they began: there is one, as a rule."""
         return [ran.run for ran in self._of("session", *session) if ran.run is not None]
-
-    def of_call(self, call: Call) -> Run | None:
-        """The run in whose transcript a call stands; None where it is not known any more."""
-        return next(iter(self.of_session((call.source, call.session_id))), None)
 
     def below(self, session: Session) -> Iterator[Run]:
         """The runs that a session asked for, and those that these did, each behind the one that asked."""

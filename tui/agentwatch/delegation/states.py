@@ -80,8 +80,7 @@ def answers_another_session(attempt: Attempt) -> bool:
 
 
 def own_state(task: Task) -> State:
-    """The state of a task by its latest attempt: what was decided about it stands above what it says itself, and an
-    open request stops an agent that is at work, whatever it said before."""
+    """The state by the latest attempt: a decision stands above its return, and an open request stops who works."""
     latest, decision, result, run = task.latest, task.binding, task.result, task.run
     state = State.SUBMITTED if latest is None else latest.state
     if decision is not None:
@@ -102,8 +101,7 @@ def decided_at(task: Task) -> float | None:
 
 
 def ended_at(attempt: Attempt) -> float | None:
-    """When an attempt ended (epoch seconds): with its return, else its run, else what the operator decided; None while
-    it goes on, and where nobody knows."""
+    """When an attempt ended (epoch seconds): with its return, its run or a decision; None where nobody knows."""
     returned, run, decision = attempt.returned, attempt.run, attempt.binding
     if attempt.state not in (State.SUBMITTED, State.WORKING):
         if returned is not None:
@@ -114,8 +112,7 @@ def ended_at(attempt: Attempt) -> float | None:
 
 
 def agent_of(task: Task) -> str | None:
-    """The agent of a task: by the session store, else the return, else the mode, else its place in a
-    delegation path."""
+    """The agent of a task: by the session store, the return, the mode, or its place in a delegation path."""
     run, packet, result = task.run, task.packet, task.result
     if run is None and result is None and packet is None:
         return None if task.requests else task.task_id.rpartition("/")[2]
@@ -147,8 +144,7 @@ def title(task: Task) -> str:
 
 
 def silent_from(task: Task, seconds: float) -> float | None:
-    """From when on (epoch seconds) a working task counts as silent, with all that works below it, if it shows no sign
-    of life for so long; None for one that does not work, or waits for somebody."""
+    """When a working task has been silent for so long, with all below it; None if it waits, or does not work."""
     if task.state is not State.WORKING:
         return None
     if task.run is not None and task.run.process_gone:
@@ -158,8 +154,7 @@ def silent_from(task: Task, seconds: float) -> float | None:
 
 
 def state_with_below(task: Task) -> State:
-    """The state of a task with those below it: one handed off that has tasks below it works, and so does an idle
-    session while something below it does; one that is only named has the most urgent state below it."""
+    """The state with those below: a task that has handed work on works; a mere name has the most urgent one below."""
     if task.inferred:
         states = (one.state for one in task.below.counts) if task.below is not None else ()
         return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
@@ -226,8 +221,7 @@ def _why(task: Task) -> str:
     if task.state is State.INVALID:
         errors = sum(placed.finding.severity is Severity.ERROR for placed in task.findings)
         said = f"it says {word}" if word else "it states no status"
-        count = f"{errors} error" if errors == 1 else f"{errors} errors"
-        return f"the return breaks its contract ({count}), so it counts as failed; {said}"
+        return f"the return breaks its contract ({errors} error{'s' * (errors != 1)}), so it counts as failed; {said}"
     return f"the return says {word}" if word else "the return states no status"
 
 

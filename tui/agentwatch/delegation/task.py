@@ -249,10 +249,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Task:
-    """One node of the delegation tree. It belongs to the tree: faces read it and do not change it.
-
-    Times are seconds since the epoch. Every text in it is foreign and unsanitised.
-    """
+    """One node of the tree, which faces only read. Times are epoch seconds, texts foreign and unsanitised."""
 
     task_id: str
     title: str
@@ -363,7 +360,7 @@ class Task:
     @property
     def run(self) -> Run | None:
         """The execution of the latest attempt as a session store shows it."""
-        return self.attempts[-1].run if self.attempts else None
+        return self.latest.run if self.latest else None
 
     @property
     def doing(self) -> Activity | None:
@@ -382,7 +379,7 @@ class Task:
 
     @property
     def decision(self) -> Decision | None:
-        return self.attempts[-1].decision if self.attempts else None
+        return self.latest.decision if self.latest else None
 
     @property
     def is_accepted(self) -> bool:
@@ -392,7 +389,7 @@ class Task:
     @property
     def binding(self) -> Decision | None:
         """The decision about the very return that is there now."""
-        return self.attempts[-1].binding if self.attempts else None
+        return self.latest.binding if self.latest else None
 
     @property
     def is_session(self) -> bool:
@@ -416,7 +413,7 @@ class Task:
 
     @property
     def attempt(self) -> int:
-        return self.attempts[-1].number if self.attempts else 1
+        return self.latest.number if self.latest else 1
 
     @property
     def packet(self) -> Handoff | None:
@@ -426,7 +423,7 @@ class Task:
     @property
     def result(self) -> Return | None:
         """The return of the latest attempt."""
-        return self.attempts[-1].result if self.attempts else None
+        return self.latest.result if self.latest else None
 
     @property
     def reported_state(self) -> str | None:

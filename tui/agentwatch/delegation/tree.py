@@ -1,8 +1,4 @@
-"""The delegation tree: events in, tasks out.
-
-`Tree.apply` takes a batch of events and says which tasks changed. The tree is a function of the events and their `seq`:
-any interleaving that keeps each file's own order gives the same one.
-"""
+"""The delegation tree: a function of the events and their `seq`, if only each file's own are in order."""
 
 from __future__ import annotations
 
@@ -20,7 +16,6 @@ from agentwatch.delegation.asks import (
     asks_for_process,
     changed_at,
     gone_words,
-    is_aside,
     is_past,
     is_process_gone,
     lay_aside,
@@ -44,12 +39,11 @@ _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 
 
 class _Fitter(NamedTuple):
-    """The task that a fitter restores; decisions that its handoffs name, by their ids, with the times at which they
-    were first seen (epoch seconds); its state, None where what it says is false, and its end."""
+    """A task that restores another."""
 
-    restores: str
-    carried: dict[str, float]
-    state: State | None
+    restores: str | None
+    carried: dict[str, float]  # when the decisions that its handoffs name were first seen there (epoch seconds)
+    state: State | None  # None where what it says is false
     ended_at: float | None
 
 
@@ -65,20 +59,15 @@ class Tree:
         self.tasks: dict[str, Task] = {}
         self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
         self.totals = Below()  # sums over all tasks
-        self.queue: list[
-            str
-        ] = []  # ids of the tasks that need the operator: who holds up most first, then who has asked last
-        self.unseen: list[str] = []
-        """Ids of those that the operator has not looked at since they became what they are, the newest first."""
+        self.queue: list[str] = []  # ids of the tasks that need the operator, by `queue_rank`
+        self.unseen: list[str] = []  # ids of those not looked at since they became what they are, the newest first
         self.asides: dict[str, Aside] = {}  # by task, how the operator has put it aside and looked at it
-        self.looked_at = math.inf
-        """Things from before this time are not new, in epoch seconds. Where nobody looks, nothing is."""
+        self.looked_at = math.inf  # things from before (epoch seconds) are not new. Where nobody looks, nothing is
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
         self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
         # What was observed
         self._files = Files(remembers=remembers)
         self.runs = Runs()
-        """Runs of session stores."""
         self._requests = Requests(self.runs)
         self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
@@ -185,7 +174,7 @@ class Tree:
                 del self.tasks[task_id]
                 self._moved = True
                 self._touched.add(task_id)
-                self._set_fitter(task_id, None)
+                self._set_fitter(task_id)
             return
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
@@ -211,7 +200,7 @@ class Tree:
         self._moved |= place != task.place
         task.place = place
         self._judge(task, versions)
-        self._set_fitter(task_id, _fitter(task))
+        self._set_fitter(task_id)
         if is_process_gone(task) is not was_gone:
             # Which of the tasks that a process ran asks depends on the one above.
             self._touched.update(task.children)
@@ -262,8 +251,7 @@ class Tree:
             task.past = is_past(task, self.rules.history_before, *(one.at for one in hidden))
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
-        """The decisions about a task, in the order in which they were made, with what became of them: one that calls
-        the fitter is carried out by a handoff that names both the decision and the task to restore."""
+        """The decisions about a task, in their order. A handoff to a fitter that names one carries it out."""
         decisions = []
         for one in sorted(self._decisions.get(task_id, {}).values(), key=attrgetter("at")):
             called = [fitter for fitter in self._fitters_of(task_id) if one.decision_id in fitter.carried]
@@ -277,10 +265,17 @@ class Tree:
     def _fitters_of(self, task_id: str) -> list[_Fitter]:
         return [one for one in self._fitters.values() if one.restores == task_id]
 
-    def _set_fitter(self, task_id: str, fitter: _Fitter | None) -> None:
+    def _set_fitter(self, task_id: str) -> None:
         """A task is a fitter, or none: the tasks that it restores, before and now, are to be folded."""
-        before = self._fitters.pop(task_id, None)
-        if fitter is not None:
+        task, before, fitter = self.tasks.get(task_id), self._fitters.pop(task_id, None), None
+        packet = task.packet if task is not None else None
+        if task is not None and packet is not None and packet.restores not in (None, task_id):
+            # In reverse: of several handoffs with the same id, the first one tells when.
+            given = [(one.packet, one.handoff.at) for one in reversed(task.attempts) if one.packet and one.handoff]
+            carried = {packet.decision_id: at for packet, at in given if packet.decision_id is not None}
+            # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
+            is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
+            fitter = _Fitter(packet.restores, carried, None if is_false else task.own_state, task.ended_at)
             self._fitters[task_id] = fitter
         if fitter != before:
             stations = [one.restores for one in (before, fitter) if one is not None]
@@ -351,19 +346,16 @@ class Tree:
         self._ended = ended
 
     def _sum_up(self, touched: set[str]) -> set[str]:
-        """Pass over all tasks from the bottom up: sum them up, and update those that were touched and those below which
-        something counts differently. Returns their ids."""
+        """Sum up all tasks from the bottom up, and update those touched or with other sums. Returns their ids."""
         changed = set[str]()
-        sums: dict[str | None, Below] = {None: Below()}
+        sums = defaultdict[str | None, Below](Below)
         for task in reversed(self._order):
             below = sums.pop(task.task_id, None)
             if task.task_id in touched or below != task.below:
                 task.below = below
                 self._update(task)
                 changed.add(task.task_id)
-            above = sums.get(task.parent_id)
-            if above is None:
-                above = sums[task.parent_id] = Below()
+            above = sums[task.parent_id]
             above.add(task)
             if below is not None:
                 above.merge(below)
@@ -397,10 +389,10 @@ class Tree:
         task.why = states.why(task)
         if task.gone or task.question is None:
             # Where something else is open, that comes first.
-            task.gone = asks_for_process(task, self.tasks[task.parent_id] if task.parent_id is not None else None)
+            task.gone = asks_for_process(task, self.tasks.get(task.parent_id or ""))
             task.question = gone_words(task) if task.gone else None
         lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
-        task.ask = None if task.past or is_aside(task) else task.question
+        task.ask = None if task.past or task.acknowledged or task.snoozed else task.question
         is_lost = not task.past and (task.state.is_open or task.ask is not None)
         task.lost_since = self.lost_since if is_lost else None
         waits_as = None if task.ask is None else CONTRADICTED if task.contradicted else task.state
@@ -422,7 +414,7 @@ class Tree:
     def put_aside(self) -> list[Task]:
         """The tasks that do not ask because they are put aside, the latest first."""
         known = [(one.put.at, self.tasks.get(task_id)) for task_id, one in self.asides.items() if one.put is not None]
-        aside = [(at, task) for at, task in known if task is not None and is_aside(task)]
+        aside = [(at, task) for at, task in known if task is not None and (task.acknowledged or task.snoozed)]
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def past_questions(self) -> list[Task]:
@@ -444,8 +436,7 @@ class Tree:
         return above
 
     def preorder(self, roots: Sequence[str] | None = None) -> Iterator[tuple[Task, int]]:
-        """Every task, or those from these on, with its depth: a parent before its children, siblings in the order first
-        seen."""
+        """Every task, or those from these on, with its depth: parents first, siblings in the order first seen."""
         pending = [(task_id, 0) for task_id in reversed(self.roots if roots is None else roots)]
         while pending:
             task_id, depth = pending.pop()
@@ -467,8 +458,8 @@ class Tree:
 
     def request(self, request_id: str) -> Asked | None:
         """A request as it stands, and the task that asks it; None where it is not known, or its task has gone."""
-        asked = ((task, one) for task in self.tasks.values() for one in task.requests if one.request_id == request_id)
-        return next((Asked(task.task_id, one) for task, one in asked), None)
+        known = (Asked(task.task_id, one) for task in self.tasks.values() for one in task.requests)
+        return next((one for one in known if one.request.request_id == request_id), None)
 
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
@@ -476,8 +467,7 @@ class Tree:
         return self._requests.of_task(task_id, self.now) if task is None else task.requests
 
     def over(self, task_id: str) -> frozenset[str]:
-        """The ids of decisions about a task after which it can be decided anew, where they called a fitter: all fitters
-        that name them and have ended, for those that do not see the decisions themselves."""
+        """The ids of decisions about a task that called a fitter who has ended, so that it can be decided anew."""
         ended = (one for one in self._fitters_of(task_id) if one.state in _HAVE_ENDED)
         return frozenset(name for one in ended for name in one.carried)
 
@@ -490,19 +480,3 @@ class Tree:
         """Where a return lay before it was moved."""
         same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
-
-
-def _fitter(task: Task) -> _Fitter | None:
-    packet = task.packet
-    restores = packet.restores if packet is not None else None
-    if restores is None or restores == task.task_id:
-        return None
-    # In reverse: of several handoffs with the same id, the first one tells when.
-    carried = {
-        attempt.packet.decision_id: attempt.handoff.at
-        for attempt in reversed(task.attempts)
-        if attempt.packet is not None and attempt.handoff is not None and attempt.packet.decision_id is not None
-    }
-    # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
-    is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
-    return _Fitter(restores, carried, None if is_false else task.own_state, task.ended_at)

@@ -367,7 +367,8 @@ def _answered(view: View, run: Run) -> Iterator[Block]:
         yield text(faint("Its answer follows none of the contracts; these are its words:"))
         yield GAP
         yield from _said(view, run.said)
-    for number, message in reversed(list(enumerate(run.earlier, 1))):
+    earlier = [one.said for one in run.rounds[:-1] if one.said is not None]
+    for number, message in reversed(list(enumerate(earlier, 1))):
         yield from heading(f"Answer {number}", note=faint("in the same session, before it was sent on"))
         yield from _said(view, message)
 
