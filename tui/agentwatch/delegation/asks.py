@@ -1,7 +1,4 @@
-"""Questions of tasks to the operator, their order, and which tasks are past.
-
-Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
-"""
+"""Questions of tasks to the operator, their order, and which tasks are past. Quoted texts are foreign, unsanitised."""
 
 from __future__ import annotations
 

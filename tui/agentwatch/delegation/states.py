@@ -1,7 +1,4 @@
-"""How a task stands by its attempts: its state, why, its end, who does it, its name. Pure.
-
-Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
-"""
+"""How a task stands by its attempts: state, reason, end, agent, name. Pure. Quoted texts are foreign, unsanitised."""
 
 from __future__ import annotations
 
