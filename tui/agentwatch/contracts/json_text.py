@@ -172,7 +172,7 @@ class JsonSource:
             if (part := node.part(step) or self._node.part(location[-1])) is None:
                 break
             node = part
-        return self._line(node.begins)
+        return self._line(node.begins) + 1
 
     def judge(self, findings: Findings) -> None:
         """Note what is wrong with the text itself, whatever contract it follows."""
@@ -195,4 +195,5 @@ class JsonSource:
         return Node(self._sound, behind_space(self._sound))
 
     def _line(self, offset: int) -> int:
-        return self._first_line + self._text.count("\n", 0, offset)
+        """The index from 0 of the line in the file."""
+        return self._first_line - 1 + self._text.count("\n", 0, offset)

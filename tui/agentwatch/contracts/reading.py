@@ -11,16 +11,15 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.json_text import JsonSource
 from agentwatch.contracts.markdown import (
+    STATUS,
     Fence,
-    after_front_matter,
-    blocks,
+    Page,
     find_sections,
-    first_item,
+    has_item,
     lines_of,
-    open_returns,
-    opened,
     read_checklist,
-    visible,
+    scan_blocks,
+    value_below,
 )
 from agentwatch.contracts.rules import Findings, in_order, module_of
 from agentwatch.contracts.shapes import Contract, Document, Fields, Handoff, OpenDocument, Outcome, Return, TodoList
@@ -274,9 +273,9 @@ def _read_markdown(text: str, name: str) -> OpenDocument | None:
     """Read a Markdown text; None where it is none of ours."""
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
-        lines = lines_of(text)
-        fence = next(iter(blocks(lines)[1]), None)
-        if fence and _leads(lines, fence) and (packet := _read_fenced_packet(lines, fence, name)) is not None:
+        page = scan_blocks(lines_of(text))
+        fence = next(iter(page.fences), None)
+        if fence and _leads(page, fence) and (packet := _read_fenced_packet(page, fence, name)) is not None:
             return packet
     named = contract_by_name(name) is Contract.RETURN_FORMAT
     found = _read_return(lines_of(text), loose=named) if named or _MAY_BE_RETURN.search(text) else None
@@ -284,7 +283,7 @@ def _read_markdown(text: str, name: str) -> OpenDocument | None:
         # The last return of the file counts, where it stands in a fence or an object behind an open one.
         returns = _returns(lines_of(text), name)
         if returns and returns[0].is_open and not returns[-1].is_open:
-            found = _noted(_meant(returns), "DOC014", 1)
+            found = _noted(_meant(returns), "DOC014", 0)
     if found is None and _TODOS_FILE.search(name):
         return _read_todos(lines_of(text), alone=_TODOS_OF_A_TASK.search(name) is not None)
     return found
@@ -301,7 +300,7 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> OpenDocume
         fields = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
     # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
     rule = "DOC012" if isinstance(fields, Return) else "DOC013"
-    return _noted(OpenDocument(fields, (), False, module_of(contract).MODELS[contract]()), rule, 1, contract=contract)
+    return _noted(OpenDocument(fields, (), False, module_of(contract).MODELS[contract]()), rule, 0, contract=contract)
 
 
 def _read_return(
@@ -309,66 +308,61 @@ def _read_return(
 ) -> OpenDocument | None:
     """Read lines as return-format: `loose` as in `find_sections`; `by_name`, it need have but one header."""
     findings = Findings(first_line)
-    sections = find_sections(lines := visible(_bounded(lines, findings)), loose=loose, by_name=by_name)
+    page = scan_blocks(lines[:MAX_LINES])
+    sections = find_sections(page, loose=loose, by_name=by_name)
     if sections is None:
         return None
     from agentwatch.contracts import return_format
 
-    return return_format.judge(lines, sections, findings)
+    if len(lines) > MAX_LINES:
+        findings.add("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
+    return return_format.judge(page, sections, findings)
 
 
 def _read_todos(lines: list[str], *, alone: bool) -> OpenDocument | None:
-    start = after_front_matter(lines)
-    lines = opened(lines[start:])
-    if first_item(lines, alone=alone) is None:
+    """Read a checklist that has a file of its own; `alone`, any leading bullet is meant as an item."""
+    lines = scan_blocks(lines).lines
+    if not has_item(lines, alone=alone):
         return None
     from agentwatch.contracts.handoff import HandoffPacket
 
-    findings = Findings(1 + start)
-    lines = _bounded(lines, findings)
+    findings = Findings()
     items = read_checklist(lines, findings, alone=True)
     return OpenDocument(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
-
-
-def _bounded(lines: list[str], findings: Findings) -> list[str]:
-    if len(lines) > MAX_LINES:
-        findings.add_in("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
-    return lines[:MAX_LINES]
 
 
 # Packets
 
 
-def _leads(lines: list[str], fence: Fence) -> bool:
+def _leads(page: Page, fence: Fence) -> bool:
     """Whether a fence is the first block of a text, behind front matter and one title."""
-    above = [line for line in lines[after_front_matter(lines) : fence.first - 1] if line.strip()]
+    above = [line for line in page.lines[: fence.first - 1] if line.strip()]
     return not above or (len(above) == 1 and above[0].lstrip().startswith("#"))
 
 
 def _read_fenced_packet(
-    lines: list[str], fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
+    page: Page, fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
 ) -> OpenDocument | None:
     """Read a packet and the checklist behind it, None where it is something else; `fenced`, a mark is in between."""
-    source = JsonSource("\n".join(lines[fence.first : fence.end]), fence.first + 1)
+    source = JsonSource("\n".join(page.lines[fence.first : fence.end]), fence.first + 1)
     signature = leading_contract_of if leading else contract_of
     is_json = fence.language in ("", "json", "jsonc", "json5") and isinstance(source.value, dict)
     if not is_json or signature(source.value, name) is not Contract.HANDOFF_PACKET:
         return None
     from agentwatch.contracts import handoff
 
-    findings = Findings(fence.end + 1 + fenced)
+    findings = Findings()
     if not fenced:
-        findings.add("HOF060", source.line_of(()) or 1)
+        findings.add("HOF060", (source.line_of(()) or 1) - 1)
     if source.complete and not fence.closed:
-        findings.add("DOC002", len(lines))
+        findings.add("DOC002", len(page.lines) - 1)
     source.judge(findings)
     judged = findings if source.whole else Findings()
     model, fields = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged)
-    after = opened(lines[fence.end + 1 :])
-    item = first_item(after)
-    if item is not None:
-        findings.first_line += item
-        todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
+    behind = fence.end + fenced
+    if has_item(after := page.lines[behind:]):
+        findings.first_line += behind
+        todos = read_checklist(after, findings, alone=False)
         model, fields = model.model_copy(update={"todos": todos}), replace(fields, todos=todos)
     return OpenDocument(fields, findings.made(source.line_of), source.complete and fence.closed, model)
 
@@ -379,14 +373,17 @@ def _read_unfenced_packet(text: str, name: str) -> OpenDocument | None:
     if end is None or not text[end:].strip():
         return None
     inside = lines_of(text[:end])
-    lines = [*inside, *lines_of(text[end:])]
-    return _read_fenced_packet(lines, Fence(0, len(inside), "", closed=True), name, fenced=False)
+    # Words behind it on its last line are left aside.
+    page = scan_blocks(lines_of(text[end:])[1:])
+    page = page._replace(lines=[*inside, *page.lines])
+    return _read_fenced_packet(page, Fence(0, len(inside), "", closed=True), name, fenced=False)
 
 
 def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
     """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
-    for index, fence in enumerate(blocks(lines)[1][:_FENCES]):
-        found = _read_fenced_packet(lines, fence, name, leading=index == 0 and _leads(lines, fence))
+    page = scan_blocks(lines)
+    for index, fence in enumerate(page.fences[:_FENCES]):
+        found = _read_fenced_packet(page, fence, name, leading=index == 0 and _leads(page, fence))
         if found is not None:
             return found
     made = (made for _, made in _objects("\n".join(lines), name, asked=True))
@@ -416,13 +413,13 @@ def _meant(found: list[_Placed]) -> OpenDocument:
     last = found[-1]
     if all(each.read.document == last.read.document for each in found):
         return last.read
-    return _noted(last.read, "DOC011", last.line + 1, count=len(found))
+    return _noted(last.read, "DOC011", last.line, count=len(found))
 
 
-def _noted(document: OpenDocument, rule_id: str, line: int, **facts: object) -> OpenDocument:
+def _noted(document: OpenDocument, rule_id: str, index: int, **facts: object) -> OpenDocument:
     """The same with one more finding."""
     findings = Findings()
-    findings.add(rule_id, line, **facts)
+    findings.add(rule_id, index, **facts)
     return replace(document, findings=in_order(findings.made() + document.findings))
 
 
@@ -435,7 +432,7 @@ def _read_wrapped(text: str, name: str, contract: Contract) -> OpenDocument | No
     else:
         # In a file of this name a packet needs as few keys as one in a JSON file of this name.
         found = _read_packet(lines, f"{name[:-2]}json")
-    return None if found is None else _noted(found, "DOC014", 1)
+    return None if found is None else _noted(found, "DOC014", 0)
 
 
 def _returns(lines: list[str], name: str) -> list[_Placed]:
@@ -444,12 +441,16 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
     What is quoted inside of one is no other. At the left margin behind its last header a whole one corrects it, unless
     it tells the same or a success: that may be how a good return would have been.
     """
-    seen, rest = visible(lines), list(lines)
+    page, rest = scan_blocks(lines), list(lines)
+    headed = [each for each in page.headings if each.header]
+    starts = [each.line for each in headed if each.header == STATUS and value_below(page, each, "state") is not None]
+    if headed and (not starts or headed[0].header != STATUS):
+        starts[:1] = [0]
     found: list[_Placed] = []
-    for first, end in pairwise((*open_returns(seen)[-_FENCES:], len(seen))):
-        if (made := _read_return(seen[first:end], loose=True, first_line=first + 1)) is not None:
+    for first, end in pairwise((*starts[-_FENCES:], len(lines))):
+        if (made := _read_return(lines[first:end], loose=True, first_line=first + 1)) is not None:
             found.append(_Placed(first, made, is_open=True))
-            tail = first + max((each.line for each in blocks(seen[first:end])[0] if each.header), default=0)
+            tail = max((each.line for each in headed if first <= each.line < end), default=first)
             rest[first:tail] = [""] * (tail - first)
     open_ones = found[::-1]
 
@@ -465,17 +466,17 @@ def _returns(lines: list[str], name: str) -> list[_Placed]:
                 return True
         return own is not None
 
-    for fence in blocks(lines)[1][:_FENCES]:
+    for fence in page.fences[:_FENCES]:
         inner = rest[fence.first : fence.end]
         text = "\n".join(inner)
         if text.lstrip()[:1] == "{":
             made = _read_json(text, name, fence.first + 1, embedded=True)
         else:
             made = _read_return(inner, loose=True, first_line=fence.first + 1) if text else None
-        if put(fence.first, made, seen[fence.first - 1]):
+        if put(fence.first, made, lines[fence.first - 1]):
             rest[fence.first : fence.end] = [""] * len(inner)
     for line, each in _objects("\n".join(rest), name):
-        put(line, each, seen[line])
+        put(line, each, page.lines[line])
     return sorted(found, key=lambda each: each.line)
 
 
