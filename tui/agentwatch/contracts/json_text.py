@@ -16,7 +16,6 @@ from agentwatch.text import quoted
 MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
 MAX_PARTS: Final = 20_000  # parts of one object or array in which places are looked for, about 30 ms
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
 # What stands before a part (white space, the comma of the one before), and its key; behind the last there is none.
 _PART: Final = re.compile(
     r'([ \t\n\r]*+(?:,[ \t\n\r]*+)?)(?:("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+)?(?=[^\]}])', re.DOTALL
@@ -90,12 +89,6 @@ class Node:
             yield from part.walk((*location, part.step))
 
 
-def behind_space(text: str, at: int = 0) -> int:
-    """The offset behind white space."""
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
-
-
 def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
     """(the rule that a break breaks, its offset): a text that ends there, or inside of a word, is only cut off."""
     if error.msg == "Extra data":
@@ -103,8 +96,10 @@ def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
     end = len(text.rstrip(" \t\n\r"))
     if error.msg.startswith("Unterminated") or re.fullmatch(r"[\w.+-]{0,5}", text[error.pos : end]):
         return "DOC002", end
-    # Newer versions of Python name the comma, older ones the bracket behind it.
-    return "DOC001", behind_space(text, error.pos + 1) if error.msg.startswith("Illegal") else error.pos
+    if error.msg.startswith("Illegal"):
+        # Newer versions of Python name the comma, older ones the bracket behind it.
+        return "DOC001", len(text) - len(text[error.pos + 1 :].lstrip())
+    return "DOC001", error.pos
 
 
 def _scan(text: str) -> tuple[list[str], int, int | None]:
@@ -192,7 +187,7 @@ class JsonSource:
 
     @cached_property
     def _node(self) -> Node:
-        return Node(self._sound, behind_space(self._sound))
+        return Node(self._sound, len(self._sound) - len(self._sound.lstrip()))
 
     def _line(self, offset: int) -> int:
         """The index from 0 of the line in the file."""

@@ -22,7 +22,7 @@ from agentwatch.contracts.markdown import (
     value_below,
 )
 from agentwatch.contracts.rules import Findings, in_order, module_of
-from agentwatch.contracts.shapes import Contract, Document, Fields, Handoff, OpenDocument, Outcome, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Fields, Handoff, OpenDocument, Outcome, Return, TodoList
 from agentwatch.text import folded
 
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
@@ -97,7 +97,7 @@ _OF_NAMED: Final = {
 
 def contract_by_name(name: str) -> Contract | None:
     """The contract that a file must follow by its name, even where its content cannot be read; else None."""
-    last = _last_part(name)
+    last = folded(name.rpartition("/")[2])
     stem, *kind = last.rsplit(".", 2)
     named = _NAMES.get(".".join(kind)) if stem else None
     return named or (Contract.RETURN_META if "-" in last and _META_FILE.match(last) else None)
@@ -106,10 +106,6 @@ def contract_by_name(name: str) -> Contract | None:
 def _may_follow(text: str, name: str) -> bool:
     """A cheap look that turns away nearly every other JSON text: it has no key by which it could be told."""
     return _TOLD_BY.search(text) is not None or contract_by_name(name) is not None
-
-
-def _last_part(name: str) -> str:
-    return folded(name.rpartition("/")[2])
 
 
 def unwrapped(top: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +127,7 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
     """The contract whose signature an object has, else None; `embedded` in an answer, less tells a return."""
     if not isinstance(top, dict):
         return None
-    last, packet = _last_part(name), unwrapped(top)
+    last, packet = folded(name.rpartition("/")[2]), unwrapped(top)
     named = contract_by_name(last) if last.endswith(".json") else None
     is_meta = named is Contract.RETURN_META
     if named in _OF_NAMED:
@@ -199,18 +195,12 @@ def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
     return known + more > 0 if embedded else known > 0 and known + more > 1
 
 
-def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Document | None:
+def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> OpenDocument | None:
     """Recognise a text and read it; None where it follows none of the contracts. Never raises.
 
     `name` is the path in the workspace, with `/`. `embedded`: a subagent returned it, and its last return counts, prose
     around it. `handed_over`: a subagent was asked it, and its first packet counts, nothing else.
     """
-    found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
-    return found and Document(found.document, found.findings, found.complete)
-
-
-def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> OpenDocument | None:
-    """The same with the full typed model, without what broke a rule; a checklist is a packet that has only `todos`."""
     text = text.removeprefix("\ufeff")
     if not text.isascii():
         # Half of a surrogate pair cannot be written by any encoding.
