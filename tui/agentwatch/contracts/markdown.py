@@ -104,7 +104,8 @@ def lines_of(text: str) -> list[str]:
 
 def scan_blocks(lines: list[str]) -> Page:
     """Read the lines once, from top to bottom."""
-    seen, outside, headings, fences = list[str](), list[bool](), list[Section](), list[Fence]()
+    seen, outside, fences = list[str](), list[bool](), list[Fence]()
+    found: list[tuple[str | None, int, int, str]] = []
     fence, in_comment, end = "", False, len(lines)
     front = 0
     if lines and lines[0].rstrip() == "---":
@@ -139,12 +140,11 @@ def scan_blocks(lines: list[str]) -> Page:
             text = _CLOSING.sub("", (match[2] or "").strip()).rstrip()
             is_other = len(text) > _MAX_HEADING or "`" in text
             header = None if is_other else _MEANT.get(_NO_LETTERS.sub("", folded(text)))
-            if headings:
-                headings[-1] = headings[-1]._replace(end=index)
-            headings.append(Section(header, index, len(match[1]), text, end))
+            found.append((header, index, len(match[1]), text))
         seen.append(line)
         outside.append(not fence)
-    return Page(seen, outside, headings, fences)
+    ends = (*(line for _, line, _, _ in found[1:]), end)
+    return Page(seen, outside, [Section(*one, end) for one, end in zip(found, ends, strict=False)], fences)
 
 
 def read_key(line: str) -> KeyLine | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator
 
@@ -107,13 +107,8 @@ class ReturnFormat(Model):
 MODELS: Final = {Contract.RETURN_FORMAT: ReturnFormat}
 
 
-class Row(NamedTuple):
-    """A line of a section, and its index, the key of the contract that it holds, or the bullet that it is."""
-
-    at: int
-    text: str
-    told: KeyLine | None
-    item: Bullet | None
+Row = tuple[int, str, KeyLine | None, Bullet | None]
+"""The index and text of a line of a section, and the key of the contract that it holds, or the bullet that it is."""
 
 
 @dataclass(slots=True)
@@ -190,17 +185,15 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
         retry_recommended=None if status.retry_recommended is None else status.retry_recommended == "yes",
         model=attesting.runtime_model_reported,
         mode=attesting.runtime_mode_reported,
-        artifacts=[deliverable.path for deliverable in deliverables or ()],
+        artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
-    model = ReturnFormat.model_construct(
-        status=status, deliverables=deliverables, evidence=evidence, attestation=attesting
-    )
+    raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
     # It ends in the middle where exactly what would have come last is missing.
     present = [header in sections for header in HEADERS]
     if all(present):
         present = [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
     is_cut = not all(present) and present == sorted(present, reverse=True)
-    return OpenDocument(fields, findings.made(line_of), not is_cut, model)
+    return OpenDocument(fields, findings.made(line_of), not is_cut, ReturnFormat.model_validate(raw))
 
 
 def _judge_status(status: StatusSection, values: dict[str, str], findings: Findings) -> None:
@@ -229,7 +222,7 @@ def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) 
             text = page.lines[index]
             told = read_key(text) if known else None
             told = told if told and told.name in known else None
-            row = Row(index, text, told, None if told else read_bullet(text))
+            row = index, text, told, None if told else read_bullet(text)
             rows.append(row)
             if page.outside[index]:
                 outside.append(row)
@@ -256,10 +249,10 @@ def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> None:
                 keys.values[above] += f" {text.strip()}"
 
 
-def _read_deliverables(rows: list[Row], heading: int, findings: Findings) -> list[Deliverable]:
+def _read_deliverables(rows: list[Row], heading: int, findings: Findings) -> list[dict[str, str | None]]:
     """The files of the bullets, without lines that are indented below one."""
-    found: list[Deliverable] = []
-    if not any(row.item for row in rows):
+    found: list[dict[str, str | None]] = []
+    if not any(item for _, _, _, item in rows):
         findings.add("RET030", heading)
     indent: int | None = None
     for index, text, _, item in rows:
@@ -288,14 +281,14 @@ def _read_deliverables(rows: list[Row], heading: int, findings: Findings) -> lis
             findings.add("RET033", index, value=path)
         elif not description:
             findings.add("RET032", index)
-        found.append(Deliverable.model_construct(path=path, description=description or None))
+        found.append({"path": path, "description": description or None})
     return found[:MAX_ENTRIES]
 
 
 def _read_evidence(rows: list[Row], heading: int, findings: Findings) -> list[str]:
     """Evidence pointers. Indented lines belong to their bullet."""
     found: list[str] = []
-    if not any(row.item for row in rows):
+    if not any(item for _, _, _, item in rows):
         findings.add("RET040", heading)
     for index, text, _, item in rows:
         if item is not None:
