@@ -94,7 +94,8 @@ def _judge_errors(
         where = place = item["loc"]
         value, kind, meant = item["input"], _KIND_OF.get(item["type"], "type"), None
         path = "".join((at, *("[]" if isinstance(step, int) else f".{step}" for step in place))).removeprefix(".")
-        rules = known.get(path.removesuffix("[]"), {})
+        # `*` stands for the other fields of a section.
+        rules = known.get(path.removesuffix("[]")) or known.get(f"{at}.*", {})
         if kind == "missing" and place[-1] not in reduce(getitem, place[:-1], raw):
             where = place[:-1]
         elif kind == "missing" and kind in rules and read_rules()[rules[kind]].severity is ERROR:

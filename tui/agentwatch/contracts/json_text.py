@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
@@ -82,12 +81,6 @@ class Node:
         """The member with a key, of one that stands twice the last; or the entry with an index."""
         return next((part for part in reversed(self.parts) if part.step == step), None)
 
-    def walk(self, location: Location = ()) -> Iterator[tuple[Location, Node]]:
-        """This and all that is in it, with the place of each."""
-        yield location, self
-        for part in self.parts:
-            yield from part.walk((*location, part.step))
-
 
 def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
     """(the rule that a break breaks, its offset): a text that ends there, or inside of a word, is only cut off."""
@@ -156,10 +149,7 @@ class JsonSource:
         self._sound = ""
 
     def line_of(self, location: Location) -> int | None:
-        """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it.
-
-        What is not where it should be may stand at the top.
-        """
+        """The 1-based line of a place: a key's line, an array element's line, of what encloses it, or at the top."""
         if not self._sound:
             return None
         node = self._node
@@ -173,9 +163,8 @@ class JsonSource:
         """Note what is wrong with the text itself, whatever contract it follows."""
         if (broken := self._broken) is not None:
             findings.add(broken[0], self._line(broken[1]), limit=MAX_DEPTH)
-        if not self._odd:
-            return
-        for location, node in self._node.walk():
+        nodes: list[tuple[Location, Node]] = [((), self._node)] if self._odd else []
+        for location, node in nodes:
             if isinstance(node.value, float) and not math.isfinite(node.value):
                 findings.add("DOC005", self._line(node.start))
             known: set[str | int] = set()
@@ -184,6 +173,7 @@ class JsonSource:
                     key = quoted(".".join(map(str, (*location, part.step))), 60)
                     findings.add("DOC004", self._line(part.begins), key=key)
                 known.add(part.step)
+                nodes.append(((*location, part.step), part))
 
     @cached_property
     def _node(self) -> Node:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import takewhile
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, shorten
@@ -13,7 +12,6 @@ from agentwatch.text import folded
 _FRONT_MATTER_LINES: Final = 200
 _FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?\Z", re.DOTALL)
-_CLOSING: Final = re.compile(r"(?:^|[ \t])#+\Z")
 _KEY: Final = re.compile(
     r"[ \t]*(?:(?P<bullet>[-*+])[ \t]+)?(?P<open>\*\*|__|[*_`])?(?P<key>[A-Za-z](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?)"
     r"(?P<close>\*\*|__|[*_`])?[ \t]*:(?P<late>\*\*|__|[*_`])?(?P<value>.*)\Z",
@@ -25,7 +23,6 @@ _COMMENT: Final = "<!--"
 # A whole comment, or a code span: what is quoted there opens none.
 _CLOSED: Final = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|<!--(?:-?>|.*?-->)", re.DOTALL)
 _LONGEST: Final = 2_000  # characters of a line in which comments are looked for
-_LOOK_AHEAD: Final = 50  # lines that a comment behind words may run on
 _TAGS_BEFORE_HEADER: Final = re.compile(r"(?:<[A-Za-z][^<>]*>)+(?=#{1,6} )")
 
 STATUS: Final = "Status"
@@ -124,9 +121,8 @@ def scan_blocks(lines: list[str]) -> Page:
         elif not fence and "<" in line and len(line) < _LONGEST:
             line = _CLOSED.sub(lambda match: match[0] if match[1] else "", _TAGS_BEFORE_HEADER.sub("", line))
             before, mark, _ = line.partition(_COMMENT)
-            # One that begins behind words ends in its paragraph, or is none.
-            paragraph = takewhile(str.strip, lines[index + 1 : index + 1 + _LOOK_AHEAD])
-            in_comment = bool(mark) and (not before.strip() or any("-->" in one for one in paragraph))
+            # One that begins behind words ends on its line, or is none.
+            in_comment = bool(mark) and not before.strip()
             line = before if in_comment else line
         match = _FENCE.match(line) if "```" in line or "~~~" in line else None
         if match and not fence:
@@ -136,8 +132,7 @@ def scan_blocks(lines: list[str]) -> Page:
             fence, line = "", ""
             fences[-1] = fences[-1]._replace(end=index, closed=True)
         elif not fence and "#" in line and (match := _HEADING.match(line)):
-            # A closing sequence, only if a space stands before it: `## Status ##`, not `## C#`.
-            text = _CLOSING.sub("", (match[2] or "").strip()).rstrip()
+            text = (match[2] or "").strip()
             is_other = len(text) > _MAX_HEADING or "`" in text
             header = None if is_other else _MEANT.get(_NO_LETTERS.sub("", folded(text)))
             found.append((header, index, len(match[1]), text))

@@ -31,11 +31,9 @@ from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
-_STATUS_KEYS: Final = ("state", "summary", "error_code", "retry_recommended", "retry_hint", "task_id", "attempt")
 _TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")
 _FILE_KEYS: Final = ("files_created", "files_modified")
 _LIST_KEYS: Final = (*_FILE_KEYS, "limitations")
-_ATTESTED: Final = _TEXT_KEYS + _LIST_KEYS
 _WORD_KEYS: Final = ("state", "retry_recommended")
 _REQUIRED_KEYS: Final = (*_WORD_KEYS, "summary", *_TEXT_KEYS, *_FILE_KEYS)
 _MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
@@ -105,6 +103,8 @@ class ReturnFormat(Model):
 
 
 MODELS: Final = {Contract.RETURN_FORMAT: ReturnFormat}
+_STATUS_KEYS: Final = tuple(StatusSection.model_fields)
+_ATTESTED: Final = tuple(AttestationSection.model_fields)
 
 
 Row = tuple[int, str, KeyLine | None, Bullet | None]
@@ -136,7 +136,6 @@ class Keys:
 def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
     """Read the sections; every rule they break is a finding."""
     start = next((index for index, line in enumerate(page.lines) if line.strip()), len(page.lines) - 1)
-    first = next(iter(sections.values()))[0].line
     for rule, header in zip(("RET001", "RET002", "RET003", "RET004"), HEADERS, strict=True):
         if header not in sections:
             findings.add(rule, start)
@@ -149,25 +148,20 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
             rule = "RET006" if folded(section.text) == folded(header) else "RET007"
             written = "#" * section.level + " " + section.text
             findings.add(rule, section.line, value=written, header=f"## {header}")
-    keys, aside = Keys(), Findings()
-    # A section whose header is missing is read, and not judged: the missing header says it all.
-    of_status, of_attestation = (findings if header in sections else aside for header in (STATUS, ATTESTATION))
-    unheaded = [Section(STATUS, start - 1, LEVEL, STATUS, first)]
-    _read_status(_rows(page, sections.get(STATUS, unheaded), _STATUS_KEYS), keys, of_status)
-    _read_attestation(_rows(page, sections.get(ATTESTATION, ()), _ATTESTED), keys, of_attestation)
+    keys, status, attesting = Keys(), StatusSection(), AttestationSection()
+    if (listed := sections.get(STATUS)) is not None:
+        findings.at = (STATUS,)
+        status = _read_status(_rows(page, listed, _STATUS_KEYS), keys, findings)
+    if (listed := sections.get(ATTESTATION)) is not None:
+        findings.at = (ATTESTATION,)
+        attesting = _read_attestation(_rows(page, listed, _ATTESTED), keys, findings)
+        if status.state == "PARTIAL" and not attesting.limitations:
+            findings.add("RET063", ())
     deliverables = evidence = None
     if (listed := sections.get(DELIVERABLES)) is not None:
         deliverables = _read_deliverables(_rows(page, listed), listed[0].line, findings)
     if (listed := sections.get(EVIDENCE)) is not None:
         evidence = _read_evidence(_rows(page, listed), listed[0].line, findings)
-    findings.at, contract = (ATTESTATION,), Contract.RETURN_FORMAT
-    attesting = read_fields(contract, AttestationSection, keys.values, of_attestation, "attestation")
-    findings.at = (STATUS,)
-    status = read_fields(contract, StatusSection, keys.values, of_status, "status")
-    if STATUS in sections:
-        _judge_status(status, keys.values, findings)
-    if status.state == "PARTIAL" and not attesting.limitations and STATUS in sections and ATTESTATION in sections:
-        findings.add("RET063", sections[ATTESTATION][0].line)
 
     def line_of(place: Location) -> int:
         return findings.first_line + keys.lines.get(place[-1], sections[str(place[0])][0].line)
@@ -177,7 +171,7 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
         Return,
         status,
         attesting,
-        contract=contract,
+        contract=Contract.RETURN_FORMAT,
         reported_state=keys.values.get("state"),
         outcome=outcome,
         agent=attesting.runtime_mode_reported,
@@ -196,24 +190,6 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
     return OpenDocument(fields, findings.made(line_of), not is_cut, ReturnFormat.model_validate(raw))
 
 
-def _judge_status(status: StatusSection, values: dict[str, str], findings: Findings) -> None:
-    code, hint, again = values.get("error_code"), values.get("retry_hint"), status.retry_recommended == "yes"
-    if (count := sentences(values.get("summary", ""))) > 1:
-        findings.add("RET015", ("summary",), count=count)
-    if code and any(map(str.isspace, code)):
-        findings.add("ERR006", ("error_code",), value=code)
-    if status.state == "SUCCESS":
-        speaking = {"error_code": code, "retry_hint": hint, "retry_recommended": again}
-        if (first := next((key for key in values if speaking.get(key)), None)) is not None:
-            findings.add("ERR007", (first,), key=first)
-    elif again and not hint:
-        findings.add("ERR004", ("retry_hint",))
-    if status.state == "ERROR" and "retry_recommended" not in values:
-        findings.add("ERR001", ())
-    if status.state == "ERROR" and not code:
-        findings.add("ERR005", ("error_code",))
-
-
 def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) -> list[Row]:
     """The lines of a section outside of fences; inside, too, where no known key, or nothing at all, stands outside."""
     rows, outside, counts = list[Row](), list[Row](), False
@@ -230,7 +206,7 @@ def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) 
     return outside if counts else rows
 
 
-def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> None:
+def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> StatusSection:
     for index, text, told, _ in rows:
         if told is not None:
             value = told.value
@@ -243,10 +219,24 @@ def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> None:
             keys.put(told, value, index, findings)
         elif text.strip() and not (_ANY_KEY.match(text) or _NO_TEXT.match(text)):
             findings.add("RET019", index)
-            above = next((key for key in _WORD_KEYS if keys.lines.get(key) == index - 1), None)
-            if above is not None and text[:1] in " \t":
-                # The value goes on: one word is not what it says.
-                keys.values[above] += f" {text.strip()}"
+    values = keys.values
+    status = read_fields(Contract.RETURN_FORMAT, StatusSection, values, findings, "status")
+    code, hint, again = values.get("error_code"), values.get("retry_hint"), status.retry_recommended == "yes"
+    if (count := sentences(values.get("summary", ""))) > 1:
+        findings.add("RET015", ("summary",), count=count)
+    if code and any(map(str.isspace, code)):
+        findings.add("ERR006", ("error_code",), value=code)
+    if status.state == "SUCCESS":
+        speaking = {"error_code": code, "retry_hint": hint, "retry_recommended": again}
+        if (first := next((key for key in values if speaking.get(key)), None)) is not None:
+            findings.add("ERR007", (first,), key=first)
+    elif again and not hint:
+        findings.add("ERR004", ("retry_hint",))
+    if status.state == "ERROR" and "retry_recommended" not in values:
+        findings.add("ERR001", ())
+    if status.state == "ERROR" and not code:
+        findings.add("ERR005", ("error_code",))
+    return status
 
 
 def _read_deliverables(rows: list[Row], heading: int, findings: Findings) -> list[dict[str, str | None]]:
@@ -298,14 +288,13 @@ def _read_evidence(rows: list[Row], heading: int, findings: Findings) -> list[st
     return found[:MAX_ENTRIES]
 
 
-def _read_attestation(rows: list[Row], keys: Keys, findings: Findings) -> None:
+def _read_attestation(rows: list[Row], keys: Keys, findings: Findings) -> AttestationSection:
     """The keys and lists. Words behind a gap end a list, and where all keys are there, the attestation."""
     key, indent = "", 0
     entries: list[str] | None = None
     after_blank = ended = False
-    words: dict[
-        str, tuple[int, str]
-    ] = {}  # where they stand below a list key: in place of its entries, unless these follow
+    # Below a list key: in place of its entries, unless these follow.
+    words: dict[str, tuple[int, str]] = {}
     for index, text, told, item in rows:
         if told is not None:
             key, indent, ended = told.name, 99, False
@@ -343,6 +332,7 @@ def _read_attestation(rows: list[Row], keys: Keys, findings: Findings) -> None:
             findings.add("RET057", keys.lines[key], key=key)
         if listed is not None:
             keys.values[key] = list(filter(None, listed))[:MAX_ENTRIES]
+    return read_fields(Contract.RETURN_FORMAT, AttestationSection, keys.values, findings, "attestation")
 
 
 def _inline(told: KeyLine, index: int, findings: Findings) -> list[str]:
