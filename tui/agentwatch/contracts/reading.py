@@ -21,7 +21,7 @@ from agentwatch.contracts.markdown import (
     scan_blocks,
     value_below,
 )
-from agentwatch.contracts.rules import Findings, in_order, module_of
+from agentwatch.contracts.rules import Findings, module_of
 from agentwatch.contracts.shapes import Contract, Fields, Handoff, OpenDocument, Return, TodoList
 from agentwatch.text import folded
 
@@ -401,7 +401,7 @@ def _noted(document: OpenDocument, rule_id: str, index: int, **facts: object) ->
     """The same with one more finding."""
     findings = Findings()
     findings.add(rule_id, index, **facts)
-    return replace(document, findings=in_order(findings.made() + document.findings))
+    return replace(document, findings=findings.made(others=document.findings))
 
 
 def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int, OpenDocument]]:

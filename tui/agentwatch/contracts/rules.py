@@ -122,8 +122,10 @@ class Findings:
         """Break `rule` at a line, by its index from 0, or at a place; `facts` fill its message, `value` as `shown`."""
         self._noted.append((rule, self.first_line + where if isinstance(where, int) else (*self.at, *where), facts))
 
-    def made(self, line_of: Callable[[Location], int | None] = lambda _: None) -> tuple[Finding, ...]:
-        """The findings in their order."""
+    def made(
+        self, line_of: Callable[[Location], int | None] = lambda _: None, others: Iterable[Finding] = ()
+    ) -> tuple[Finding, ...]:
+        """The findings, and others, by line, then by rule; how many more there are is said last."""
         of_rule: dict[str, int] = {}
         made: list[Finding] = []
         for rule_id, where, facts in self._noted:
@@ -136,12 +138,8 @@ class Findings:
                 made.append(Finding(rule_id, rule.severity, message, line))
         if left_out := len(self._noted) - len(made):
             made.append(Finding("DOC010", WARNING, read_rules()["DOC010"].message.format(count=left_out)))
-        return in_order(made)
-
-
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings by line, then by rule; how many more there are is said last."""
-    return tuple(sorted(findings, key=lambda one: (one.rule == "DOC010", one.line or 0, one.rule, one.message)))
+        order = sorted((*made, *others), key=lambda one: (one.rule == "DOC010", one.line or 0, one.rule, one.message))
+        return tuple(order)
 
 
 # A full stop ends a sentence before a space and anything but a small letter: not in `a.md`, `3.5`, `e.g. X`, `J. Doe`.
