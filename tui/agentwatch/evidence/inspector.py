@@ -226,7 +226,7 @@ class Inspector(Background[Sequence[Checks]]):
         text = self._text_of(returned)
         if text is None:
             return None
-        from agentwatch.contracts.reading import read_and_open
+        from agentwatch.contracts.reading import read_document
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.log import WorkspaceLogs, read_log
@@ -244,7 +244,7 @@ class Inspector(Background[Sequence[Checks]]):
             handoff.path if handoff is not None else None,
             stored=returned.stored,
             judge=LogJudge(log, workspace).judge if log is not None else None,
-            read=read_and_open if self._parsed is None else self._parsed.open,
+            read=read_document if self._parsed is None else self._parsed.read,
         )
         logs, until = self._logs, returned.at
         return Request(

@@ -14,7 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -93,7 +93,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
         return noted
     # What the source found in the bytes cannot be seen in the text any more.
     of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted is not None else []
-    return replace(reading, findings=(*of_the_source, *reading.findings))
+    return Document(reading.document, (*of_the_source, *reading.findings), reading.complete)
 
 
 @cache
