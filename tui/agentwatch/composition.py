@@ -185,7 +185,7 @@ def scanned(
         workspace,
         settings,
         selection,
-        remembers=any(is_there(state / name) for name in (history.NAME, history.OLD_NAME)),
+        remembers=is_there(state / history.NAME),
         inspects=inspects,
         dates=inspects or dates,
         watches=False,

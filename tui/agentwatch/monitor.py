@@ -370,8 +370,7 @@ class Monitor:
         while True:
             with suppress(TimeoutError):
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
-                rests = self.tree.asides.is_watching and self.tree.holds_until == math.inf
-                async with asyncio.timeout(_TICK_SECONDS[rests]):
+                async with asyncio.timeout(_TICK_SECONDS[self.tree.holds_until == math.inf]):
                     await arrived.wait()
             arrived.clear()
             is_idle = not self._pending
@@ -406,9 +405,6 @@ class Monitor:
             return frozenset()
         changed = others | self.tree.apply(Tick(0, self._clock()))
         self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
-        if self.health.mode != "starting" and not self._pending and not (events or others):
-            # Nothing has come for a while: all that was there at first has been taken in.
-            self.tree.asides.watch(self.tree.now)
         if self._inspector is not None:
             self._unchecked |= changed
             # Not before the first look is over, which that would delay.
@@ -423,9 +419,6 @@ class Monitor:
             self.clerk.note_acted(tasks)
         if self._recorder is not None:
             self._recorder.report(task for task in tasks if _has_new_fault(task))
-        over, self.tree.asides.over = self.tree.asides.over, {}
-        if over and self.shelf is not None:
-            self.shelf.mark_over(over)
         return changed
 
     def _add(self, events: Sequence[Event]) -> None:

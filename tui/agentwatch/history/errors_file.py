@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +17,7 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.identity import agent_of
 from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
 from agentwatch.delegation.task import Attempt, State, Task, Version
-from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory, take_lock
+from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.sources.sessions.checked import is_time
 
 NAME: Final = "errors.json"
@@ -29,7 +28,6 @@ _MAX_BYTES: Final = 16 * 1024 * 1024
 _LONGEST: Final = 300
 """Characters of one text in an entry."""
 _MOST_ERRORS: Final = 10
-_LOCK_SECONDS: Final = 1.0
 
 Entry = dict[str, Any]
 
@@ -79,14 +77,11 @@ def _entry(task: Task, attempt: Attempt, returned: Version, broken: Sequence[Fin
 def append(workspace: Path, new: Sequence[Entry]) -> str | None:
     """Append the entries that are not in the file yet, by task and digest. Returns None, or what to tell the operator.
 
-    Blocks for a second at most where something holds the lock; call it in a worker thread.
+    There is no lock, which an agent could hold: screens that write at once have seen the same returns. Blocks.
     """
     told = None
     try:
         with open_dot_directory(workspace, make=True) as directory:
-            # Some network file systems have no locks. Without one the file stays whole, only an entry may be lost.
-            with suppress(OSError):
-                take_lock(directory.descriptor, _LOCK_SECONDS)
             directory.sweep()
             try:
                 text = _text(json.loads(directory.read(NAME, _MAX_BYTES))["errors"], new)

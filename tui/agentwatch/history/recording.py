@@ -113,14 +113,11 @@ def read_object(line: str | bytes) -> dict[str, Any]:
     return fields
 
 
-Recorded = Seen | Gone | Ran
-
-
 class Recording(NamedTuple):
     """A recording that was read. `problems` has a sentence for each line that was left out. All texts are foreign."""
 
     workspace: str
-    events: tuple[Recorded, ...]
+    events: tuple[Event, ...]
     texts: Mapping[str, str]
     """By their digests, as far as they are in it."""
     problems: tuple[str, ...]
@@ -168,7 +165,7 @@ def write_new(path: Path, pieces: Iterable[str]) -> int:
 
 def read_recording(path: Path) -> Recording:
     """Read a recording. Raises UsageError where the file cannot be read, or has no observation in it."""
-    events: list[Recorded] = []
+    events: list[Event] = []
     texts: dict[str, str] = {}
     problems: list[str] = []
     try:
@@ -201,7 +198,7 @@ def _read_head(path: Path, line: bytes) -> str:
     return workspace if isinstance(workspace, str) and workspace else "recording"
 
 
-def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Recorded, dict[str, str]]:
+def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Event, dict[str, str]]:
     """One observation and its texts by their digests. Raises ValueError with the reason."""
     at, path, digest = fields.get("at"), fields.get("path"), fields.get("digest", "")
     if not is_time(at) or not isinstance(path, str) or not path:

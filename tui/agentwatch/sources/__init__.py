@@ -8,7 +8,7 @@ Why it is so:
 - Readers may come from other packages. One that breaks says so, hides nobody else, and is asked again.
 - Clones and checkouts give every file the time of now. So the first look takes the time in a return, else that of the
   commit with this content, if it is earlier. Later, nothing in a file can make it older than the last look.
-- A replay steps back by telling again what the files and runs held before. That costs those, not the whole recording.
+- A replay steps back by telling everything up to there again.
 """
 
 from __future__ import annotations
