@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 _SAFE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 _INERT: Final = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
@@ -211,9 +211,15 @@ class Directory:
 
         Not for the workspace: an agent could hold the lock.
         """
-        descriptor = self._open(".lock", os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
+        descriptor, end = self._open(".lock", os.O_RDWR | os.O_CREAT | _SAFE, 0o600), time.monotonic() + LOCK_SECONDS
         try:
-            take_lock(descriptor, LOCK_SECONDS, self._disk)
+            while True:
+                with suppress(BlockingIOError):
+                    self._disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                if time.monotonic() >= end:
+                    raise LockedError(errno.EWOULDBLOCK, "another process holds the lock")
+                time.sleep(0.001)
             yield
         finally:
             self._close(descriptor)
@@ -251,20 +257,19 @@ class Directory:
             self._disk.close(descriptor)
 
 
-class PrivateDirectory:
+class PrivateDirectory(NamedTuple):
     """A directory that only the user can enter, not there until something is put into it."""
 
-    def __init__(self, path: Path, disk: Disk = DISK) -> None:
-        self.path: Final = path
-        self._disk = disk
+    path: Path
+    disk: Disk = DISK
 
     def open(self) -> Directory:
         """Raises FileNotFoundError where it was never made, OSError for the rest."""
-        return Directory.open(self.path, self._disk)
+        return Directory.open(self.path, self.disk)
 
     def make(self) -> Directory:
         """Open it, made where it is missing, and kept by a power failure. Raises OSError."""
-        return Directory.make(self.path, self._disk)
+        return Directory.make(self.path, self.disk)
 
 
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:
@@ -294,18 +299,6 @@ def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: D
                 directory.close()
                 raise
     return directory
-
-
-def take_lock(descriptor: int, seconds: float, disk: Disk = DISK) -> None:
-    """Lock a file until its descriptor is closed. Raises LockedError where somebody else keeps it, OSError."""
-    end = time.monotonic() + seconds
-    while True:
-        with suppress(BlockingIOError):
-            disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        if time.monotonic() >= end:
-            raise LockedError(errno.EWOULDBLOCK, "another process holds the lock")
-        time.sleep(0.001)
 
 
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:

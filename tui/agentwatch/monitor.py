@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Sequence, Set
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Sequence, Set
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -86,8 +86,6 @@ class Monitor:
         self._new_tree = partial(Tree, rules_of(settings, history_before), remembers=True, host=host)
         self.tree = self._new_tree()
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
-        self.in_sight: Callable[[], Collection[str]] = tuple
-        """Tells the ids of the tasks that somebody sees now: they are judged first. Any thread may call it."""
         self.complaints: list[str] = []
         # The parts, once `updates` runs or `scan` has run, as far as there are any.
         self.shelf: Acknowledgements | None = None
@@ -95,9 +93,6 @@ class Monitor:
         self.inbox: Inbox | None = None
         self.tap: Callable[[Event], None] = lambda _: None
         """Is called with every event that the tree has taken."""
-        self.turn: AbstractAsyncContextManager[object] = nullcontext()
-        """Is held while events are applied: of several monitors that share it, one at a time does, and a key waits for
-        one chunk instead of one of each."""
         self._source, self._clock, self._remembers = source, clock, remembers
         self._open_desk, self._open_shelf = open_desk, open_shelf
         self._open_inbox, self._open_codex = open_inbox, open_codex
@@ -105,13 +100,7 @@ class Monitor:
         """Whether what returns claim is checked here."""
         self._inspector: Inspector | None = None
         if inspects:
-            self._inspector = Inspector(
-                workspace,
-                self.content,
-                parsed,
-                self.transcript,
-                in_sight=lambda: self.in_sight(),  # noqa: PLW0108  it is another one later
-            )
+            self._inspector = Inspector(workspace, self.content, parsed, self.transcript)
         self._worker: Worker | None = None
         self._history: History | None = None
         self._recorder: Recorder | None = None
@@ -139,10 +128,7 @@ class Monitor:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of reading: of the files and sessions, of the history and of the decisions."""
-        place = str(state_directory(self.workspace))
-        parts = {"history": self._history, "decisions": self.clerk, "put aside": self.shelf, "requests": self.inbox}
-        own = [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
-        return (*self.health.problems, *own)
+        return (*self.health.problems, *self._own_problems())
 
     @property
     def shelves(self) -> list[Acknowledgements]:
@@ -152,8 +138,7 @@ class Monitor:
     @property
     def notices(self) -> list[str]:
         """Messages about the files of agentwatch itself, a sentence each. May quote foreign text."""
-        parts = (self._recorder, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
-        own = [part.notice for part in parts if part is not None and part.notice]
+        own = [problem.message for problem in self._own_problems()]
         return [*own, *self.health.notices, *self.complaints]
 
     @property
@@ -189,6 +174,18 @@ class Monitor:
     def transcript(self, run: Run) -> RunTranscript | None:
         """The transcript of a run, None where there is none to be had. Any thread may call it."""
         return self._source.transcript(run)
+
+    def _own_problems(self) -> list[Problem]:
+        parts = {
+            "history": self._recorder or self._history,
+            "decisions": self.clerk,
+            "opencode": self._herald,
+            "put aside": self.shelf,
+            "requests": self.inbox,
+            "codex": self._codex,
+        }
+        place = str(state_directory(self.workspace))
+        return [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
 
     # What the operator decides
 
@@ -375,14 +372,13 @@ class Monitor:
             arrived.clear()
             is_idle = not self._pending
             while self._pending or is_idle:
-                async with self.turn:
-                    began = time.monotonic()
-                    changed = await self._apply_next()
-                    if changed or not is_idle:
-                        yield changed
-                    is_idle = False
-                    # A key takes a dozen rounds of the event loop: half of the time is theirs.
-                    await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
+                began = time.monotonic()
+                changed = await self._apply_next()
+                if changed or not is_idle:
+                    yield changed
+                is_idle = False
+                # A key takes a dozen rounds of the event loop: half of the time is theirs.
+                await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
 
     async def _apply_next(self) -> Set[str]:
         """Apply the next events that wait, or that time has passed. Returns the tasks that have changed."""

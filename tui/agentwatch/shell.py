@@ -10,6 +10,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -51,12 +52,18 @@ def launcher() -> tuple[str, ...]:
 
 def called() -> tuple[str, ...]:
     """How the operator calls agentwatch in a shell: by name where that is on the PATH, else as it was called now."""
-    import shutil
-
-    if shutil.which("agentwatch"):
+    if _is_on(os.environ.get("PATH")):
         return ("agentwatch",)
     script = Path(sys.argv[0]).absolute()
     return (str(script),) if script.name == "agentwatch" and os.access(script, os.X_OK) else launcher()
+
+
+@cache
+def _is_on(path: str | None) -> bool:
+    """Whether agentwatch lies on a PATH: looked up once, for a command that prints a line a task."""
+    import shutil
+
+    return shutil.which("agentwatch", path=path) is not None
 
 
 def install_line(extra: str) -> str:

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -27,12 +27,8 @@ _LEFT_SECONDS: Final = 86_400.0
 
 _SHOWN: Final = "watched.lock"
 _FIRST: Final = "first-watched"
-"""A line of ISO 8601, written once. Like the next it is a file of its own, and so outlives a damaged history."""
-_TOLD: Final = "told-alarms"
-"""A line for each process that is gone and of which the operator was told, the last last."""
-_MAX_TOLD: Final = 2_000
-"""Lines that are kept."""
-_MAX_BYTES: Final = 100 * _MAX_TOLD
+"""A line of ISO 8601, written once, in a file of its own: so it outlives a damaged history."""
+_TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.01
 """A question holds the lock for microseconds: two that ask at once must not take each other for a screen."""
 
@@ -179,20 +175,18 @@ def is_attended() -> bool:
     return _is_attended
 
 
-def is_shown(state: Path, tries: int = 5) -> bool:
-    """Whether a screen of this user shows it now, on this machine. Who asks again soon needs one try only: at worst it
-    takes somebody else who asks for a screen."""
+def is_shown(state: Path) -> bool:
+    """Whether a screen of this user shows it now, on this machine."""
     with (
         suppress(OSError),
         Directory.open(state) as directory,
         open(os.open(_SHOWN, OPEN_HELD, dir_fd=directory.descriptor), "rb", 0) as lock,  # noqa: PTH123
     ):
-        for left in reversed(range(tries)):
+        for _ in range(_TRIES):
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return False
-            if left:
-                time.sleep(_PAUSE_SECONDS)
+            time.sleep(_PAUSE_SECONDS)
         return True
     return False
 
@@ -202,7 +196,7 @@ def first_watched(state: Path) -> float | None:
     from datetime import datetime
 
     with suppress(OSError, ValueError, OverflowError), Directory.open(state) as directory:
-        return datetime.fromisoformat(directory.read(_FIRST, _MAX_BYTES).decode("ascii").strip()).timestamp()
+        return datetime.fromisoformat(directory.read(_FIRST, 1_000).decode("ascii").strip()).timestamp()
     return None
 
 
@@ -215,19 +209,3 @@ def record_first_watch(state: Path, at: float) -> None:
 
     with suppress(OSError), Directory.make(state) as directory:
         directory.publish(_FIRST, f"{datetime.fromtimestamp(at, UTC).isoformat()}\n".encode())
-
-
-def claim_notices(state: Path, keys: Set[str]) -> Set[str]:
-    """Record that the operator is told of these processes now; those that nobody has told before, on no screen. Blocks.
-
-    Where nothing can be recorded, or nothing is kept of the workspace, all of them are new.
-    """
-    new = keys
-    with suppress(OSError), Directory.open(state) as directory, directory.locked():
-        known: list[str] = []
-        with suppress(FileNotFoundError):
-            known = directory.read(_TOLD, _MAX_BYTES).decode("ascii", "replace").split()
-        new = keys - set(known)
-        if new:
-            directory.replace(_TOLD, "".join(f"{line}\n" for line in [*known, *sorted(new)][-_MAX_TOLD:]).encode())
-    return new

@@ -106,7 +106,7 @@ def _is_seen_on(mark: str, base: str) -> bool:
     return base >= _SCRIPTS and unicodedata.category(base)[0] == "L"
 
 
-def _safe(text: str, *, counts_marks: bool = False) -> str:
+def _safe(text: str) -> str:
     if _PLAIN.match(text):
         return text
     text = _STRAY_JAMO.sub(_visible, re.sub(_JOINER, r"\1", text))
@@ -118,7 +118,7 @@ def _safe(text: str, *, counts_marks: bool = False) -> str:
             if marks <= _MAX_MARKS:
                 shown.append(character)
             continue
-        if counts_marks and marks > _MAX_MARKS:
+        if marks > _MAX_MARKS:
             shown.append(left_out(marks - _MAX_MARKS, "mark"))
         replacement = character and (_shown(character) or _visible(character))
         base, marks = replacement[-1:], 0
@@ -152,11 +152,11 @@ def exact(text: str, limit: int = LINE_LIMIT) -> str:
 
 
 def verbatim(text: str, limit: int = LINE_LIMIT) -> str:
-    """The same for a call that is decided on: a line may be indented, many blanks and the marks left out are counted,
+    """The same for a call that is decided on: a line may be indented, many blanks are counted,
     and nothing in it looks like such a count, or like a character that was made visible."""
     cut = len(text) > limit
     text = _BLANK_IN_CALL.sub(_counted, text[: max(limit - 1, 0)] if cut else text)
-    return _safe(text, counts_marks=True) + ("…" if cut else "")
+    return _safe(text) + ("…" if cut else "")
 
 
 def _counted(blanks: re.Match[str]) -> str:

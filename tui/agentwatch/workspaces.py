@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -41,14 +40,13 @@ _TITLE: Final = 30
 class Place(NamedTuple):
     """A workspace that is to be watched, and what its top row is called, if it has one.
 
-    One that `comes` with others goes when it is not found any more; one that `waits` has its top row as soon as
-    something in it is not past. `host` is what the operator calls another machine that it is on.
+    One that `comes` with others goes when it is not found any more, and has its top row as soon as something in it is
+    not past, unless it is on another machine. `host` is what the operator calls that.
     """
 
     workspace: Path
     name: str | None = None
     comes: bool = False
-    waits: bool = False
     host: str = ""
 
 
@@ -76,7 +74,7 @@ def find_worktrees(workspace: Path) -> Places:
     """The other worktrees of a repository, as they are now."""
     others = used_worktrees(workspace)
     names = names_of([workspace, *others])
-    return Places([Place(one, names[one], comes=True, waits=True) for one in others])
+    return Places([Place(one, names[one], comes=True) for one in others])
 
 
 class Everywhere:
@@ -163,8 +161,6 @@ class Workspaces(Monitor):
         self._pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
         self._noun = noun
         self._parts: dict[Path, _Part] = {}
-        self._gone: dict[Path, str] = {}
-        """What is told of workspaces that are not there any more, as long as they are not."""
         self._places: Places | None = None
         """The last result, None before the first search."""
         for place in places:
@@ -194,7 +190,7 @@ class Workspaces(Monitor):
     def notices(self) -> list[str]:
         own = [part.name(sentence) for part in self._parts.values() for sentence in part.monitor.notices]
         found = self._places.complaints if self._places else ()
-        return [*own, *found, *self._gone.values(), *self.complaints]
+        return [*own, *found, *self.complaints]
 
     @property
     def is_settled(self) -> bool:
@@ -236,11 +232,10 @@ class Workspaces(Monitor):
         search for others, again and again."""
         import asyncio
 
-        turn = asyncio.Lock()
         try:
             while True:
                 for part in [part for part in self._parts.values() if part.running is None]:
-                    part.running = asyncio.create_task(self._watch(part, turn, emit))
+                    part.running = asyncio.create_task(self._watch(part, emit))
                     until = time.monotonic() + _TURN_SECONDS
                     is_here = not part.place.host
                     while is_here and part.monitor.health.mode == "starting" and time.monotonic() < until:  # noqa: ASYNC110
@@ -256,7 +251,7 @@ class Workspaces(Monitor):
         except Exception as error:  # noqa: BLE001  it is raised where updates are waited for
             emit(error)
 
-    async def _watch(self, part: _Part, turn: asyncio.Lock, emit: _Emit) -> None:
+    async def _watch(self, part: _Part, emit: _Emit) -> None:
         import asyncio
 
         try:
@@ -264,7 +259,6 @@ class Workspaces(Monitor):
                 if not part.place.host:
                     # Hooks wait for a decision only where somebody can see what it is about.
                     await asyncio.to_thread(stack.enter_context, shown(state_directory(part.place.workspace)))
-                part.monitor.turn = turn
                 async for changed in part.monitor.updates():
                     emit(self._apply_part(part, changed))
         except Exception as error:  # noqa: BLE001  nobody waits for this task
@@ -277,15 +271,8 @@ class Workspaces(Monitor):
 
     def _open(self, place: Place) -> set[str]:
         """Returns what is shown of it at once."""
-        monitor = self._open_one(place)
-        monitor.in_sight = partial(self._in_sight_of, monitor)
-        part = self._parts[place.workspace] = _Part(place, monitor)
-        self._gone.pop(place.workspace, None)
-        return set() if place.waits else self._show(part)
-
-    def _in_sight_of(self, monitor: Monitor) -> list[str]:
-        places = map(self.tree.place, self.in_sight())
-        return [place[1] for place in places if place is not None and place[0] is monitor.tree]
+        part = self._parts[place.workspace] = _Part(place, self._open_one(place))
+        return set() if place.comes and not place.host else self._show(part)
 
     def _show(self, part: _Part) -> set[str]:
         place = part.place
@@ -313,8 +300,6 @@ class Workspaces(Monitor):
                 part.running.cancel()
             if part.scope is not None:
                 changed |= self.tree.drop(part.scope)
-                if part.monitor.tree.tasks:
-                    self._gone[workspace] = f"{part.place.name} is not watched any more: it is gone"
         for place in wanted.values():
             if place.workspace not in self._parts:
                 changed |= self._open(place)

@@ -5,7 +5,6 @@ system: a reader then leaves nothing beside the file, and may be another user's 
 
 observations  in the order recorded. `digest` is null for a file that is gone; `run` and `ordinal` say nothing.
 texts         zlib of the document, once for each digest. The oldest are dropped first.
-files, requests  of earlier versions.
 times         `watched`: when the workspace was watched last.
 asides        append-only: tasks that were acknowledged, snoozed or were looked at (`seen`). `began`: nothing before it
               is new; `undo` takes back those of its `name`. `over` is of earlier versions. Ids of tasks are UTF-8.
@@ -38,14 +37,10 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX observations_digest ON observations (digest);
     CREATE TABLE texts (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, packed BLOB NOT NULL);
     """,
-    """
-    CREATE TABLE files (
-        path TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
-        inode INTEGER NOT NULL, digest TEXT NOT NULL
-    ) WITHOUT ROWID;
-    """,
-    "ALTER TABLE files ADD COLUMN contracts TEXT NOT NULL DEFAULT '';",
-    "CREATE TABLE requests (request_id TEXT PRIMARY KEY, at REAL NOT NULL, packed BLOB NOT NULL) WITHOUT ROWID;",
+    # What these three made is not used any more.
+    "",
+    "",
+    "",
     """
     CREATE TABLE times (name TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
     CREATE TABLE asides (

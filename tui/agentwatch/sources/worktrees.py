@@ -69,18 +69,10 @@ def worktrees_of(workspace: str) -> dict[str, str]:
 
 
 def used_worktrees(workspace: Path) -> list[Path]:
-    """The other work trees, those that git was used in last first.
-
-    Without those that git is still making: what it checks out is not told from an agent's work then.
-    """
-    others = worktrees_of(str(workspace))
-    made = [place for place, own in others.items() if not (git_text(own, "locked") or "").startswith("initializing")]
-    return [Path(place) for place in sorted(made, key=lambda place: -_changed_at(f"{others[place]}/index"))]
-
-
-def worktrees_below(workspace: str) -> list[str]:
-    """Those of the other work trees that lie below the workspace, a real path."""
-    return [place for place in worktrees_of(workspace) if place.startswith(f"{workspace.rstrip('/')}/")]
+    """The other work trees, without those that git is still making: what it checks out there is not told from an
+    agent's work then."""
+    others = worktrees_of(str(workspace)).items()
+    return [Path(top) for top, own in others if not (git_text(own, "locked") or "").startswith("initializing")]
 
 
 def made_at(workspace: str) -> float | None:
@@ -91,7 +83,7 @@ def made_at(workspace: str) -> float | None:
     with suppress(OSError, NoRepositoryError):
         git, common = git_directories(workspace)
         # Written once, also where the work tree is moved.
-        return None if git == common else _changed_at(f"{git}/commondir")
+        return None if git == common else os.lstat(f"{git}/commondir").st_mtime
     return None
 
 
@@ -102,15 +94,9 @@ def is_another(workspace: str, directory: str) -> bool:
 
 def lies_in_another(workspace: str, directory: str) -> bool:
     """Whether a directory of the workspace, a real path, lies in another work tree of its repository."""
-    return any(f"{directory}/".startswith(f"{place}/") for place in worktrees_below(workspace))
+    below = (place for place in worktrees_of(workspace) if place.startswith(f"{workspace.rstrip('/')}/"))
+    return any(f"{directory}/".startswith(f"{place}/") for place in below)
 
 
 def _resolve(directory: str, target: str) -> str:
     return os.path.realpath(os.path.join(directory, target.strip()))  # noqa: PTH118
-
-
-def _changed_at(path: str) -> float:
-    """Epoch seconds; 0 where there is nothing."""
-    with suppress(OSError):
-        return os.lstat(path).st_mtime
-    return 0.0
