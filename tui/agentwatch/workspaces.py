@@ -40,13 +40,14 @@ _TITLE: Final = 30
 class Place(NamedTuple):
     """A workspace that is to be watched, and what its top row is called, if it has one.
 
-    One that `comes` with others goes when it is not found any more, and has its top row as soon as something in it is
-    not past, unless it is on another machine. `host` is what the operator calls that.
+    One that `comes` with others goes when it is not found any more; one that `waits` has its top row as soon as
+    something in it is not past. `host` is what the operator calls another machine that it is on.
     """
 
     workspace: Path
     name: str | None = None
     comes: bool = False
+    waits: bool = False
     host: str = ""
 
 
@@ -74,7 +75,7 @@ def find_worktrees(workspace: Path) -> Places:
     """The other worktrees of a repository, as they are now."""
     others = used_worktrees(workspace)
     names = names_of([workspace, *others])
-    return Places([Place(one, names[one], comes=True) for one in others])
+    return Places([Place(one, names[one], comes=True, waits=True) for one in others])
 
 
 class Everywhere:
@@ -272,7 +273,7 @@ class Workspaces(Monitor):
     def _open(self, place: Place) -> set[str]:
         """Returns what is shown of it at once."""
         part = self._parts[place.workspace] = _Part(place, self._open_one(place))
-        return set() if place.comes and not place.host else self._show(part)
+        return set() if place.waits else self._show(part)
 
     def _show(self, part: _Part) -> set[str]:
         place = part.place
