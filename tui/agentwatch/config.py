@@ -15,10 +15,8 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 from agentwatch.errors import ConfigError
 from agentwatch.state import xdg_directory
 
-_PORT: Final = "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
-_SERVER: Final = rf"http://(?:127\.0\.0\.1|localhost|\[::1\]):(?:{_PORT})/?"
 _DAY: Final = 86_400
-_TABLES: Final = ("remote", "retry", "mcp", "hook", "opencode", "notify")
+_TABLES: Final = ("remote", "retry", "mcp", "hook", "notify")
 """The tables of the file that hold settings; a table of another name is itself the value of one."""
 
 
@@ -189,13 +187,6 @@ class Settings(NamedTuple):
     in its terminal. 0: at once."""
     hook_corrects: bool = True
     """Send a child back once when its return breaks its contract."""
-    opencode_url: Annotated[
-        str,
-        Kind("like http://127.0.0.1:4096, a server on this computer", partial(_text, pattern=_SERVER)),
-        '"http://127.0.0.1:4096"',
-    ] = ""
-    """The server in which your sessions run (`opencode serve`, `opencode --port`). agentwatch tells it that you have
-    decided. It must be on this computer."""
     notify_bell: bool = True
     """Ring the bell when a task begins to need you while you look elsewhere."""
     notify_title: bool = True
@@ -253,7 +244,8 @@ def load(path: Path | None = None) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     values: dict[str, Any] = {}
-    table.pop("alarms", None)  # older versions had it
+    for old in ("alarms", "opencode"):  # older versions had them
+        table.pop(old, None)
     for name, value in table.items():
         is_table = isinstance(value, dict) and name not in SETTINGS
         for key, one in ({f"{name}.{key}": one for key, one in value.items()} if is_table else {name: value}).items():

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.decisions.clerk import Clerk
     from agentwatch.decisions.face import OperatorDesk
-    from agentwatch.decisions.herald import Herald
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
@@ -105,7 +104,6 @@ class Monitor:
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        self._herald: Herald | None = None
         self._pending: deque[tuple[Sequence[Event], Health | None, bool]] = deque()
         """Events that are to be applied at a stretch, the health with the last of a batch, and whether it is `anew`."""
         self._is_stopped = False
@@ -179,7 +177,6 @@ class Monitor:
         parts = {
             "history": self._recorder or self._history,
             "decisions": self.clerk,
-            "opencode": self._herald,
             "put aside": self.shelf,
             "requests": self.inbox,
             "codex": self._codex,
@@ -304,11 +301,6 @@ class Monitor:
             await asyncio.to_thread(self._open_parts)
             for part in filter(None, (self.clerk, self.inbox)):
                 worker.add(part)
-            if self.clerk is not None and self.settings.opencode_url:
-                from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
-
-                announcer = Announcer(self.settings.opencode_url, self.workspace, state_directory(self.workspace))
-                self._herald = Herald(announcer, self.clerk.note_announced)
             if self._open_codex is not None:
                 self._codex = await asyncio.to_thread(self._open_codex)
                 self._codex.start(hand_over)
@@ -409,8 +401,6 @@ class Monitor:
                     self._inspector.want(targets)
                 self._unchecked.clear()
         tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
-        if self._herald is not None:
-            self._herald.look(self.tree, changed)
         if self.clerk is not None:
             self.clerk.note_acted(tasks)
         if self._recorder is not None:
