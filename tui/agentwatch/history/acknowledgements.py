@@ -61,6 +61,7 @@ class Acknowledgements(Part):
     def __init__(self, state: Path | None, *, writes: bool = True, clock: Callable[[], float] = time.time) -> None:
         # Without a state directory there is nothing there, and nothing is written.
         self._database = Database(state or Path(os.devnull))
+        self._old = self._database.directory / OLD_NAME
         self.is_kept: Final = writes and state is not None
         """Whether they outlive this."""
         self._clock = clock
@@ -117,8 +118,8 @@ class Acknowledgements(Part):
     def _rows(self) -> list[_Row] | None:
         """All that count; None where they cannot be read."""
         try:
-            rows = [*(self._database.read(_select) or ()), *self._own]
-        except UnusableError as error:
+            rows = [*_read_old(self._old), *(self._database.read(_select) or ()), *self._own]
+        except (UnusableError, OSError) as error:
             self._unread = f"what you have put aside cannot be read: {error}"
             return None
         self._unread = ""
@@ -161,10 +162,9 @@ class Acknowledgements(Part):
         with self._io:
             if self.is_kept:
                 try:
-                    old = self._database.directory / OLD_NAME
-                    self._database.write(lambda connection: _insert(connection, [*_read_old(old), *rows]))
+                    self._database.write(lambda connection: _insert(connection, [*_read_old(self._old), *rows]))
                     with suppress(FileNotFoundError):
-                        old.rename(old.with_suffix(".imported.jsonl"))
+                        self._old.rename(self._old.with_suffix(".imported.jsonl"))
                 except (UnusableError, OSError) as error:
                     raise AcknowledgeError(f"nothing is put aside: {error}; see to that, and try again") from error
                 self._unwritten = ""
@@ -179,7 +179,7 @@ def new_name() -> str:
 
 
 def _read_old(path: Path) -> Iterable[_Row]:
-    """The rows of an earlier version, if it left any; a strange line costs no more than itself. Raises OSError."""
+    """The rows of an earlier version, where it left any; a strange line costs no more than itself. Raises OSError."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
         with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
             fields = json.loads(line)
