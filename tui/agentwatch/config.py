@@ -1,7 +1,4 @@
-"""The operator's settings: `config.toml` in the user's configuration directory.
-
-The workspace has no say in them: agents write there, and one that could switch off the checks would.
-"""
+"""The operator's settings: `config.toml` in the user's configuration directory. The workspace has no say in them."""
 # Annotations stand here as values: from them come the manual and the values that a file may have.
 
 import math
@@ -227,9 +224,7 @@ def config_directory(environment: Mapping[str, str] | None = None) -> Path:
 
 def load(path: Path | None = None) -> Settings:
     """Settings from a TOML file, by default `config.toml` of the configuration directory; defaults where it is absent.
-
-    Raises ConfigError with the file, the line where TOML tells one, and what to do.
-    """
+    Raises ConfigError."""
     path = config_directory() / "config.toml" if path is None else path
     try:
         text = path.read_text("utf-8")

@@ -175,7 +175,7 @@ class Monitor:
 
     def _own_problems(self) -> list[Problem]:
         parts = {
-            "history": self._recorder or self._history,
+            "history": self._history,
             "decisions": self.clerk,
             "put aside": self.shelf,
             "requests": self.inbox,
@@ -326,8 +326,8 @@ class Monitor:
 
         self.health = self.health._replace(detail="reading the history")
         recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
-        self._recorder, self._history = recorder, recorder.history
-        events, files, watched_at = await asyncio.to_thread(recorder.recall)
+        self._recorder = self._history = recorder
+        events, files, watched_at = await asyncio.to_thread(recorder.open)
         await asyncio.to_thread(self._source.remember, files, watched_at)
         worker.add(recorder)
         return self._replace(await asyncio.to_thread(self._tree_of, events), events) if events else frozenset()

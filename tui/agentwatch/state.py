@@ -1,5 +1,4 @@
-"""Where agentwatch keeps what it knows of a workspace, and what screens leave there: a directory of the user's, never
-inside the workspace."""
+"""Where agentwatch keeps what it knows of a workspace, never inside of it, and what screens leave there."""
 
 from __future__ import annotations
 
@@ -22,8 +21,6 @@ _ID: Final = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
 _MAX_LINKS: Final = 40
 """On the way of one path, as for the system."""
 _SCRATCH: Final = "temporary"
-_LEFT_SECONDS: Final = 86_400.0
-"""A scratch directory that is older was left: nobody looks into a file for a day, or at the demo."""
 
 _SHOWN: Final = "watched.lock"
 _FIRST: Final = "first-watched"
@@ -116,19 +113,11 @@ def xdg_directory(variable: str, default: str, environment: Mapping[str, str] | 
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """An empty directory that only the user can enter, for as long as the block lasts. Raises OSError.
-
-    Those that killed processes left are removed by a later one.
-    """
-    import shutil
+    """An empty directory that only the user can enter, for as long as the block lasts. Raises OSError."""
     from tempfile import TemporaryDirectory
 
     top = state_directories() / _SCRATCH
-    with Directory.make(top, UNSYNCED) as parent:
-        for name in parent.names():
-            with suppress(OSError):
-                if time.time() - parent.status(name).st_mtime > _LEFT_SECONDS:
-                    shutil.rmtree(top / name, ignore_errors=True)
+    Directory.make(top, UNSYNCED).close()
     with TemporaryDirectory(dir=top, ignore_cleanup_errors=True) as path:
         yield Path(path).resolve()
 
@@ -150,8 +139,7 @@ def remove_old_cache() -> None:
 
 @contextmanager
 def shown(state: Path) -> Iterator[None]:
-    """A screen shows the workspace of this state directory: a lock that the system frees when the program ends. Where
-    that cannot be told, it is not told."""
+    """A screen shows the workspace of this state directory: a lock that the system frees when the program ends."""
     with ExitStack() as stack:
         with suppress(OSError), Directory.make(state) as directory:
             descriptor = os.open(_SHOWN, OPEN_HELD | os.O_CREAT, 0o600, dir_fd=directory.descriptor)
@@ -201,10 +189,7 @@ def first_watched(state: Path) -> float | None:
 
 
 def record_first_watch(state: Path, at: float) -> None:
-    """The workspace is watched since then (epoch seconds), unless that was recorded before. Blocks.
-
-    Where it cannot be written, the next start counts as the first.
-    """
+    """The workspace is watched since then (epoch seconds), unless that was recorded before. Blocks."""
     from datetime import UTC, datetime
 
     with suppress(OSError), Directory.make(state) as directory:

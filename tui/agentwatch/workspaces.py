@@ -79,8 +79,7 @@ def find_worktrees(workspace: Path) -> Places:
 
 
 class Everywhere:
-    """Finds every workspace in which a session of an agent was alive for `seconds` at most. What was found once stays,
-    as long as it is there."""
+    """Finds every workspace in which a session was alive in so many seconds; one that was found stays."""
 
     def __init__(self, seconds: float) -> None:
         from agentwatch.sources.sessions.alive import AliveSessions
@@ -138,9 +137,7 @@ class _Part:
 
 class Workspaces(Monitor):
     """Watches the workspaces at these `places`, the first one first, each with the monitor that `open_one` makes.
-
-    `finds`, called in a thread again and again, say which others there are; `noun` is what each of these is called.
-    """
+    `finds`, called in a thread again and again, say which others there are; `noun` is what each is called."""
 
     tree: JoinedTree
 
@@ -229,8 +226,7 @@ class Workspaces(Monitor):
             await asyncio.shield(asyncio.to_thread(self._end))
 
     async def _watch_all(self, emit: _Emit) -> None:
-        """Start each when the one before has looked at what it has: the first rows wait for none of the others. Then
-        search for others, again and again."""
+        """Start each when the one before has looked at what it has; then search for others, again and again."""
         import asyncio
 
         try:
@@ -332,8 +328,7 @@ def _why(part: _Part) -> str:
 
 
 def _health_of(part: _Part) -> Health:
-    """How well a workspace is seen; what cannot be read says in which one, unless all of it is out of reach: that names
-    the host already."""
+    """How well a workspace is seen; what cannot be read says in which one, unless that names the host already."""
     health = part.monitor.health
     if not health.problems or part.is_lost:
         return health

@@ -71,7 +71,6 @@ def run(options: Namespace) -> int:
     desk, shelf = Desk(workspace, read_only=settings.read_only), shelf_of(workspace, settings)
     shelf.read_changes()
     history = History(state_directory(workspace))
-    history.check()
     events = plural(len(history.recall().events), "observation")
     return say_checks(
         [

@@ -1,7 +1,4 @@
-"""Looked at, acknowledged and snoozed tasks, for all screens and commands, in the history's database.
-
-Nothing of it is a decision, nothing of it is signed, and nothing of it reaches an agent or the workspace.
-"""
+"""Looked at, acknowledged and snoozed tasks, in the history's database: no decisions, and nothing that agents see."""
 
 from __future__ import annotations
 

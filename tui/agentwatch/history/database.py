@@ -1,7 +1,7 @@
 """The SQLite file of a workspace: made, migrated, read and written in one transaction each; set aside when damaged.
 
-Each operation opens the file anew, for another agentwatch may have replaced it. It has a rollback journal on every file
-system: a reader then leaves nothing beside the file, and may be another user's sandbox.
+Each operation opens the file anew, for another agentwatch may have replaced it. It has a rollback journal: a reader
+leaves nothing beside the file, and may be another user's sandbox.
 
 observations  in the order recorded. `digest` is null for a file that is gone; `run` and `ordinal` say nothing.
 texts         zlib of the document, once for each digest. The oldest are dropped first.

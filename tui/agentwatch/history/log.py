@@ -1,8 +1,4 @@
-"""The events of a workspace in the order of time, and the state changes that follow from them.
-
-A session store says how each of its runs stands now, and when it began and ended: that is its history, and the only one
-that is kept of it. Pure.
-"""
+"""The events of a workspace in the order of time, and the state changes that follow from them. Pure."""
 
 from __future__ import annotations
 

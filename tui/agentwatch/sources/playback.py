@@ -1,7 +1,4 @@
-"""A recording played again: a source that emits its observations at their times, with pause, step and speed.
-
-The waits are those that were recorded, long ones shortened. Going back tells everything up to there anew.
-"""
+"""A recording played again: a source that emits its observations at their times, long waits shortened."""
 
 from __future__ import annotations
 
@@ -38,8 +35,7 @@ class Position:
 
 
 class Playback(Background[Batch], Source):
-    """Plays events in their order, from when it is started. Any thread may call it. Raises ValueError where there is
-    nothing to play."""
+    """Plays events in their order, from when it is started. Any thread may call it. Raises ValueError without any."""
 
     thread_name = "agentwatch-playback"
 
