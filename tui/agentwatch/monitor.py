@@ -54,10 +54,9 @@ _TICK_SECONDS: Final = (1.0, 5.0)
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents, what may be decided.
 
-    With `inspects`, the claims of the returns are checked; `parsed` may know what files say. With `remembers`, its
-    history comes first: `updates` records in it, `scan` only reads it. What is silent since `history_before` (epoch
-    seconds) is past. Each `open_…` is called in a thread and makes a part: the operator's decisions, acknowledgements,
-    what programs ask, what Codex asks. `host` is what the operator calls another machine that the workspace is on.
+    With `inspects`, claims are checked; `parsed` may know what files say. With `remembers`, the history comes first:
+    `updates` records in it, `scan` only reads it. What is silent since `history_before` (epoch seconds) is past. Each
+    `open_…` is called in a thread. `host` is what the operator calls another machine that the workspace is on.
     """
 
     def __init__(
@@ -86,7 +85,6 @@ class Monitor:
         self.tree = self._new_tree()
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
         self.complaints: list[str] = []
-        # The parts, once `updates` runs or `scan` has run, as far as there are any.
         self.shelf: Acknowledgements | None = None
         self.clerk: Clerk | None = None
         self.inbox: Inbox | None = None
@@ -187,27 +185,27 @@ class Monitor:
     # What the operator decides
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
-        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError, also where the
-        return has changed since. Whether the policy allows it is asked before."""
+        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError. Whether the policy
+        allows it is asked before."""
         now = self.returned_now(subject.task_id)
         return await self._record(lambda desk: desk.decide(subject, action, params, returned=now, note=note))
 
     def returned_now(self, task_id: str) -> Callable[[], str | None]:
-        """How to look once more at the return of a task as it is seen: gives its sha256 in hex, None where there is
-        none. Any thread may call that; it raises ReturnChangedError."""
+        """How to look once more at the return of a task, from any thread: gives its sha256 in hex, None where there is
+        none, and raises ReturnChangedError."""
         from agentwatch.decisions.desk import return_digest
 
         task = self.tree.tasks.get(task_id)
         returned = task.latest.returned if task is not None and task.latest is not None else None
-        if returned is None or returned.stored:
+        if returned is None:
+            return lambda: None
+        if returned.stored:
             # What a session gave back lies in no file of the workspace: the tree has its latest state.
-            digest = returned.digest if returned is not None else None
-            return lambda: digest
+            return lambda: returned.digest
         return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
 
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
-        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError, also where it is
-        not open any more."""
+        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError."""
         # Of a host, its own desk looks whether somebody still waits for it.
         gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
         asked = self.tree.request(request.request_id)
@@ -261,7 +259,7 @@ class Monitor:
 
     async def updates(self) -> AsyncIterator[Set[str]]:
         """Run the source and apply what it observes, until the iteration is closed. Gives the ids of the tasks that
-        have changed, after each chunk of events and for every change of health."""
+        have changed, also none."""
         import asyncio
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -385,8 +383,8 @@ class Monitor:
         return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
-        """Apply events, and that time has passed, and have recorded, checked and answered what that and `others` ask
-        for. Returns the tasks that have changed, with the others."""
+        """Apply events, and that time has passed; have checked and recorded what that and `others` ask for. Returns the
+        tasks that have changed, with the others."""
         self._add(events)
         began = time.monotonic()
         if self._pending and not others and began < self._pass_at:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SEARCH_SECONDS: Final = 2.0
 _EVERYWHERE_SECONDS: Final = 10.0
-"""Between two searches for workspaces: in a repository or on hosts, and through the stores of all programs."""
+"""Between two searches for workspaces: in a repository or on hosts, and through all stores."""
 _MOST: Final = 40
 """Workspaces that `--all` watches at once: each has threads, a history and watches of its own."""
 
@@ -38,11 +38,9 @@ _TITLE: Final = 30
 
 
 class Place(NamedTuple):
-    """A workspace that is to be watched, and what its top row is called, if it has one.
-
-    One that `comes` with others goes when it is not found any more; one that `waits` has its top row as soon as
-    something in it is not past. `host` is what the operator calls another machine that it is on.
-    """
+    """A workspace that is to be watched, and what its top row is called, if it has one. One that `comes` with others
+    goes when it is not found any more; one that `waits` has its row as soon as something in it is not past. `host` is
+    what the operator calls another machine that it is on."""
 
     workspace: Path
     name: str | None = None
@@ -52,7 +50,7 @@ class Place(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The workspaces that there are now, and what is to be told of those that cannot be watched, a sentence each."""
+    """The workspaces that there are now, and a sentence for each that cannot be watched."""
 
     places: Sequence[Place]
     complaints: Sequence[str] = ()
@@ -160,7 +158,6 @@ class Workspaces(Monitor):
         self._noun = noun
         self._parts: dict[Path, _Part] = {}
         self._places: Places | None = None
-        """The last result, None before the first search."""
         for place in places:
             self._open(place)
 

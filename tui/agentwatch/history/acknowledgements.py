@@ -50,10 +50,8 @@ class _Row(NamedTuple):
 
 
 class Acknowledgements(Part):
-    """Those of one workspace, in its state directory. Any thread may call it.
-
-    Without `state`, or if it may not be written (`writes`), they count here only, for as long as this lives.
-    """
+    """Those of one workspace, in its state directory. Any thread may call it. Without `state`, or if it may not be
+    written (`writes`), they count here only, for as long as this lives."""
 
     def __init__(self, state: Path | None, *, writes: bool = True, clock: Callable[[], float] = time.time) -> None:
         # Without a state directory there is nothing there, and nothing is written.
@@ -63,14 +61,12 @@ class Acknowledgements(Part):
         """Whether they outlive this."""
         self._clock = clock
         self._own: list[_Row] = []
-        """Those that count here only."""
         self._began: float | None = None
         self._known: dict[str, Aside] = {}
         """Since when things are new, and what is known of each task, as far as that was told."""
         self._signs: object = None
         """Others once something may have changed."""
         self._marked: deque[_Row] = deque()
-        """Those to be written soon."""
         self._unread = self._unwritten = ""
         self._io = threading.RLock()
 

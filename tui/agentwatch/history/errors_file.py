@@ -70,9 +70,7 @@ def _entry(task: Task, attempt: Attempt, returned: Version, broken: Sequence[Fin
 
 def append(workspace: Path, new: Sequence[Entry]) -> str | None:
     """Append the entries that are not in the file yet, by task and digest. Returns None, or what to tell the operator.
-
-    There is no lock, which an agent could hold: screens that write at once have seen the same returns. Blocks.
-    """
+    There is no lock, which an agent could hold: screens that write at once have seen the same returns. Blocks."""
     told = None
     try:
         with open_dot_directory(workspace, make=True) as directory:

@@ -43,9 +43,8 @@ T = TypeVar("T")
 
 
 class Recalled(NamedTuple):
-    """All that a history tells at one moment: each version of a file as it was recorded, and that it went; by file, the
-    document that it held last, and whether it was there when agentwatch ended; when the workspace was last watched
-    (epoch seconds), None where that is not known."""
+    """All that a history tells at one moment: the versions of files, the last one of each, and when the workspace was
+    last watched (epoch seconds), None where that is not known."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
@@ -77,10 +76,8 @@ class History(Database):
             self._problem = f"attempts are remembered only until agentwatch ends: {error}"
 
     def record(self, events: Iterable[Event], text_of: Callable[[str], str | None]) -> bool:
-        """Record what these say of files, in one transaction. True: it is on disk.
-
-        `text_of` gives the text of a digest. What could not be written is tried again with the next call.
-        """
+        """Record what these say of files, in one transaction. True: it is on disk. Else it is tried again with the next
+        call."""
         for event in events:
             if isinstance(event, Seen | Gone):
                 text = text_of(event.digest) if isinstance(event, Seen) else None
@@ -185,11 +182,8 @@ def _versions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
 
 
 class Recorder(History, Part):
-    """Records a workspace while it is watched, as a part of a worker.
-
-    `text_of` gives the text of a digest, None where it is lost; any thread may call it. With `read_only`, nothing is
-    written into the workspace: the history is the user's, but errors.json lies there.
-    """
+    """Records a workspace while it is watched. `text_of` gives the text of a digest, None where it is lost. With
+    `read_only`, nothing is written into the workspace: the history is the user's, but errors.json lies there."""
 
     def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False) -> None:
         super().__init__(state_directory(workspace))
