@@ -81,11 +81,12 @@ def monitor_of(
     dates: bool = True,
     watches: bool = True,
     open_desk: Callable[[], Desk] | None = None,
+    open_shelf: Callable[[], Acknowledgements] | None = None,
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
 ) -> Monitor:
     """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet. One
-    that `watches` has a place to put tasks aside, and what programs ask."""
+    that `watches` knows what programs ask."""
 
     def open_codex() -> CodexClient:
         from agentwatch.requests.codex import CodexClient
@@ -108,7 +109,7 @@ def monitor_of(
         parsed=parsed,
         remembers=remembers,
         open_desk=open_desk,
-        open_shelf=partial(shelf_of, workspace if remembers else None, settings) if remembers or watches else None,
+        open_shelf=open_shelf or (partial(shelf_of, workspace) if remembers else None),
         open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers and watches else None),
         open_codex=open_codex if remembers and settings.sessions and not settings.read_only else None,
         # Past is what was silent since long before the first watch, or since before the worktree was made.
@@ -249,11 +250,11 @@ def known_desk(workspace: Path) -> Desk | None:
     return Desk(workspace, read_only=True)
 
 
-def shelf_of(workspace: Path | None, settings: Settings) -> Acknowledgements:
-    """Acknowledgements in a workspace; without one, only what is put aside from now on, and kept by nobody."""
+def shelf_of(workspace: Path) -> Acknowledgements:
+    """What is put aside in a workspace."""
     from agentwatch.history.acknowledgements import Acknowledgements
 
-    return Acknowledgements(None if workspace is None else state_directory(workspace), writes=not settings.read_only)
+    return Acknowledgements(state_directory(workspace))
 
 
 def inbox_of(workspace: Path) -> Inbox:
@@ -278,7 +279,7 @@ def monitor_of_host(
         source,
         time.time,
         open_desk=partial(desk_of_host, source, place.workspace, settings, passphrase),
-        open_shelf=partial(shelf_of, place.workspace, settings),
+        open_shelf=partial(shelf_of, place.workspace),
         host=place.host,
     )
 

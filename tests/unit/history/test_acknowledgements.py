@@ -27,9 +27,9 @@ from agentwatch.history.acknowledgements import OLD_NAME, AcknowledgeError, Ackn
 class Screen:
     """Acknowledgements, and what they come to by what they emit."""
 
-    def __init__(self, state: Path | None, *, writes: bool = True) -> None:
+    def __init__(self, state: Path) -> None:
         self.at = 1_000_000.0
-        self.all = Acknowledgements(state, writes=writes, clock=self.clock)
+        self.all = Acknowledgements(state, clock=self.clock)
         self.asides: dict[str, Aside] = {}
         self.looked_at: float | None = None
         self.apply(self.all.begin())
@@ -71,7 +71,7 @@ def test_what_is_put_aside_is_known_everywhere_and_a_first_screen_says_since_whe
     assert Acknowledgements(state).read_changes() == []
     assert not state.exists()
     screen, other = Screen(state), Screen(state)
-    assert (screen.all.is_kept, screen.looked_at is not None, screen.looked_at) == (True, True, other.looked_at)
+    assert screen.looked_at == other.looked_at is not None
     screen.all.acknowledge({"a": "1 failed x", "b\udc80": "1 failed y"})
     screen.all.snooze({"c": "1 blocked z"}, 2_000_000.0)
     assert screen.known == other.known == known(state)
@@ -143,21 +143,6 @@ def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_
         other.all.mark_seen({f"t{number}": "m"})
     worker.stop()
     assert len(known(tmp_path)) == 101
-
-
-@pytest.mark.parametrize("has_state", [True, False])
-def test_what_may_not_be_written_counts_here_only(tmp_path: Path, *, has_state: bool) -> None:
-    writer = Screen(tmp_path)
-    writer.all.acknowledge({"a": "m"})
-    screen = Screen(tmp_path if has_state else None, writes=False)
-    assert not screen.all.is_kept
-    screen.all.acknowledge({"b": "m"})
-    screen.all.snooze({"a": "n"}, None)
-    assert {name: one.put.mark for name, one in screen.known.items() if one.put} == {"a": "n", "b": "m"}
-    assert screen.all.undo() is not None
-    writer.all.acknowledge({"c": "m"})
-    assert screen.known.keys() == ({"a", "b", "c"} if has_state else {"b"})
-    assert known(tmp_path).keys() == {"a", "c"}
 
 
 def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import sqlite3
 import threading
@@ -50,17 +49,12 @@ class _Row(NamedTuple):
 
 
 class Acknowledgements(Part):
-    """Those of one workspace, in its state directory. Any thread may call it. Without `state`, or if it may not be
-    written (`writes`), they count here only, for as long as this lives."""
+    """Those of one workspace, in its state directory. Any thread may call it."""
 
-    def __init__(self, state: Path | None, *, writes: bool = True, clock: Callable[[], float] = time.time) -> None:
-        # Without a state directory there is nothing there, and nothing is written.
-        self._database = Database(state or Path(os.devnull))
+    def __init__(self, state: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = Database(state)
         self._old = self._database.directory / OLD_NAME
-        self.is_kept: Final = writes and state is not None
-        """Whether they outlive this."""
         self._clock = clock
-        self._own: list[_Row] = []
         self._began: float | None = None
         self._known: dict[str, Aside] = {}
         """Since when things are new, and what is known of each task, as far as that was told."""
@@ -99,7 +93,7 @@ class Acknowledgements(Part):
     def read_changes(self) -> list[Event]:
         """Changes since the call before. Blocks."""
         with self._io:
-            signs = change_stamp(self._database.path), len(self._own)
+            signs = change_stamp(self._database.path)
             if signs == self._signs or (rows := self._rows()) is None:
                 return []
             self._signs, before, was = signs, self._known, self._began
@@ -111,7 +105,7 @@ class Acknowledgements(Part):
     def _rows(self) -> list[_Row] | None:
         """All that count; None where they cannot be read."""
         try:
-            rows = [*_read_old(self._old), *(self._database.read(_select) or ()), *self._own]
+            rows = [*_read_old(self._old), *(self._database.read(_select) or ())]
         except (UnusableError, OSError) as error:
             self._unread = f"what you have put aside cannot be read: {error}"
             return None
@@ -153,16 +147,13 @@ class Acknowledgements(Part):
         if not rows:
             return
         with self._io:
-            if self.is_kept:
-                try:
-                    self._database.write(lambda connection: _insert(connection, [*_read_old(self._old), *rows]))
-                    with suppress(FileNotFoundError):
-                        self._old.rename(self._old.with_suffix(".imported.jsonl"))
-                except (UnusableError, OSError) as error:
-                    raise AcknowledgeError(f"nothing is put aside: {error}; see to that, and try again") from error
-                self._unwritten = ""
-            else:
-                self._own += rows
+            try:
+                self._database.write(lambda connection: _insert(connection, [*_read_old(self._old), *rows]))
+                with suppress(FileNotFoundError):
+                    self._old.rename(self._old.with_suffix(".imported.jsonl"))
+            except (UnusableError, OSError) as error:
+                raise AcknowledgeError(f"nothing is put aside: {error}; see to that, and try again") from error
+            self._unwritten = ""
         self.wake()
 
 
