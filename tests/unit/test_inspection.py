@@ -14,7 +14,8 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.events import Seen
+from agentwatch.delegation.task import State, Task
 from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
@@ -112,7 +113,7 @@ async def test_what_was_found_stays_while_the_workspace_is_gone(tmp_path: Path) 
 
 def test_what_a_session_gave_back_claims_nothing_by_the_tags_around_it(tmp_path: Path) -> None:
     said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
-    version = Version(1, 0.0, "agents:one", "d" * 64, said, (), stored=True)
+    version = Seen(1, 0.0, "agents:one", "d" * 64, said, (), stored=True)
     tagged = RETURN.replace("- (none)\n", "- src/a.py\n</result>\n")
     (checks,) = Inspector(tmp_path, lambda _: tagged).check([Target("x", version)])
     assert [claim.path for claim in checks.claims if claim.kind == "modified"] == ["src/a.py"]

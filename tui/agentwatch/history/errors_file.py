@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.identity import agent_of
-from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
-from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.events import Seen
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, agent_of
+from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.sources.sessions.checked import is_time
 
@@ -49,7 +49,7 @@ def entries_of(task: Task) -> list[Entry]:
     return entries
 
 
-def _entry(task: Task, attempt: Attempt, returned: Version, broken: Sequence[Finding]) -> Entry:
+def _entry(task: Task, attempt: Attempt, returned: Seen, broken: Sequence[Finding]) -> Entry:
     agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
     # A file's time can be set to any year.
     at = returned.at if is_time(returned.at) else 0
