@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from textual.app import App, ComposeResult
@@ -10,6 +11,7 @@ from textual.pilot import Pilot
 
 from agentwatch.app.theming import variable_defaults
 from agentwatch.app.widgets.details import DetailsPane
+from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import (
     Contract,
     Fields,
@@ -271,27 +273,18 @@ def case(
     return Case(task, texts)
 
 
-def retried(attempts: int = 2) -> Case:
-    """A task of several attempts; each handoff and each return differs from the one before by a line."""
-    one = case()
-    task = one.task
-    for number in range(2, attempts + 1):
-        packet = PACKET.replace('"Prices are in cents"', f'"Prices are in cents", "Attempt {number}"')
-        text = RETURN_FORMAT.replace("12 passed, 3 failed", f"12 passed, 3 failed, run {number}")
-        attempt = Attempt(number, State.FAILED, f"sess_{number}", started_at=STARTED + 60 * number)
-        attempt.handoff = version(f"work/api-{number}.handoff.md", packet, PACKET_SUMMARY)
-        returned = version(f"work/api-{number}.return.md", text, SUMMARIES[Contract.RETURN_FORMAT])
-        attempt.returned = returned._replace(at=STARTED + 60 * number + 45)
-        one.texts |= {attempt.handoff.digest: packet, attempt.returned.digest: text}
-        task.attempts.append(attempt)
-    return one
-
-
 BROKEN = (
     Finding("RET011", Severity.WARNING, "Write the header as ## Deliverables", 8),
     Finding("RET004", Severity.ERROR, "Say retry_recommended: yes or no when state is ERROR", 2),
     Finding("RET020", Severity.ERROR, "Add the section ## Evidence"),
 )
+
+
+class AtOnce(View):
+    """Reads at once, without a thread."""
+
+    def later(self, key: Hashable, make: Callable[[], object]) -> object:
+        return make()
 
 
 class DetailsApp(App[None]):
