@@ -17,7 +17,6 @@ from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.delegation.asks import mark_of
 from agentwatch.history import NAME
-from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
 from agentwatch.state import record_first_watch, state_directory
 from tests.homes import DAY, live_in, write_aged
@@ -77,13 +76,6 @@ def test_a_damaged_file_is_told_and_kept(workspace: Path, capsys: pytest.Capture
     assert aside.read_bytes() == b"oops" * 1_000
 
 
-def test_a_look_writes_nothing(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = sorted(state_directory(workspace).iterdir())
-    for words in (["pending"], ["pending", "--acknowledged"], ["tree", "--json"]):
-        asked(capsys, *words, str(workspace))
-    assert sorted(state_directory(workspace).iterdir()) == before
-
-
 # Screens
 
 
@@ -110,13 +102,6 @@ async def test_nothing_is_new_at_the_first_watch_and_what_comes_while_nobody_wat
     assert list((await watched(workspace)).tree.unseen) == []
     (workspace / "later.return.md").write_text(report("ERROR", "Later, in another way."))
     assert list((await watched(workspace)).tree.unseen) == ["later"]
-
-
-async def test_a_read_only_screen_writes_nothing(workspace: Path) -> None:
-    monitor = await watched(workspace, NO_PROGRAMS._replace(read_only=True))
-    assert monitor.shelf is not None
-    monitor.shelf.acknowledge({"new": mark_of(monitor.tree.tasks["new"])})
-    assert Acknowledgements(state_directory(workspace)).read_changes() == []
 
 
 async def test_a_running_screen_takes_in_what_a_command_puts_aside_and_never_asks_for_it_at_the_next_start(
