@@ -73,8 +73,6 @@ def workspace(tmp_path: Path) -> Path:
     ("typed", "meant"),
     [
         ("agentwatch pend", "<pending>"),
-        ("agentwatch rules --exp", "<rules><--explain>"),
-        ("agentwatch wait plain", "<wait><plain.one>"),
         ("agentwatch wait shop:d", "<wait><shop:db:v1>"),
         ("agentwatch wait api", f"<wait><{EVIL}>"),
     ],

@@ -91,14 +91,6 @@ def test_a_decision_is_announced_once_whoever_asks_again(server: Server, announc
     assert len(server.found) == 2
 
 
-def test_what_was_refused_is_sent_when_it_is_asked_for_again(server: Server, announcer: Announcer) -> None:
-    server.takes = 503
-    with pytest.raises(AnnouncingError, match=r"refused .*\(HTTP 503\)"):
-        announcer.announce("ses_1", "shop.api", "d1")
-    server.takes = 204
-    assert announcer.announce("ses_1", "shop.api", "d1") == "announced in its OpenCode session"
-
-
 def test_what_may_have_arrived_is_not_sent_again(server: Server, announcer: Announcer, tmp_path: Path) -> None:
     mark = tmp_path / "announced" / "d1.json"
     mark.parent.mkdir()
@@ -142,15 +134,3 @@ def test_the_servers_password_comes_from_its_own_variables(server: Server, tmp_p
         "ses_1", "a", "d1"
     )
     assert server.authorizations == {"Basic b3BlbmNvZGU6eA=="}
-
-
-def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(AnnouncingError, match="does not answer"):
-        Announcer("http://127.0.0.1:1", tmp_path, tmp_path, environment={}).announce("ses_1", "a", "d1")
-
-
-def test_a_state_that_cannot_be_written_is_said(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "announced").write_text("in the way")
-    with pytest.raises(AnnouncingError, match="cannot be written"):
-        Announcer(server.url, tmp_path, tmp_path, environment={}).announce("ses_1", "a", "d1")
-    assert server.found == []
