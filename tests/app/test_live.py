@@ -83,9 +83,6 @@ class Live:
     async def until_shown(self, words: str) -> None:
         await self.s.until(lambda: words in self.s.text())
 
-    async def until_known(self, words: str) -> None:
-        await self.s.until(lambda: any(words in line for line in self.log.lines))
-
 
 @asynccontextmanager
 async def live(
