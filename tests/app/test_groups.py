@@ -267,8 +267,7 @@ def line_of(s: Stage) -> int:
     return s.tree._row - s.tree._offset
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 12), (80, 60)])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("size", "seed"), [((80, 24), 0), ((40, 12), 1)])
 async def test_no_update_moves_the_line_under_the_cursor(size: tuple[int, int], seed: int) -> None:
     """Whatever comes, goes, asks, ends or grows old: the cursor stays on its task, in its line, unless that would hide
     rows above while there is room below."""
