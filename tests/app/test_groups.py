@@ -359,24 +359,6 @@ async def test_what_begins_is_in_sight_while_nobody_is_at_work(keys: tuple[str, 
         assert "above" not in s.text()
 
 
-@pytest.mark.usefixtures("all_is_history")
-async def test_at_work_the_line_stays_and_what_is_above_is_told() -> None:
-    async with stage(scene=history(40), size=(80, 24)) as s:
-        await s.press("j")
-        before = line_of(s)
-        await begins(s)
-        assert line_of(s) == before
-        assert "↑ 5 rows above" in s.text()
-        s.tree._used_at -= 61.0
-        s.scene.returned("live.c", Outcome.FAILED, ago=0.0)
-        await s.see()
-        s.tree.tick()
-        await s.pilot.pause()
-        assert s.text().splitlines()[1].strip().startswith("▾ NOW")
-        assert "rows above" not in s.text()
-        assert s.cursor == "old1"
-
-
 async def test_what_asks_and_works_comes_first_and_what_asked_long_ago_after_what_is_live() -> None:
     now, scene = NOW, Scene()
     for name, ago in (("older", 15_000.0), ("ended", 1_700.0), ("asks", 200.0)):

@@ -15,14 +15,13 @@ import pytest
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Document, Handoff, Return, Severity
-from agentwatch.delegation.decision import Action
+from agentwatch.contracts.shapes import Document, Return, Severity
 from agentwatch.delegation.events import Rules, Seen, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.demo import DemoSession, child, demo_script, session
-from agentwatch.demo.screenplay import demo_screenplay, parse
-from agentwatch.demo.script import Append, Delete, MakeDirectory, Player, Rename, Script, Step, Stop, Write
+from agentwatch.demo.screenplay import parse
+from agentwatch.demo.script import Append, Delete, MakeDirectory, Player, Rename, Script, Write
 from agentwatch.errors import UsageError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -220,37 +219,6 @@ def test_a_screenplay_that_cannot_be_played_says_where(text: str, message: str) 
         parse(text)
 
 
-def test_a_scene_is_found_by_what_was_decided_about_whom() -> None:
-    play = parse(
-        "@ +1 write a\na\n"
-        "@ on retry respond shop.api\n@ +0.5 write b\n$handoff\n@ +0.5 write c\nc\n"
-        "@ on retry *\n@ +2 write d\nd\n"
-    )
-    assert [step.action for step in play.script.steps] == [Write("a", "a\n")]
-    scene = play.scene(Action.RESPOND, "shop.api")
-    assert scene is not None
-    assert [(step.at_seconds, step.action) for step in scene.steps] == [
-        (0.5, Write("b", "$handoff\n")),
-        (1.0, Write("c", "c\n")),
-    ]
-    assert play.scene(Action.RETRY, "shop.api") is scene
-    other = play.scene(Action.RETRY, "shop.ui")
-    assert other is not None
-    assert other.steps == (Step(2.0, Write("d", "d\n")),)
-    assert play.scene(Action.ABORT, "shop.api") is None
-    assert play.scene(Action.RESPOND, "shop.ui") is None
-
-
-def test_every_document_of_the_session_is_one_of_the_task_that_it_speaks_of() -> None:
-    play = demo_screenplay()
-    for told in session_documents():
-        document = told.reading.document
-        if isinstance(document, Handoff):
-            assert play.handoff_of(document.task_id or "") == told.path
-    owned = {told.path for task_id in play.cast for told in session_documents() if play.belongs(told.path, task_id)}
-    assert owned == {told.path for told in session_documents()}
-
-
 # The session
 
 
@@ -330,20 +298,6 @@ def test_the_workspace_is_removed_when_the_block_fails() -> None:
     assert not _is_playing()
 
 
-def test_the_player_has_ended_before_the_workspace_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    there_at_the_end: list[bool] = []
-
-    def slow(player: Player, stop: Stop, *_attending: object) -> None:
-        stop.wait()
-        time.sleep(0.05)
-        there_at_the_end.append(player._workspace.exists())
-
-    monkeypatch.setattr(Player, "run", slow)
-    with DemoSession(once=True):
-        pass
-    assert there_at_the_end == [True]
-
-
 def test_a_demo_that_cannot_write_says_so_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(player: Player, *_attending: object) -> None:
         raise OSError(28, "No space left on device")
@@ -368,20 +322,6 @@ def test_a_demo_lies_below_the_state_directory(tmp_path: Path, monkeypatch: pyte
 def test_a_demo_speed_that_cannot_be_played_is_a_usage_error(speed: float) -> None:
     with pytest.raises(UsageError, match="above 0"):
         DemoSession(speed=speed)
-
-
-def test_the_play_waits_while_it_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[DemoSession] = []
-    attend = DemoSession._attend
-    monkeypatch.setattr(DemoSession, "_attend", lambda held: (looks.append(held), attend(held))[1])
-    monkeypatch.setattr(session, "POLL_SECONDS", 0.001)
-    demo = DemoSession(speed=2_000.0, once=True)
-    demo.hold(True)
-    with demo as workspace:
-        assert eventually(lambda: len(looks) > 5)
-        assert _files(workspace) == {}
-        demo.hold(False)
-        assert eventually(lambda: "Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
 
 
 def _is_playing() -> bool:

@@ -156,34 +156,6 @@ def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone: Path, capsys: 
     assert asking(capsys, clone.parent / "copy") == set()
 
 
-@pytest.mark.parametrize("way", ["switched", "moved away", "moved inside"])
-async def test_what_came_back_while_it_was_watched_shows_no_sign_of_life(
-    clone: Path, capsys: pytest.CaptureFixture[str], way: str
-) -> None:
-    moved = clone / "inside" if way == "moved inside" else clone.parent / "away"
-
-    def go() -> None:
-        git(clone, "checkout", "-q", "empty") if way == "switched" else (clone / "one").rename(moved)
-
-    def come_back() -> None:
-        git(clone, "checkout", "-q", "main") if way == "switched" else moved.rename(clone / "one")
-
-    def there(monitor: Monitor) -> set[str]:
-        return {name for name, task in monitor.tree.tasks.items() if not task.deleted}
-
-    def is_there(monitor: Monitor) -> bool:
-        return there(monitor) == OLD
-
-    def is_gone(monitor: Monitor) -> bool:
-        # All of it, so that nothing of the deed is still to be seen when it is undone.
-        return not there(monitor) if way == "switched" else there(monitor) != OLD
-
-    assert await watch(clone, go, is_gone, come_back, is_there) == (set(), OLD)
-    for _ in range(2):
-        assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
-        assert await watch(clone) == (set(), OLD)
-
-
 def test_a_copy_is_as_old_as_its_returns_say(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def meta(days: float, *, says_when: bool) -> str:
         then = time.time() - days * DAY

@@ -168,25 +168,6 @@ def test_tree_pending_and_report_say_what_they_could_not_see(
             assert document(capsys, *words)[1]["problems"] == []
 
 
-@named(OF_SESSIONS)
-def test_log_and_sources_say_what_they_could_not_see(
-    workspace: Path, capsys: pytest.CaptureFixture[str], source: str, trouble: Trouble, tmp_path: Path
-) -> None:
-    remember(workspace)
-    assert asked(capsys, "log", str(workspace))[::2] == (0, "")
-    assert asked(capsys, "sources", str(workspace))[0] == 0
-    with trouble(workspace):
-        for words in (["log", str(workspace)], ["log", "--export", str(tmp_path / "a"), str(workspace)]):
-            code, out, err = asked(capsys, *words)
-            assert (code, bool(out)) == (1, True)
-            assert f"not all can be seen: {source}: " in err
-        code, _, err = asked(capsys, "sources", str(workspace))
-        assert code == 1
-        assert f"not all can be seen: {source}: " in err
-        code, told = document(capsys, "sources", "--json", str(workspace))
-        assert (code, len(told["trouble"])) == (1, 1)
-
-
 def remember(workspace: Path) -> None:
     """What somebody who watched would have kept."""
     source = FilesSource(workspace)
@@ -223,16 +204,6 @@ def test_an_error_of_the_disk_is_no_missing_file(
             patch.setattr(Disk, "open", staticmethod(failing))
         code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
     assert (code, told["complete"]) == ((0, True) if patch is None else (1, False))
-
-
-@pytest.mark.parametrize("command", ["tree", "pending", "report", "log", "sources"])
-def test_a_workspace_that_nobody_may_enter_is_refused(
-    workspace: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
-    with closed(workspace):
-        code, out, err = asked(capsys, command, str(workspace))
-    assert (code, out) == (2, "")
-    assert "ermission" in err
 
 
 def _too_large(path: Path) -> None:
