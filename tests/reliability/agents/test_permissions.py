@@ -25,7 +25,7 @@ from tests.reliability.agents.holding_hooks import SECONDS, Scene, bound, decisi
 from tests.unit.agents.asking import QUESTIONS, Story, child, payload
 from tests.unit.decisions.made import QUICK
 
-KILLS = max(8, int(os.environ.get("AGENTWATCH_KILLS", "1000")) // 100)
+KILLS = max(8, int(os.environ.get("AGENTWATCH_KILLS", "400")) // 100)
 
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
