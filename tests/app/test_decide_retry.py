@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.deciding import FAILED, Office, handoff, office, returned
+from tests.app.deciding import FAILED, Office, office
+from tests.journeys.made import handoff, returned
 from textual.widgets import Input, TextArea
 
 from agentwatch.app.app import AgentwatchApp

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.app.deciding import Office, handoff, office, returned
+from tests.app.deciding import Office, office
+from tests.journeys.made import handoff, returned
 
 from agentwatch.app.dialogs.dialog import DecisionScreen
 from agentwatch.app.dialogs.document import Document

@@ -8,7 +8,8 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.app.deciding import FAILED, Office, box_of, handoff, office
+from tests.app.deciding import FAILED, Office, box_of, office
+from tests.journeys.made import handoff
 from tests.unit.requests import asked
 
 from agentwatch.app.dialogs.cases import AttemptCase, RequestCase

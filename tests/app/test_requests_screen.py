@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tests.app.deciding import handoff
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import stage
 from tests.app.test_requests import WORKING, asking, permission
+from tests.journeys.made import handoff
 from tests.unit.delegation import asking as programs
 
 from agentwatch.app.widgets.needs_you import NeedsYou

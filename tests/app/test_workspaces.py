@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.app.deciding import Office, handoff, returned
+from tests.app.deciding import Office
 from tests.app.scenes import Scene, ToldSource
+from tests.journeys.made import handoff, returned
 from tests.unit.requests.asked import request
 
 from agentwatch.app.app import AgentwatchApp

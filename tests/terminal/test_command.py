@@ -11,38 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.journeys.made import handoff, returned
 from tests.terminal.emulator import Terminal, agentwatch
 
-PACKET = {
-    "task_id": "shop.api",
-    "objective": "Build the API.",
-    "evidence": [{"path": "docs/api.md", "purpose": "the design", "required": True}],
-    "success_criteria": ["The tests pass"],
-    "risks": [{"risk": "The schema moves", "mitigation": "Pin it"}],
-}
-FAILED = """\
-## Status
-state: ERROR
-task_id: shop.api
-summary: The migration timed out.
-error_code: E_TOOL_FAILURE
-retry_recommended: yes
-retry_hint: Raise the time-out.
-
-## Deliverables
-- (none)
-
-## Evidence
-- docs/api.md - read
-
-## Runtime Attestation
-runtime_model_reported: some/model
-runtime_mode_reported: code
-files_created:
-- (none)
-files_modified:
-- (none)
-"""
+PACKET = json.loads(handoff())
+FAILED = returned()
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources import FILES, Health, Problem, health_of
 from agentwatch.state import is_shown, state_directory
 from agentwatch.workspaces import Place, Workspaces, names_of
-from tests.app.deciding import handoff, returned
 from tests.app.scenes import LIVE, ToldSource
+from tests.journeys.made import handoff, returned
 
 NO_PROGRAMS = Settings(sessions=False)
 

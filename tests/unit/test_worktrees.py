@@ -24,7 +24,7 @@ from agentwatch.sources.worktrees import (
     worktrees_below,
     worktrees_of,
 )
-from tests.app.deciding import handoff, returned
+from tests.journeys.made import handoff, returned
 from tests.unit.test_monitors import NO_PROGRAMS, keys, watching
 
 
