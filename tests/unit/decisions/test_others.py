@@ -53,6 +53,13 @@ def test_a_name_and_a_key_in_one_word_are_told_apart() -> None:
         introduced("kim")
 
 
+def test_the_own_key_is_not_that_of_a_host(keys: Keys) -> None:
+    own = keys.create().public
+    with pytest.raises(KeyProblemError, match="that is your own key"):
+        keys.trust_other(Role.HOST, own, "box")
+    assert keys.others(Role.HOST) == []
+
+
 def test_the_same_key_again_only_gets_another_name(keys: Keys) -> None:
     keys.trust_other(Role.OPERATOR, PUBLIC, "kim", NOON)
     assert keys.trust_other(Role.OPERATOR, PUBLIC, "kim's laptop", LATER) == OtherKey(
