@@ -1,4 +1,4 @@
-"""The live tab: it follows a transcript, stays where one scrolls to, and says how everything came out."""
+"""The live tab: it stays where one scrolls to, keeps what was there, and lends all of it to a pager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests on the screen: what presses most is found first, told apart from others, and its clock is seen to run."""
+"""Requests on the screen: what presses most is found first, and told apart from others."""
 
 from __future__ import annotations
 

@@ -46,9 +46,8 @@ def workspace_with_a_lie(root: Path) -> Path:
     return root
 
 
-def monitor_of(root: Path, *, remembers: bool = False, read_only: bool = False) -> Monitor:
-    settings = Settings(read_only=read_only)
-    return Monitor(root, settings, FilesSource(root), clock=time.time, inspects=True, remembers=remembers)
+def monitor_of(root: Path, *, remembers: bool = False) -> Monitor:
+    return Monitor(root, Settings(), FilesSource(root), clock=time.time, inspects=True, remembers=remembers)
 
 
 async def until(updates: AsyncIterator[object], monitor: Monitor, holds: Callable[[Task], bool]) -> None:
@@ -113,9 +112,9 @@ def test_a_handoff_whose_checklist_has_moved_tells_no_time(tmp_path: Path) -> No
     assert monitor.tree.tasks["shop.api"].attempts[0].started_at is None
 
 
-async def watch_a_broken_return(root: Path, *, read_only: bool) -> None:
+async def watch_a_broken_return(root: Path) -> None:
     (root / "api.return.md").write_text(RETURN.replace("state: SUCCESS", "state: DONE"), "utf-8")
-    monitor = monitor_of(root, remembers=True, read_only=read_only)
+    monitor = monitor_of(root, remembers=True)
     updates = monitor.updates()
     await until(updates, monitor, lambda task: task.state is State.INVALID and bool(task.claims))
     await updates.aclose()  # type: ignore[attr-defined]
@@ -127,8 +126,8 @@ async def test_a_return_that_breaks_its_contract_is_written_to_errors_json_once(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     root = tmp_path / "shop"
     root.mkdir()
-    await watch_a_broken_return(root, read_only=False)
-    await watch_a_broken_return(root, read_only=False)
+    await watch_a_broken_return(root)
+    await watch_a_broken_return(root)
     (entry,) = json.loads((root / ".agentwatch" / "errors.json").read_text("utf-8"))["errors"]
     assert (entry["task_id"], entry["rules"]) == ("shop.api", ["RET011"])
     assert entry["recommendation"] == "Fix code subagent return format"

@@ -48,9 +48,6 @@ def played(playback: Playback) -> tuple[int, float]:
     return position.number, position.at
 
 
-# The pace
-
-
 # Pause, step and speed
 
 

@@ -1,5 +1,4 @@
-"""`agentwatch doctor --nats` on copies, and on what is on the disk: of three servers, and of one that tells how it is
-set."""
+"""`agentwatch doctor --nats` on what is on the disk of a server that tells how it is set."""
 
 from __future__ import annotations
 
