@@ -13,17 +13,16 @@ from tests.app.deciding import Office
 from tests.app.scenes import Scene, ToldSource
 from tests.journeys.made import handoff, returned
 from tests.unit.requests.asked import request
+from tests.unit.test_worktrees import git
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import watched
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
-from agentwatch.delegation.task import State
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.requests.store import RequestStore
 from agentwatch.state import workspace_id
-from agentwatch.view.groups import FALSE, SILENT
 
 
 @pytest.fixture
@@ -113,24 +112,18 @@ async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_a
         await stage.until(lambda: "There is nothing to undo." in stage.text())
 
 
-async def test_what_is_past_of_all_workspaces_is_the_one_history(home: Path) -> None:
-    one, two = fill(home / "one", api="ERROR"), fill(home / "two", form="")
-    for name in ("lost", "left"):
-        fill(two, **{name: "ERROR"})
-        for path in two.glob(f"{name}.*"):
-            os.utime(path, (time.time() - 80 * 86_400,) * 2)
-    async with screen(home, one, two) as stage:
-        tree = stage.app.monitor.tree
-        top = next(task for task in tree.tasks.values() if task.title == "two")
-        await stage.until(lambda: any("HISTORY" in line for line in stage.text().splitlines()))
-        assert (top.state, top.past) == (State.SUBMITTED, False)
-        assert "two › " not in stage.text()
-        await stage.press("H")
-        await stage.until(lambda: "two › " in stage.text())
-        # The states add up to the tasks, without the rows of the workspaces.
-        assert tree.totals.tasks == 4
-        now = stage.main.task_tree.count_now()
-        assert (now.tasks, sum(now.present[one] for one in (*State, SILENT, FALSE))) == (2, 2)
+async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 80 * 86_400:.0f} +0000")
+    shop = fill(home / "shop", lost="ERROR", left="ERROR")
+    for words in ("init -q", "add -A", "commit -qm one", "worktree add -q ../other"):
+        git(shop, *words.split())
+    fill(home / "other", live="")
+    async with screen(home, shop) as stage:
+        await stage.until(lambda: "HISTORY  2 runs" in stage.text() and "other" in stage.text())
+        assert stage.main.task_tree.count_now().tasks == 1
 
 
 async def test_an_id_does_not_look_like_a_task_of_another_workspace(home: Path) -> None:

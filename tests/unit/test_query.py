@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.query import complete, parse, unknown_key
 from agentwatch.view.terms import KEYS
@@ -87,7 +88,7 @@ def working(**fields: object) -> Task:
     return task(stale=True, attempts=[Attempt(1, run=run(**fields))])
 
 
-PACKET = Version(1, NOW, "h/a.handoff.md", "", Handoff("a", "Do it", mode="architect"), ())
+PACKET = Seen(1, NOW, "h/a.handoff.md", "", Handoff("a", "Do it", mode="architect"), ())
 LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
 
 
