@@ -51,14 +51,6 @@ def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> 
     return {task["task_id"] for task in pending(capsys, workspace, *words)["tasks"]}
 
 
-def test_read_only_refuses(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = workspace.parent / ".config" / "agentwatch" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text("read_only = true\n")
-    code, _, err = asked(capsys, "ack", "new", str(workspace))
-    assert (code, "read_only" in err) == (2, True)
-
-
 def test_a_damaged_file_is_told_and_kept(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked(capsys, "ack", "friday", str(workspace))
     path = state_directory(workspace) / NAME
