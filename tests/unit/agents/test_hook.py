@@ -126,6 +126,19 @@ def on_screen(scene: Scene) -> Iterator[None]:
         yield
 
 
+def test_a_retry_sends_the_child_back_once_with_the_operators_words(scene: Scene) -> None:
+    scene.decide(Action.RETRY, Params(handoff=packet(TASK, attempt=2)), note="Use the replica.")
+    answer = scene.stop(FAILED)
+    assert answer["decision"] == "block"
+    assert "The operator's note: Use the replica." in answer["reason"]
+    assert '"attempt": 2' in answer["reason"]
+    assert "as attempt 2" in answer["reason"]
+    assert scene.receipts() == {"recorded", "delivered", "read"}
+
+    assert scene.stop(DONE, again=True) == {}
+    assert "acted" in scene.receipts()
+
+
 @pytest.mark.parametrize("call", [Scene.stop, Scene.come_back])
 def test_in_a_container_it_is_told_in_the_workspace_that_a_decision_was_read(
     scene: Scene, call: Callable[[Scene, str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
