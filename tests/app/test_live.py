@@ -176,10 +176,10 @@ async def test_the_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setenv("PAGER", "view -R")
     monkeypatch.setattr(pager, "lend", lend)
-    monkeypatch.setattr("tempfile.tempdir", "/dev/null")  # not into a directory that is shared
     async with live(tmp_path) as one:
         one.add({"call": "a", "given": "make\nit"}, {"result": "a", "text": "\x1b[2Jmade"}, {"words": "Done."})
         await one.until_shown("Done.")
+        monkeypatch.setattr("tempfile.tempdir", "/dev/null")  # not into a directory that is shared
         await one.s.press("tab", "p")
         await one.s.until(lambda: read)
     assert read[:2] == ["view", "-R"]
