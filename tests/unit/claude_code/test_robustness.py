@@ -87,7 +87,7 @@ def test_what_is_not_understood_is_counted(store: Store) -> None:
     assert change.run is not None
     assert change.run.state is RunState.ENDED
     assert reader.trouble == "3 lines not understood and left out"
-    assert [found.skipped for found in reader.found()] == ["3 lines not understood"]
+    assert [found.skipped for found in reader.found()] == ["3 lines not understood and left out"]
 
 
 def test_a_line_of_many_megabytes_is_read_over(store: Store) -> None:

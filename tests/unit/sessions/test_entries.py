@@ -15,7 +15,7 @@ from agentwatch.sources.opencode.session import entries as opencode
 from agentwatch.sources.qwen.entries import entries as qwen
 from agentwatch.sources.roo.task import entries as roo
 from agentwatch.sources.sessions.doing import Entry, EntryKind
-from agentwatch.sources.sessions.steps import Outcome, Step, Steps, one_line, written
+from agentwatch.sources.sessions.following import Outcome, Step, Steps, one_line, written
 
 AT = "2026-03-01T12:00:00.000Z"
 

@@ -15,7 +15,7 @@ from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, text, whole
 from agentwatch.sources.sessions.following import LinesTranscript, Placed, RunTranscript
-from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Registered
+from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
@@ -316,7 +316,7 @@ class Locks(Processes):
                     pid, made = int(match[1]), path.stat().st_mtime
                     start = _OTHER if _began(pid) > made + _SLACK else None
                     found.append(Registered(session_id, pid, start, None, made, None))
-        return self._program(found) if found else UNKNOWN
+        return self.program(found)
 
 
 def _began(pid: int) -> float:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from agentwatch.sources.sessions.fields import Fields, mapping
-from agentwatch.sources.sessions.where import is_of_this_system
+from agentwatch.sources.sessions.processes import is_of_this_system
 
 LARGEST_RECORD: Final = 16 * 1024 * 1024
 """Characters of JSON. What was handed over or back is a few KiB; only attached files are larger."""

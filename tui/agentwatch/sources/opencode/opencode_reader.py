@@ -149,7 +149,7 @@ class OpenCodeReader(StoreReader):
         return any(holds(place, directory) for place in self._places)
 
     def _tell(self, words: str, at: float, message: str) -> Message:
-        return self.texts.message(words, at, message, key=message)
+        return self.message(words, at, message, key=message)
 
     def _judge(self, stale: set[str]) -> None:
         """Make the runs of the sessions that are stale, and of those below them; time alone lets others wait."""

@@ -26,7 +26,7 @@ from agentwatch.sources.roo.task import entries, messages_in, run_in, texts_in
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.fields import mapping, text
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Workspace
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, is_at
 from agentwatch.sources.sessions.tail import Stamp, document, reason_of, stamp_of
 from agentwatch.state import is_there, user_home
 
@@ -57,7 +57,7 @@ class RooReader(StoreReader):
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
         super().__init__(self._texts_in)
         self.progress = Progress(0, 0)
-        self._workspace = Workspace(workspace)
+        self._workspace = workspace
         self._storage = storage
         self._storages: list[Path] = []
         self._search_at = 0.0
@@ -135,7 +135,7 @@ class RooReader(StoreReader):
         try:
             item = mapping(_document(task.path / _ITEM))
             workspace = text(item, "workspace")
-            is_ours = workspace is not None and self._workspace.is_at(workspace)
+            is_ours = workspace is not None and is_at(self._workspace, workspace)
             messages = _document(task.path / _MESSAGES) if is_ours else None
         except OSError as error:
             task.refusal = reason_of(error)
@@ -152,7 +152,7 @@ class RooReader(StoreReader):
                 yield from texts_in(_document(directory / name))
 
     def _tell(self, directory: Path) -> Callable[[str, float], Message]:
-        return lambda words, at: self.texts.message(words, at, directory, key=directory.name)
+        return lambda words, at: self.message(words, at, directory, key=directory.name)
 
 
 class MessagesTranscript(WholeTranscript):
