@@ -78,12 +78,6 @@ def test_a_process_that_goes_on_with_another_session_may_still_run_agents_of_the
     assert (processes.of(SESSION).gone, processes.of("another one").gone) == (True, True)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"pid": "1", "sessionId": 2}', '{"pid": 0}'])
-def test_a_file_of_another_kind_says_nothing(tmp_path: Path, content: str) -> None:
-    register(tmp_path, 1).write_text(content)
-    assert look(tmp_path) is None
-
-
 def test_a_number_that_names_no_domain_is_believed_where_all_processes_are_seen_or_if_it_ran_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

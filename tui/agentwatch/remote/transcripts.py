@@ -36,10 +36,6 @@ class FarTranscript(RunTranscript):
         self._sign = ""
         self._looked_at = float("-inf")
 
-    @property
-    def watched(self) -> Sequence[Path]:
-        return ()
-
     def look(self) -> Look | None:
         if self._clock() < self._looked_at + _PAUSE_SECONDS:
             return None

@@ -147,9 +147,6 @@ class Rollout(Account):
         self.header = header
         self.started_at = self.updated_at = header.began_at
         self.is_encrypted = False
-        self.not_understood = 0
-        self.cwd: str | None = None
-        """The header says whose it is."""
         self.spawned: dict[str, SpawnCall] = {}
         """By the ids of other sessions, the calls that they came of."""
         self.refused: dict[str, SpawnCall] = {}

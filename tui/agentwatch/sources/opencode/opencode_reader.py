@@ -181,10 +181,6 @@ class PartsTranscript(WholeTranscript):
         self._session = session
         self._database = database
 
-    @property
-    def watched(self) -> Sequence[Path]:
-        return [self._path.with_name(self._path.name + suffix) for suffix in ("", "-wal", "-journal")]
-
     def stamp(self) -> object:
         self._path.stat()
         return self._database.signature()

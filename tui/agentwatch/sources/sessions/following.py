@@ -21,7 +21,6 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.run import LONGEST_DOING
-from agentwatch.sources.files.watcher import Watcher
 from agentwatch.sources.sessions.doing import Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import Fields, digest_of, listed, text, todos_in
 from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, line_at, open_regular, record
@@ -42,14 +41,11 @@ _WINDOW: Final = 4 * 1024 * 1024
 """Bytes at the end of a file that the first look reads; each look at older ones reads four times as many."""
 _ONE_LOOK: Final = 4 * 1024 * 1024
 
-_REST: Final = 0.02
-"""Seconds after a look that found something: what is written in one go is shown in one go."""
+_REST: Final = 0.05
+_LONGEST_REST: Final = 2.0
+"""Seconds between two looks; of one that has not changed, a look asks for its status."""
 _SHARE: Final = 4.0
 """How often as long as a look took it rests before the next one."""
-_CHECK: Final = 2.0
-"""Events are hints: after so many seconds without any, the disk is asked."""
-_POLL: Final = 0.1
-"""The same where the system tells nothing."""
 
 
 class Outcome(StrEnum):
@@ -219,11 +215,6 @@ class RunTranscript(ABC):
         self._start = 0
         """Where what is known of it begins."""
         self._trouble = ""
-
-    @property
-    def watched(self) -> Sequence[Path]:
-        """The files that change when something is added: all in one directory."""
-        return (self._path,)
 
     def look(self) -> Look | None:
         """What is there now, None where nothing has changed since the look before."""
@@ -421,41 +412,28 @@ class Follower:
 
     def __init__(self, tell: Callable[[RunTranscript, Look], object]) -> None:
         self._tell = tell
-        self._watcher: Watcher | None = None
+        self._ended = threading.Event()
         self._wants_older = False
 
     def follow(self, transcript: RunTranscript | None) -> None:
         """Go over to another transcript; None ends the thread, as soon as it has done what it is at."""
-        before, self._watcher, self._wants_older = self._watcher, None, False
-        if before is not None:
-            before.wake()
+        self._ended.set()
+        self._ended, self._wants_older = threading.Event(), False
         if transcript is not None:
-            watched = transcript.watched
-            directory, names = os.fspath(watched[0].parent) if watched else "", {path.name for path in watched}
-            self._watcher = Watcher(directory, names.__contains__, polling="" if watched else "Nothing to watch")
-            run = threading.Thread(
-                target=self._run, args=(transcript, self._watcher), name="agentwatch-live", daemon=True
-            )
-            run.start()
+            arguments = transcript, self._ended
+            threading.Thread(target=self._run, args=arguments, name="agentwatch-live", daemon=True).start()
 
     def ask_for_older(self) -> None:
         """Read some of those before the first step, and tell."""
         self._wants_older = True
-        if self._watcher is not None:
-            self._watcher.wake()
 
-    def _run(self, transcript: RunTranscript, watcher: Watcher) -> None:
-        try:
-            watcher.watch("")
-            while self._watcher is watcher:
-                wants_older, self._wants_older = self._wants_older, False
-                began = time.monotonic()
-                look = transcript.older() if wants_older else transcript.look()
-                cost = time.monotonic() - began
-                if look is not None and self._watcher is watcher:
-                    self._tell(transcript, look)
-                    # One that is read as a whole may take long, and be written all the time.
-                    time.sleep(max(_REST, 0.0 if wants_older else min(cost * _SHARE, _CHECK)))
-                watcher.wait(_POLL if watcher.polling else _CHECK)
-        finally:
-            watcher.close()
+    def _run(self, transcript: RunTranscript, ended: threading.Event) -> None:
+        rest = 0.0
+        while not ended.wait(rest):
+            wants_older, self._wants_older = self._wants_older, False
+            began = time.monotonic()
+            look = transcript.older() if wants_older else transcript.look()
+            # One that is read as a whole may take long, and be written all the time.
+            rest = min(max(_REST, (time.monotonic() - began) * _SHARE), _LONGEST_REST)
+            if look is not None and not ended.is_set():
+                self._tell(transcript, look)

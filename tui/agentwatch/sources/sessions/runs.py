@@ -90,6 +90,8 @@ class Account:
     """
 
     def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
+        self.cwd: str | None = None
+        self.not_understood = 0
         self.state = RunState.SUBMITTED
         self.reason = ""
         self.prompt: Message | None = None

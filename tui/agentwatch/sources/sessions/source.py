@@ -8,12 +8,13 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from heapq import nlargest
 from operator import attrgetter
 from typing import Final, TypeVar
 
-from agentwatch.background import let_others_work
+from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run, RunState, Session
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
@@ -39,7 +40,6 @@ _MOST_AT_WORK: Final = 256
 """Such sessions are those with a sign of life in so many seconds; of more of them, only the last ones are."""
 _SEARCH_SECONDS: Final = 10.0
 """Between two searches for stores that were not there before."""
-_JOIN_SECONDS: Final = 1.0
 _FUTURE_SECONDS: Final = 60.0
 
 _Answer = TypeVar("_Answer")
@@ -47,16 +47,20 @@ _Answer = TypeVar("_Answer")
 OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
-class SessionsSource(Source):
+class SessionsSource(Background[Batch], Source):
     """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has.
 
     With a `session`, it tells of the one whose id begins so, and all that it asked for. One thread at a time asks any
-    reader anything. One that raises is a problem until it does not.
+    reader anything. One that raises is a problem until it does not. Once it is started, a run outlives its transcript:
+    what it did is shown, as with a task whose files are gone.
     """
+
+    thread_name = "agentwatch-sessions"
 
     def __init__(
         self, open_readers: OpenReaders, session: str | None = None, clock: Callable[[], float] = time.time
     ) -> None:
+        super().__init__()
         self._open_readers = open_readers
         self._session = session
         self._clock = clock
@@ -66,29 +70,11 @@ class SessionsSource(Source):
         self._troubles: dict[str, str | None] = {}
         """By reader, why not all of it is read."""
         self._search_at = self._changed_at = -math.inf
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
         self._seq = 0
         self._runs: dict[str, Run] = {}
         """All that the readers have told of, by path."""
         self._told: dict[str, Run] = {}
         self._told_health: Health | None = None
-        self._is_live = False
-
-    def start(self, emit: Callable[[Batch], None]) -> None:
-        """Begin. Once `emit` raises RuntimeError, as a closed event loop does, nobody listens and the source ends.
-
-        From now on a run outlives its transcript: what it did is shown, as with a task whose files are gone.
-        """
-        self._is_live = True
-        self._thread = threading.Thread(target=self._run, args=(emit,), name="agentwatch-sessions", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End, within a second."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(_JOIN_SECONDS)
 
     def scan(self) -> Batch:
         """All runs that the stores hold now. Any thread may call it."""
@@ -99,7 +85,7 @@ class SessionsSource(Source):
                 while self._is_busy(name):
                     self._read(name, 1.0)
             self._told = {}
-            return Batch(self._news(), self._health())
+            return Batch(self._changes(), self._health())
 
     def content(self, digest: str) -> str | None:
         """A text handed over or back. Any thread may call it."""
@@ -133,26 +119,26 @@ class SessionsSource(Source):
             self._ask(name, lambda reader: reader.close())
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
-        while not self._stopping.is_set():
-            if time.monotonic() >= self._search_at:
-                self._search()
-            files, began = self._files_at_work(), time.monotonic()
-            stamps = [*map(_stamp, files)]
-            for name in self._readers:
-                if self._read(name, _SLICE_SECONDS):
-                    self._emit(self._news(), emit)
-            self._emit((), emit)
-            if not any(map(self._is_busy, self._readers)):
-                self._rest(files, stamps, (time.monotonic() - began) * _READING_COST)
+        with suppress(RuntimeError):  # nobody listens any more
+            while not self._stopped:
+                if time.monotonic() >= self._search_at:
+                    self._search()
+                files, began = self._files_at_work(), time.monotonic()
+                stamps = [*map(_stamp, files)]
+                for name in self._readers:
+                    if self._read(name, _SLICE_SECONDS):
+                        self._emit(self._changes(), emit)
+                self._emit((), emit)
+                if not any(map(self._is_busy, self._readers)):
+                    self._rest_beside(files, stamps, (time.monotonic() - began) * _READING_COST)
         self.close()
 
-    def _rest(self, files: Sequence[str], stamps: Sequence[object], rest: float) -> None:
+    def _rest_beside(self, files: Sequence[str], stamps: Sequence[object], rest: float) -> None:
         """Until a session at work has written something, or it is time to look at all stores again."""
         now = time.monotonic()
         until = now + _PAUSE_SECONDS[now > self._changed_at + _LIVELY_SECONDS]
-        while (left := until - time.monotonic()) > 0:
-            if self._stopping.wait(min(left, max(_GLANCE_SECONDS, rest)) if files else left):
-                return
+        while not self._stopped and (left := until - time.monotonic()) > 0:
+            self._rest(min(left, max(_GLANCE_SECONDS, rest)) if files else left)
             began = time.monotonic()
             if [*map(_stamp, files)] != stamps:
                 return
@@ -169,12 +155,9 @@ class SessionsSource(Source):
         health = self._health()
         if news or health != self._told_health:
             self._told_health = health
-            try:
-                emit(Batch(news, health))
-            except RuntimeError:
-                self._stopping.set()
+            emit(Batch(news, health))
 
-    def _news(self) -> tuple[Event, ...]:
+    def _changes(self) -> tuple[Event, ...]:
         """The runs that are to be told, as they are not what was told last."""
         before, self._told = self._told, self._chosen()
         changed = [(path, run) for path, run in self._told.items() if before.get(path) is not run]
@@ -205,7 +188,7 @@ class SessionsSource(Source):
         now = self._clock()
         for key, run in changes:
             self._changed_at, path = time.monotonic(), f"{name}:{key}"
-            if self._is_live and self._outlives(path, run):
+            if self._thread is not None and self._outlives(path, run):
                 continue
             self._runs.pop(path, None)
             if run is not None:
