@@ -22,7 +22,7 @@ from agentwatch.sources.claude_code.entries import (
     texts,
     typed,
 )
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.doing import Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import (
     TODO_STATUSES,
     Fields,
@@ -48,8 +48,6 @@ NOTHING: Final = frozenset({"", "(no content)"})
 
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 """Tools that do nothing but ask; a use of any other may need a permission."""
-_SUBJECTS: Final = ("command", "file_path", "notebook_path", "path", "pattern", "url", "query", "skill")
-_LONGEST: Final = 200
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}
 """Tools that may begin an agent; a use of the latter two is a delegation only if an agent names it."""
 _CHECKLIST: Final = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate"})
@@ -109,8 +107,7 @@ class Transcript(Account):
         self._by_hooks: dict[str, bool | None] = {}
         self._written: tuple[Todo, ...] | None = None
         self._items: dict[str, tuple[str, str]] = {}
-        self._subjects: dict[str, str] = {}
-        """Of items that have no number yet, by the call that makes them."""
+        """By number; one that has none yet by the call that makes it."""
 
     @property
     def uses(self) -> list[Entry]:
@@ -267,8 +264,12 @@ class Transcript(Account):
     def _returned(self, block: Fields, result: Fields, at: float, offset: int) -> Entry | None:
         """A call has its result. Returns the call, None where it is not open."""
         name, blocks = str(block.get("tool_use_id")), texts(block.get("content"))
-        if subject := self._subjects.pop(name, None):
-            self._add_item(subject, blocks, result)
+        if (item := self._items.pop(name, None)) is not None:
+            number = text(inner(result, "task"), "id")
+            if number is None and (match := _CREATED.search("".join(blocks[:1]))) is not None:
+                number = match[1]
+            self._items |= {number: item} if number is not None else {}
+            self.todos = self._checklist()
         call = self.calls.get(name)
         if call is not None and call.answer is None:
             said = "\n".join(blocks)
@@ -322,23 +323,14 @@ class Transcript(Account):
         if tool == "TodoWrite":
             self._written = todos_in(listed(given, "todos"), "content")
         elif tool == "TaskCreate":
-            if len(self._items) + len(self._subjects) < _MOST_ITEMS:
-                self._subjects[call] = text(given, "subject") or ""
+            if len(self._items) < _MOST_ITEMS:
+                self._items[call] = text(given, "subject") or "", "pending"
         elif status == "deleted":
             self._items.pop(number, None)
         elif number in self._items:
             words, before = self._items[number]
             self._items[number] = text(given, "subject") or words, status if status in TODO_STATUSES else before
         self.list(self._checklist(), at)
-
-    def _add_item(self, subject: str, blocks: list[str], result: Fields) -> None:
-        """The result of a `TaskCreate`: from here on its item has a number."""
-        number = inner(result, "task").get("id")
-        if not isinstance(number, str) and (match := _CREATED.search(blocks[0] if blocks else "")) is not None:
-            number = match[1]
-        if isinstance(number, str):
-            self._items[number] = subject, "pending"
-            self.todos = self._checklist()
 
     def _checklist(self) -> tuple[Todo, ...] | None:
         return self._written if self._written is not None else todos_of(self._items.values()) or None
@@ -366,8 +358,7 @@ def words_of_use(use: Entry) -> str:
     """The text of a question, else the use of a tool in a few words."""
     if use.tool in QUESTIONS:
         return "an approval of its plan" if use.tool == "ExitPlanMode" else question_in(use.given)
-    subject = next((found for key in _SUBJECTS if (found := text(use.given, key))), "")
-    return f"{use.tool} {first_line(subject, _LONGEST)}".strip()
+    return f"{use.tool} {about(use.tool, use.given)}".strip()
 
 
 def _begins_round(fields: Fields, said: str) -> bool:

@@ -237,18 +237,14 @@ def settle(runs: dict[str, Run], program: object, ask: Callable[[Wait], None] | 
 
 def _end_with_parents(runs: dict[str, Run], keys: dict[str, str]) -> None:
     """An agent in the foreground ends with the one that waits for it; a killed program takes all of them along."""
-    below = [key for key, run in runs.items() if run.state in OPEN and run.parent_session in keys]
-    ended = True
-    while ended:
-        ended = False
-        for key in below:
-            run = runs[key]
-            above = runs[keys[run.parent_session or ""]]
+    for key in sorted(runs, key=lambda one: runs[one].started_at):
+        run = runs[key]
+        above = runs.get(keys.get(run.parent_session or "", ""))
+        if above is not None and run.state in OPEN:
             cut_off = above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
-            if run.state in OPEN and (cut_off or above.reason == LEFT_BEHIND):
+            if cut_off or above.reason == LEFT_BEHIND:
                 at = max(run.started_at, above.ended_at or above.updated_at)
                 runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
-                ended = True
 
 
 def _pass_up_life(runs: dict[str, Run], keys: dict[str, str]) -> None:

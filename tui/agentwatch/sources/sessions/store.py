@@ -200,10 +200,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         self.processes = Processes(home)
         self.refused: set[str] = set()
         """Directories and files that cannot be read; what was known of them may still be so."""
-        self._is_file = re.compile(self.layout.files, re.DOTALL).fullmatch
-        self._is_directory = re.compile(self.layout.directories, re.DOTALL).fullmatch
         self._owners: dict[tuple[str, int], str] = {}
-        self._slug = slug(self.workspace)
         self._projects: list[str] = []
 
     # A program says all this of itself.
@@ -227,7 +224,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     def projects(self) -> list[str]:
         """Directories that may be those of the workspace or of a directory below it."""
-        below = f"{self._slug[:_CUT].removesuffix('-')}-"
+        below = f"{slug(self.workspace)[:_CUT].removesuffix('-')}-"
         return [path for path in self.directories() if f"{os.path.basename(path)}-".startswith(below)]  # noqa: PTH119
 
     def own_entries(self, run: Run) -> Callable[[Fields], Iterable[Entry]]:  # noqa: ARG002
@@ -260,7 +257,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         """The fold of the file of a session or agent."""
         for session in self.sessions.values():
             file = session.files.get(run.place)
-            if file is not None and file.agent == (SESSION if run.session_id == session.id else run.session_id):
+            if file is not None and run.session_id in (file.agent, session.id):
                 return LinesTranscript(Path(run.place), self.entries, self.mark, partial(self.own_entries, run))
         return None
 
@@ -306,9 +303,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             for entry, status in self.scan(directory):
                 name = within + entry.name
                 if stat.S_ISDIR(status.st_mode):
-                    if self._is_directory(name) is not None:
+                    if re.fullmatch(self.layout.directories, name, re.DOTALL):
                         pending.append((entry.path, project, f"{name}/"))
-                elif stat.S_ISREG(status.st_mode) and (match := self._is_file(name)) is not None:
+                elif stat.S_ISREG(status.st_mode) and (match := re.fullmatch(self.layout.files, name, re.DOTALL)):
                     its = match.groupdict()
                     owner = its.get("own") or its.get("session") or self._owner(entry.path, status)
                     if owner is not None:
@@ -334,40 +331,34 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         """Take notice of the files that are there now; True where something of them has changed."""
         self.processes.look()
         refused, self.refused = self.refused, set()
-        found = sorted(self.find())
+        found = {(one.project, one.session, one.path): one for one in sorted(self.find())}
         moved = refused != self.refused
-        for one in found:
-            if (session := self.sessions.get((one.project, one.session))) is None:
-                session = Session(one.session, one.project, self.all_belong or None)
-                self.sessions[one.project, one.session] = session
-            moved |= (self._describe if one.is_meta else self._notice)(session, one)
-        there = {(one.project, one.session, one.path) for one in found}
+        for (project, name, path), one in found.items():
+            session = self.sessions.setdefault((project, name), Session(name, project, self.all_belong or None))
+            known: StoredFile[F] | _Description | None = (session.metas if one.is_meta else session.files).get(path)
+            if known is not None and stamp_of(known.status) == stamp_of(one.status):
+                continue
+            moved = True
+            if one.is_meta:
+                self._describe(session, one)
+            elif isinstance(known, StoredFile):
+                known.status, known.unread, known.is_refused = one.status, True, False
+            else:
+                fold = self._begin(path, one.agent)
+                session.files[path] = StoredFile(one.agent, Tail(Path(path)), fold, one.status)
+                session.is_changed = True
         for key, session in self.sessions.items() if not self.refused else ():
-            for known in (session.files, session.metas):
-                for path in [path for path in known if (*key, path) not in there]:
-                    del known[path]
+            for held in (session.files, session.metas):
+                for path in [path for path in held if (*key, path) not in found]:
+                    del held[path]
                     moved = session.is_changed = True
         return moved
-
-    def _notice(self, session: Session[F], found: FoundFile) -> bool:
-        file = session.files.get(found.path)
-        if file is None:
-            file = StoredFile(found.agent, Tail(Path(found.path)), self._begin(found.path, found.agent), found.status)
-            session.files[found.path], session.is_changed = file, True
-            return True
-        is_new = stamp_of(file.status) != stamp_of(found.status)
-        if is_new:
-            file.status, file.unread, file.is_refused = found.status, True, False
-        return is_new
 
     def _begin(self, path: str, agent: str) -> F:
         return self.begin(partial(self.keep, path), agent, path)
 
-    def _describe(self, session: Session[F], found: FoundFile) -> bool:
-        known = session.metas.get(found.path)
-        if known is not None and stamp_of(known.status) == stamp_of(found.status):
-            return False
-        meta: object = None
+    def _describe(self, session: Session[F], found: FoundFile) -> None:
+        known, meta = session.metas.get(found.path), None
         with suppress(OSError, ValueError):
             meta = document(Path(found.path), _LARGEST_META)
         is_bad = not isinstance(meta, dict)
@@ -375,7 +366,6 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         fields = known.fields if is_bad and known is not None else mapping(meta)
         session.is_changed |= known is None or known.fields != fields
         session.metas[found.path] = _Description(found.agent, found.status, fields, is_bad)
-        return True
 
     def _read_on(self, until: float) -> None:
         """Read the newest sessions first, but what is large last."""
