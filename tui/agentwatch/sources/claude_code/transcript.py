@@ -36,7 +36,6 @@ from agentwatch.sources.sessions.fields import (
     text,
     todos_in,
     todos_of,
-    whole,
 )
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, AgentCall, Answer, Keep, Rising
 from agentwatch.sources.sessions.tail import Record
@@ -55,8 +54,8 @@ _MOST_ITEMS: Final = 500
 _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
 _ENDS: Final = ("end_turn", "stop_sequence")
 """`max_tokens` and `pause_turn` are no ends: the program goes on by itself."""
-_KNOWN: Final = ("text", "thinking", "tool_use", "tool_result")
-"""How the types of blocks end that are known: `redacted_thinking`, `server_tool_use`."""
+_KNOWN: Final = ("thinking", "tool_use", "tool_result")
+"""How the types of other blocks end that are known: `redacted_thinking`, `server_tool_use`."""
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
 _TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
@@ -203,9 +202,11 @@ class Transcript(Account):
         said = "\n".join([entry.text for entry in told if entry.kind is EntryKind.WORDS])
         content = message.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        texts_told = [block for block in map(mapping, blocks) if block.get("type") == "text"]
-        kinds = {str(block.get("type")) for block in map(mapping, blocks)}
-        is_strange = not all(isinstance(block.get("text"), str) for block in texts_told)
+        # A text that is none is of a kind that is not known.
+        is_strange, kinds = False, set[str]()
+        for block in map(mapping, blocks):
+            kinds.add(kind := str(block.get("type")))
+            is_strange |= not (isinstance(block.get("text"), str) if kind == "text" else kind.endswith(_KNOWN))
         message_id = text(message, "id") or text(fields, "uuid")
         goes_on = message_id == self._message_id
         command, self._command = self._command, None
@@ -215,14 +216,13 @@ class Transcript(Account):
             self._begin(at, Turn(at))
         if not goes_on:
             self._begin_message(message_id)
-        is_strange |= not all(kind.endswith(_KNOWN) for kind in kinds)
         self.not_understood += is_strange
         self._is_strange |= is_strange
         if (model := text(message, "model")) != "<synthetic>":
             self.model = model or self.model
         # What came from the cache is not counted again.
         used = inner(message, "usage")
-        tokens = max(sum(whole(used, key) or 0 for key in _COUNTED), self._usage)
+        tokens = max(sum([count for key in _COUNTED if isinstance(count := used.get(key), int)]), self._usage)
         self.tokens, self._usage = self.tokens + tokens - self._usage, tokens
         if "tool_use" in kinds:
             self._uses_tools = True
@@ -263,7 +263,8 @@ class Transcript(Account):
 
     def _returned(self, block: Fields, result: Fields, at: float, offset: int) -> Entry | None:
         """A call has its result. Returns the call, None where it is not open."""
-        name, blocks = str(block.get("tool_use_id")), texts(block.get("content"))
+        name = str(block.get("tool_use_id"))
+        blocks = texts(block.get("content")) if name in self._items or name in self.calls else []
         if (item := self._items.pop(name, None)) is not None:
             number = text(inner(result, "task"), "id")
             if number is None and (match := _CREATED.search("".join(blocks[:1]))) is not None:

@@ -158,20 +158,16 @@ class SessionsSource(Background[Batch], Source):
             emit(Batch(news, health))
 
     def _changes(self) -> tuple[Event, ...]:
-        """The runs that are to be told, as they are not what was told last."""
-        before, self._told = self._told, self._chosen()
+        """The runs that are to be told, those that came of the session that is asked for, as they are not what was told
+        last."""
+        before, runs = self._told, {run.session: run for run in self._runs.values()}
+        chosen = (path for path, run in self._runs.items() if _root(run, runs).startswith(self._session or ""))
+        self._told = {path: self._runs[path] for path in (self._runs if self._session is None else chosen)}
         changed = [(path, run) for path, run in self._told.items() if before.get(path) is not run]
         news: list[tuple[str, float, Run | None]] = [(path, run.updated_at, run) for path, run in changed]
         news += [(path, self._clock(), None) for path in before if path not in self._told]
         first, self._seq = self._seq + 1, self._seq + len(news)
         return tuple(Ran(seq, at, path, run) for seq, (path, at, run) in enumerate(news, first))
-
-    def _chosen(self) -> dict[str, Run]:
-        """The runs that came of the session that is asked for."""
-        if self._session is None:
-            return dict(self._runs)
-        runs = {run.session: run for run in self._runs.values()}
-        return {path: run for path, run in self._runs.items() if _root(run, runs).startswith(self._session)}
 
     def _read(self, name: str, seconds: float) -> bool:
         """Take in what a reader has to tell. Returns whether that is anything."""

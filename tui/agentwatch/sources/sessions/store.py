@@ -200,6 +200,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         self.processes = Processes(home)
         self.refused: set[str] = set()
         """Directories and files that cannot be read; what was known of them may still be so."""
+        self._slug = f"{slug(self.workspace)[:_CUT].removesuffix('-')}-"
         self._owners: dict[tuple[str, int], str] = {}
         self._projects: list[str] = []
 
@@ -224,8 +225,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     def projects(self) -> list[str]:
         """Directories that may be those of the workspace or of a directory below it."""
-        below = f"{slug(self.workspace)[:_CUT].removesuffix('-')}-"
-        return [path for path in self.directories() if f"{os.path.basename(path)}-".startswith(below)]  # noqa: PTH119
+        return [path for path in self.directories() if f"{os.path.basename(path)}-".startswith(self._slug)]  # noqa: PTH119
 
     def own_entries(self, run: Run) -> Callable[[Fields], Iterable[Entry]]:  # noqa: ARG002
         """Says of all records of a run's file, one after the other, what the agent itself did in them."""
