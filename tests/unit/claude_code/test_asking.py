@@ -83,18 +83,6 @@ def test_where_several_may_ask_the_session_does(store: Store) -> None:
     assert run.process_gone is False
 
 
-def test_what_was_at_work_when_its_program_ended_is_run_by_nobody_until_it_is_gone_on_with(store: Store) -> None:
-    main = store.session()
-    main.asked("Go.")
-    main.used("AskUserQuestion", "u1", questions=[{"question": "Which colour?"}])
-    register(store.home, os.getpid(), status="idle", startedAt=at(2.5))
-    run = store.runs()[SESSION]
-    assert (run.state, run.process_gone, run.waiting) == (RunState.WORKING, True, "")
-    main.asked("Go on.")
-    run = store.runs()[SESSION]
-    assert (run.state, run.process_gone) == (RunState.WORKING, False)
-
-
 def test_however_the_transcripts_were_read_the_same_agent_asks(store: Store) -> None:
     first, second = handed_out(store, "a1", "a2")
     for log in (first, second):

@@ -30,16 +30,6 @@ def look(home: Path) -> bool | None:
     return processes.of(SESSION).gone
 
 
-def test_a_process_that_runs_is_not_gone(tmp_path: Path) -> None:
-    register(tmp_path, os.getpid())
-    assert look(tmp_path) is False
-
-
-def test_a_process_that_left_its_file_behind_is_gone(tmp_path: Path, gone_pid: int) -> None:
-    register(tmp_path, gone_pid)
-    assert look(tmp_path) is True
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="start times are read from /proc")
 def test_another_process_under_the_same_number_does_not_count(tmp_path: Path) -> None:
     register(tmp_path, os.getpid(), procStart="1")
@@ -64,18 +54,6 @@ def test_without_a_file_nothing_is_known_unless_it_was_there(tmp_path: Path) -> 
     process.communicate(b"\n")
     processes.look()
     assert processes.of(SESSION).gone is True
-
-
-def test_a_process_that_goes_on_with_another_session_may_still_run_agents_of_the_first(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    register(tmp_path, process.pid)
-    processes = Processes(tmp_path, wait_in)
-    processes.look()
-    register(tmp_path, process.pid, sessionId="another one")
-    processes.look()
-    assert (processes.of(SESSION).gone, processes.of("another one").gone) == (False, False)
-    process.communicate(b"\n")
-    assert (processes.of(SESSION).gone, processes.of("another one").gone) == (True, True)
 
 
 def test_a_number_that_names_no_domain_is_believed_where_all_processes_are_seen_or_if_it_ran_here(

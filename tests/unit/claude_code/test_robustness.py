@@ -77,18 +77,3 @@ def test_what_is_not_understood_is_counted(store: Store) -> None:
     assert change.run.state is RunState.ENDED
     assert reader.trouble == "3 lines not understood and left out"
     assert [found.skipped for found in reader.found()] == ["3 lines not understood and left out"]
-
-
-def test_a_line_of_many_megabytes_is_read_over(store: Store) -> None:
-    main = store.session()
-    main.asked("Go.")
-    main.said("y" * 12_000_000, stop="tool_use")
-    main.raw(b'{"x":"' + b"z" * 40_000_000 + b'"}')
-    main.said("Done.")
-    store.save()
-    reader = store.reader()
-    (change,) = reader.read(60.0)
-    assert change.run is not None
-    assert change.run.state is RunState.ENDED
-    assert reader.progress.done == reader.progress.total
-    assert reader.trouble == "1 line not understood and left out"

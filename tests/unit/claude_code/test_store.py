@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from pathlib import Path
 
 import pytest
 
 from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
 from agentwatch.sources.sessions import store as sessions_store
-from agentwatch.sources.sessions.store import slug
 from tests.unit.claude_code.building import SESSION, Store
 
 
 def sessions(store: Store) -> list[str]:
     return list(store.runs())
-
-
-@pytest.mark.parametrize(
-    ("directory", "name"),
-    [
-        ("/home/me/a_b.c", "-home-me-a-b-c"),
-        ("/srv/héé", "-srv-h--"),
-        (unicodedata.normalize("NFD", "/srv/é"), "-srv--"),
-        ("/x/𝄞", "-x-" + "-"),
-    ],
-)
-def test_every_other_character_becomes_a_hyphen(directory: str, name: str) -> None:
-    assert slug(directory) == name
 
 
 def test_a_store_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:

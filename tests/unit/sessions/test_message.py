@@ -32,11 +32,6 @@ def test_a_packet_beside_a_return_is_found_too() -> None:
     assert message(report(), 1.0, key="agents").packet is None
 
 
-@given(TEXTS)
-def test_neither_an_object_nor_a_heading_is_no_contract(text: str) -> None:
-    assert read_document(text.replace("{", "").replace("#", ""), "agents", embedded=True) is None
-
-
 def test_plain_words_load_no_contract() -> None:
     script = (
         "import sys; from agentwatch.sources.sessions.reader import message; message('Do it.', 1.0, key='agents');"

@@ -259,9 +259,3 @@ def test_a_child_that_has_not_answered_to_a_decided_retry_works_on_its_second_at
     task = tree_of([*read(played(way, FAILED, "")), decision(asked.attempts[0])]).tasks[TASK]
     assert [(one.number, one.state) for one in task.attempts] == [(1, State.FAILED), (2, State.WORKING)]
     assert (task.state, task.needs_operator) == (State.WORKING, False)
-
-
-def test_what_a_hook_sends_back_without_a_decision_stays_one_attempt(played: Played) -> None:
-    for first in (FAILED, "Looks fine."):
-        task = tree_of(read(played(claude_by_hook, first, first, DONE))).tasks[TASK]
-        assert [(one.number, one.state) for one in task.attempts] == [(1, State.COMPLETED)]

@@ -117,17 +117,6 @@ def test_each_step_can_be_had_whole(build: Build) -> None:
                     assert one_line(whole.result.text) == step.result
 
 
-@pytest.mark.parametrize("build", [claude_code, codex, copilot, opencode, qwen])
-def test_what_is_handed_to_a_child_is_known_by_the_childs_prompt(build: Build) -> None:
-    with built(build) as store:
-        store.finish()
-        watch = store.watch()
-        watch.look()
-        handed = {step.handed for one in transcripts(watch).values() for step in known(one) if step.handed}
-        prompts = {run.prompt.digest for run in runs_of(watch) if run.prompt is not None and run.parent_session}
-        assert len(handed & prompts) >= 5
-
-
 @with_transcripts
 def test_no_spoilt_store_makes_a_transcript_raise(build: Build) -> None:
     random = Random(7)
@@ -186,17 +175,6 @@ def said(look: Look | None) -> list[str]:
     return [step.about for step in look.steps]
 
 
-def test_a_torn_line_waits_for_its_end(file: File) -> None:
-    transcript = file.follow()
-    file.add({"words": "one"})
-    file.add({"words": "two"}, torn=True)
-    assert said(transcript.look()) == ["one"]
-    assert transcript.look() is None
-    with file.path.open("a") as rest:
-        rest.write("\n")
-    assert said(transcript.look()) == ["one", "two"]
-
-
 def test_going_back_reaches_the_beginning(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "_WINDOW", 64)
     file.words(0, 40)
@@ -216,15 +194,6 @@ def test_going_back_reaches_the_beginning(file: File, monkeypatch: pytest.Monkey
     assert whole is not None
     assert whole.result is not None
     assert (written(whole.said.given), whole.result.text) == ("make", "made\nit")
-
-
-def test_only_so_many_steps_are_kept(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_MOST", 20)
-    transcript = file.follow()
-    for first in range(0, 100, 10):
-        file.words(first, first + 10)
-        look = transcript.look()
-    assert said(look) == [f"word {number}" for number in range(80, 100)]
 
 
 def test_of_a_file_that_is_deleted_the_last_state_stays_until_there_is_another(file: File) -> None:
