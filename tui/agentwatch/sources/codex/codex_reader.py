@@ -50,7 +50,6 @@ class CodexReader(FilesReader[Rollout]):
 
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
-        self._workspace = workspace
         self._writers = Writers(home)
         self._known: dict[str, tuple[int, Header | str]] = {}
         """By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why it has
@@ -94,7 +93,7 @@ class CodexReader(FilesReader[Rollout]):
         strange = {name for name, one in known.items() if one == _DAMAGED or (one == _STRANGE and name == youngest)}
         self.refused |= {present[name].path for name in strange}
         self._parents = {header.thread: header.parent for header in self._headers.values()}
-        here = {header.thread for header in self._headers.values() if is_at(self._workspace, header.directory)}
+        here = {header.thread for header in self._headers.values() if is_at(self.workspace, header.directory)}
         return [
             present[name]._replace(project=self.root, session=line[-1], agent=name)
             for name, header in self._headers.items()
@@ -115,7 +114,7 @@ class CodexReader(FilesReader[Rollout]):
         self._writers.look()
         parts: dict[str, list[Rollout]] = {}
         """The rollouts that a session was written to, in their order; usually there is one."""
-        for _, fold in sorted(session.folds.items(), key=lambda one: (one[1].header.ordinal, one[0])):
+        for fold in sorted(session.folds.values(), key=lambda one: (one.header.ordinal, one.path)):
             parts.setdefault(fold.header.thread, []).append(fold)
         asked: dict[str, tuple[Rollout, SpawnCall]] = {}
         lost: dict[str, float] = {}
@@ -232,7 +231,7 @@ def _asked_run(parent: Rollout, asked: SpawnCall, thread: str) -> Run:
 
 def _short(task_name: str | None) -> str | None:
     """The last part of a task name; the parts before it are the agents above."""
-    return task_name.rpartition("/")[2] or task_name if task_name is not None else None
+    return (task_name or "").rpartition("/")[2] or None
 
 
 def _read_header(found: FoundFile) -> Header | str:

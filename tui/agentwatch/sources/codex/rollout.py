@@ -75,7 +75,7 @@ def header_of(record: Fields) -> Header | None:
         thread=thread,
         parent=text(told, "parent_thread_id"),
         directory=text(meta, "cwd") or "",
-        began_at=moment(meta.get("timestamp")) or moment(record.get("timestamp")) or 0.0,
+        began_at=moment(meta.get("timestamp")) or 0.0,
         ordinal=whole(record, "ordinal") or 0,
         agent=f"{nickname} ({role})" if nickname and role else nickname or role,
         task_name=text(told, "agent_path"),

@@ -171,7 +171,7 @@ class StoreReader:
 
 
 @cache
-def is_at(workspace: Path, directory: str) -> bool:
+def is_at(workspace: Path | str, directory: str) -> bool:
     """Whether a directory, as a foreign file names it, is the workspace."""
     try:
         return os.path.isabs(directory) and os.path.realpath(directory) == os.path.realpath(workspace)  # noqa: PTH117
