@@ -46,7 +46,7 @@ def test_a_message_that_is_taken_back_leaves_nothing_behind(
     later = program.begin(root)
     todos = [{"content": "Sweep.", "status": "pending"}]
     program.call(root, later, "todowrite", status="completed", input={"todos": todos}, output="x")
-    program.part(root, later, {"type": "text", "text": 7})
+    program.part(root, later, {})
     before = watched.read()[root]
     assert (watched.runs[child].state, before.todos is not None) == (RunState.FAILED, True)
     assert watched.reader.trouble == "opencode.db has 1 record that cannot be read."

@@ -114,7 +114,6 @@ def test_an_error_of_the_disk_is_told(build: Build, monkeypatch: pytest.MonkeyPa
         ("codex", ".codex/sessions", "CODEX_HOME"),
         ("opencode", ".local/share/opencode/opencode.db", "XDG_DATA_HOME"),
         ("kilo", ".local/share/kilo/kilo.db", "XDG_DATA_HOME"),
-        ("roo", ".config/Code/User/globalStorage/an.extension/tasks", "XDG_CONFIG_HOME"),
     ],
 )
 def test_the_place_of_every_program_is_told_where_it_cannot_be_looked_into(

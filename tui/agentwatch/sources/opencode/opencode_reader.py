@@ -23,7 +23,7 @@ from agentwatch.sources.opencode.database import (
     records_of,
     sessions_of,
 )
-from agentwatch.sources.opencode.session import Session, entries, has_words, result_in, runs_of
+from agentwatch.sources.opencode.session import FRAME, Session, entries, has_words, runs_of
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.fields import inner, text
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
@@ -44,12 +44,13 @@ class OpenCodeReader(StoreReader):
     def __init__(self, workspace: Path, database: Path, name: str = "opencode") -> None:
         super().__init__(self._texts_in)
         self.name = name
+        self.progress = Progress(0, 0)
+        """In bytes of the database, none of them before all sessions were read."""
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
         self._places = spellings(workspace)
         self._seen: Signature | None = None
-        self._is_calm = False
-        self._size = 0
+        self._seen_at = 0.0
         self._refusal = ""
         self._read_at = float("-inf")
         """When it could be read, on the monotonic clock."""
@@ -57,33 +58,28 @@ class OpenCodeReader(StoreReader):
         """The sessions that there are, as of the last look."""
         self._sessions: dict[str, Session] = {}
         """As far as they are read, which may be as of a row before."""
-        self._runs: dict[str, dict[str, Run]] = {}
-        """By session: its run, and those of its calls that have no session, by key."""
+        self._runs: dict[str, Run] = {}
 
     @property
     def trouble(self) -> str | None:
         """What keeps sessions from being read."""
-        name, unread = self._path.name, sum(len(session.unread) for session in self._sessions.values())
+        name, unread = self._path.name, sum(session.unread for session in self._sessions.values())
         if self._refusal and time.monotonic() >= self._read_at + _BUSY_SECONDS:
             return f"{name} cannot be read: {self._refusal}."
         return f"{name} has {several(unread, 'record')} that cannot be read." if unread else None
 
-    @property
-    def progress(self) -> Progress:
-        """In bytes of the database, as if all sessions were equally large."""
-        count = len(self._rows)
-        return Progress(self._size * (count - len(self._behind())) // count if count else self._size, self._size)
-
     def read(self, seconds: float) -> Sequence[Change]:
         """The runs that have changed. Something is read, however short the time."""
         signature = self._database.signature()
-        stale: set[str] = set()
-        if not self._is_calm or signature != self._seen or self._behind():
-            stale = self._look(signature, time.monotonic() + seconds)
+        is_calm = signature == self._seen and time.monotonic() - self._seen_at > _RACY_SECONDS
+        is_news = not is_calm or self.progress.done < self.progress.total
+        if is_news:
+            self._look(signature, time.monotonic() + seconds)
         if self._refusal:
             return ()
-        self._judge(stale)
-        runs = {key: run for mine in self._runs.values() for key, run in mine.items()}
+        if is_news or any(session.waits for session in self._sessions.values()):
+            self._runs = self._fold_runs()
+        runs = dict(self._runs)
         still_open = [key for key, run in runs.items() if run.state in OPEN]
         if still_open and self._database.has_users() is False:
             # A program that has ended writes nothing any more, and nobody can answer what it asks.
@@ -114,36 +110,32 @@ class OpenCodeReader(StoreReader):
         yield from ("\n".join(words), *words)
         for state in (inner(part.data, "state") for part in parts):
             yield text(inner(state, "input"), "prompt") or ""
-            yield result_in(text(state, "output") or "") or ""
+            frame = FRAME.match(text(state, "output") or "")
+            yield frame["body"] if frame is not None else ""
 
-    def _behind(self) -> list[str]:
-        """Sessions that are to be read, as they are not known or have changed; the youngest first."""
-        known = self._sessions
-        behind = [name for name, row in self._rows.items() if name not in known or known[name].row.mark != row.mark]
-        return behind[::-1]
-
-    def _look(self, signature: Signature, end: float) -> set[str]:
-        """Read what has changed, until a time; the sessions of which something has."""
-        before, read = self._rows, dict[str, Session]()
+    def _look(self, signature: Signature, end: float) -> None:
+        """Read what has changed, the youngest sessions first, until a time."""
+        read, is_behind = dict[str, Session](), False
         try:
             with self._database.look() as connection:
                 self._rows = sessions_of(connection, self._is_ours)
-                for name in self._behind():
-                    read[name] = Session(self._rows[name], *records_in(connection, name), self._tell, self._places)
-                    if time.monotonic() >= end:
-                        break
+                for name, row in reversed(self._rows.items()):
+                    if name not in self._sessions or self._sessions[name].row != row:
+                        is_behind = bool(read) and time.monotonic() >= end
+                        if is_behind:
+                            break
+                        read[name] = Session(row, *records_in(connection, name), self._tell, self._places)
         except FileNotFoundError:
             self._rows = {}
         except (sqlite3.Error, OSError) as error:
-            self._is_calm, self._refusal = False, getattr(error, "strerror", None) or str(error)
-            return set()
-        self._refusal, self._read_at, self._seen = "", time.monotonic(), signature
+            self._seen, self._refusal = None, getattr(error, "strerror", None) or str(error)
+            return
+        if signature != self._seen:
+            self._seen, self._seen_at = signature, time.monotonic()
+        self._refusal, self._read_at = "", time.monotonic()
         self._sessions = {name: one for name, one in (self._sessions | read).items() if name in self._rows}
-        newest = max((one[3] for one in signature if one is not None), default=0) / 1e9
-        self._is_calm, self._size = time.time() - newest > _RACY_SECONDS, signature[0][2] if signature[0] else 0
-        # Of a session that comes or goes, its parent and its children may be different.
-        moved = self._rows.keys() ^ before.keys()
-        return {*read, *moved, *((before | self._rows)[name].parent_id or "" for name in moved)}
+        size = signature[0][2] if signature[0] else 0
+        self.progress = Progress(0 if is_behind else size, size)
 
     def _is_ours(self, directory: str) -> bool:
         return any(holds(place, directory) for place in self._places)
@@ -151,26 +143,16 @@ class OpenCodeReader(StoreReader):
     def _tell(self, words: str, at: float, message: str) -> Message:
         return self.texts.message(words, at, message, key=message)
 
-    def _judge(self, stale: set[str]) -> None:
-        """Make the runs of the sessions that are stale, and of those below them; time alone lets others wait."""
-        self._runs = {name: runs for name, runs in self._runs.items() if name in self._rows}
+    def _fold_runs(self) -> dict[str, Run]:
+        """The runs of all sessions that are read: those that began first come first, and so their parents."""
+        runs: dict[str, Run] = {}
         for name, row in self._rows.items():
             above = row.parent_id or ""
-            session, parent = self._sessions.get(name), self._sessions.get(above)
-            if session is None or (parent is None and above in self._rows):
-                continue
-            is_stale = bool(stale & {name, above})
-            if is_stale or name not in self._runs or session.waits:
-                stale |= {name} if is_stale else set()
-                known = self._runs.get(above, {}).get(above)
-                self._runs[name] = runs_of(
-                    session,
-                    parent,
-                    known.state if known is not None else None,
-                    self._rows.keys(),
-                    source=self.name,
-                    place=str(self._path),
-                )
+            session, parent, known = self._sessions.get(name), self._sessions.get(above), runs.get(above)
+            if session is not None and (parent is not None or above not in self._rows):
+                state = known.state if known is not None else None
+                runs |= runs_of(session, parent, state, self._rows.keys(), source=self.name, place=str(self._path))
+        return runs
 
 
 class PartsTranscript(WholeTranscript):

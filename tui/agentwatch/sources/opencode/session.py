@@ -14,17 +14,7 @@ from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState,
 from agentwatch.sources.opencode.database import Record, SessionRow, seconds
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, question_in, text, todos_in, whole
-from agentwatch.sources.sessions.runs import (
-    NO_CALL,
-    OPEN,
-    UNREAD,
-    Account,
-    AgentAnswer,
-    AgentCall,
-    Standing,
-    no_message,
-    run_of,
-)
+from agentwatch.sources.sessions.runs import NO_CALL, OPEN, Account, AgentCall, Standing, no_message, run_of
 
 _CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")
 """What stands in a task call that a human aborted; Kilo says who did it behind it."""
@@ -33,16 +23,13 @@ _PATIENCE: Final = 3.0
 """Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
 _SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
 """The ending of the title of a child."""
-_SHORTEST_CALL_ID: Final = 16
-"""Some models number the calls of each answer anew: such an id names no single call."""
 _AT_ONCE: Final = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
 """Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
-_OPEN: Final = ("pending", "running")
 _OVER: Final = ("completed", "error")
 _CONTINUED: Final = ("tool-calls", "unknown")
-_FRAME: Final = re.compile(
-    r'(?:<task id="(?P<id>[^"\n]{1,200})" state="(?P<state>[a-z]{1,20})">\n(?:<summary>[^\n]*</summary>\n)?'
-    r"|task_id: (?P<older>\S{1,200})[^\n]*\n\s*)<(?P<tag>task_result|task_error)>\n(?P<body>.*)\n</(?P=tag)>",
+FRAME: Final = re.compile(
+    r'<task id="(?P<id>[^"\n]{1,200})" state="(?P<state>[a-z]{1,20})">\n(?:<summary>[^\n]*</summary>\n)?'
+    r"<(?P<tag>task_result|task_error)>\n(?P<body>.*)\n</(?P=tag)>",
     re.DOTALL,
 )
 _REJECTED: Final = "The user rejected"
@@ -58,11 +45,14 @@ Tell = Callable[[str, float, str], Message]
 
 @dataclass(slots=True)
 class TaskCall(AgentCall):
-    """A call of the task tool, a part of a message. `child` is the session that it names, None for none yet."""
+    """A call of the task tool, a part of a message. `child` is the session that it names, None for none yet; `told` is
+    how that stands by the answer, None as long as there is none: it may have been launched in the background."""
 
-    part: str = ""
     child: str | None = None
     message_id: str = ""
+    is_open: bool = True
+    launched: bool = False
+    told: Standing | None = None
 
 
 class Session(Account):
@@ -79,21 +69,20 @@ class Session(Account):
         super().__init__(no_message, places)
         self.row = row
         self.started_at = self.updated_at = row.created
-        self.agent = row.agent
+        self.agent: str | None = None
         self.tasks: dict[str, TaskCall] = {}
         """The last call for each child, or by their own ids those without one."""
-        self.notices: dict[str, AgentAnswer] = {}
+        self.notices: dict[str, Standing] = {}
         """By child in the background, what the program told of its end."""
         self.last_answer = ""
         """The message that it wrote last: its calls may be open, but none of an earlier one."""
-        self.unread: list[str] = []
-        """The messages of the records that cannot be read."""
+        self.unread = 0
+        """Records that cannot be read."""
         self.uses_tools = False
         """There is a call in its last answer."""
-        self._tell = tell
         self.waits: list[tuple[float, str]] = []
         """Since when, and for what, each open call of its last answer waits if nothing comes of it."""
-        self._has_answered = False
+        self._tell = tell
         self._fold(messages, parts)
 
     @property
@@ -113,8 +102,7 @@ class Session(Account):
             self.updated_at = max(self.updated_at, at, message.updated)
             self.activity.open.clear()
             is_user = message.data.get("role") == "user"
-            if not message.data:
-                self.unread.append(message.id)
+            self.unread += not message.data
             if not is_user and message.id not in aside:
                 self.last_answer, self.uses_tools = message.id, False
                 self.waits.clear()
@@ -140,7 +128,7 @@ class Session(Account):
             self.begun = begun
         else:
             self.begin_round(begun)
-        self.state = RunState.WORKING if self._has_answered else RunState.SUBMITTED
+        self.state = RunState.WORKING if self.last_answer else RunState.SUBMITTED
         self.answer, self.ended_at, self.reason = None, None, ""
 
     def _used(self, data: Fields) -> None:
@@ -154,7 +142,6 @@ class Session(Account):
 
     def _answered(self, message: Record, words: Sequence[str], at: float) -> None:
         data = message.data
-        self._has_answered = True
         self.begun = self.begun or Turn(at)
         finish, completed, self.reason = text(data, "finish"), _when(data, "completed"), _error_in(data)
         self.answer, self.state, self.ended_at = None, RunState.WORKING, completed or None
@@ -172,57 +159,50 @@ class Session(Account):
         data, self.updated_at = part.data, max(self.updated_at, part.updated)
         for entry in entries(data, part.created, is_asked=is_asked):
             self.activity.add(entry)
-        words = text(data, "text")
-        is_task = text(data, "tool") == "task"
-        is_odd = is_task and text(inner(data, "state"), "status") not in (*_OPEN, *_OVER)
-        if not data or is_odd or (data.get("type") == "text" and not isinstance(data.get("text"), str)):
-            self.unread.append(message_id)
-        elif data.get("type") == "tool":
+        self.unread += not data
+        if data.get("type") == "tool":
             self.uses_tools = True
             self._tool(part, message_id)
-        elif data.get("synthetic") is True and (frame := _FRAME.match(words or "")) and frame["state"] in _OVER:
-            error = (frame["body"].strip() or "it failed")[:_LONGEST] if frame["state"] == "error" else None
-            self.notices[frame["id"]] = AgentAnswer(at, error=error)
+        elif data.get("synthetic") is True and (frame := FRAME.match(text(data, "text") or "")):
+            # The program tells of the end of a child in the background.
+            is_error = frame["state"] == "error"
+            self.notices[frame["id"]] = (
+                _failed(frame["body"], at) if is_error else Standing(RunState.ENDED, ended_at=at)
+            )
 
     def _tool(self, part: Record, message_id: str) -> None:
         data = part.data
         tool, state, call_id = text(data, "tool") or "", inner(data, "state"), text(data, "callID") or part.id
-        status, given, told = text(state, "status"), inner(state, "input"), inner(state, "metadata")
+        status, given, about_it = text(state, "status"), inner(state, "input"), inner(state, "metadata")
         began, ended = _when(state, "start") or part.created, _when(state, "end") or part.updated
-        error = text(state, "error") or "it failed" if status == "error" else None
         if tool == "todowrite" and isinstance(given.get("todos"), list):
             todos = [one for one in listed(given, "todos") if mapping(one).get("status") != "cancelled"]
             self.list(todos_in(todos, "content"), began)
-        if status == "running" and (waits := _waits(tool, given, told)):
+        if status == "running" and (waits := _waits(tool, given, about_it)):
             self.waits.append((0.0 if tool == "question" else began + _PATIENCE, waits))
         if status in _OVER:
             self.permits.append(_permit(call_id, tool, state, ended))
-        if tool == "invalid" and text(given, "tool") == "task" and status == "completed":
-            # A call of a tool that is not there is noted like this, with that tool's name alone.
-            tool, error, state = "task", text(given, "error") or "it failed", {}
         if tool == "task":
-            output, prompt = text(state, "output") or "", text(given, "prompt")
-            frame, said = _FRAME.match(output), result_in(output)
-            named = frame["id"] or frame["older"] if frame is not None else None
-            child = text(told, "sessionId") or text(told, "sessionID") or named
-            answer = AgentAnswer(
-                ended,
-                said=self._tell(said, ended, message_id) if said is not None else None,
-                error=error and error[:_LONGEST],
-                launched=frame is not None and frame["state"] == "running",
-            )
-            self.tasks[child or part.id] = TaskCall(
-                call_id if len(call_id) >= _SHORTEST_CALL_ID else part.id,
+            frame = FRAME.match(text(state, "output") or "")
+            child = text(about_it, "sessionId") or (frame["id"] if frame is not None else None)
+            call = self.tasks[child or part.id] = TaskCall(
+                part.id,
                 began,
-                prompt=self._tell(prompt, began, message_id) if prompt is not None else None,
+                prompt=self._tell(text(given, "prompt") or "", began, message_id),
                 agent_type=text(given, "subagent_type"),
                 title=text(given, "description"),
-                background=given.get("background") is True or told.get("background") is True,
-                answer=answer if status in _OVER else None,
-                part=part.id,
+                background=given.get("background") is True or about_it.get("background") is True,
                 child=child,
                 message_id=message_id,
+                is_open=status in ("pending", "running"),
+                launched=frame is not None and frame["state"] == "running",
             )
+            if status == "error":
+                call.told = _failed(text(state, "error") or "", ended)
+            elif status == "completed" and not call.launched:
+                words = frame["body"] if frame is not None else ""
+                said = self._tell(words, ended, message_id) if words.strip() else None
+                call.told = Standing(RunState.ENDED, "", said, ended)
 
 
 def runs_of(
@@ -241,9 +221,6 @@ def runs_of(
     row = session.row
     call = parent.tasks.get(row.id) if parent is not None else None
     standing = _standing(session, call, parent, parent_state)
-    if standing.state is RunState.ENDED and standing.said is None and session.last_answer in session.unread:
-        # What cannot be read may say that it failed, so it is not said to be over.
-        standing = Standing(RunState.SUBMITTED if row.parent_id is not None else RunState.ENDED, UNREAD)
     run = run_of(
         session,
         call or NO_CALL,
@@ -259,9 +236,9 @@ def runs_of(
     runs = {row.id: run}
     for task in session.tasks.values():
         # A call that is open may still get a session.
-        told = _told(task.answer) or (_LEFT_BEHIND if _is_left_behind(task, session, run.state) else None)
+        told = task.told or (_LEFT_BEHIND if _is_left_behind(task, session, run.state) else None)
         if told is not None and task.child not in known:
-            runs[task.part] = run_of(
+            runs[task.id] = run_of(
                 Account(no_message),
                 task,
                 told,
@@ -279,48 +256,36 @@ def _standing(
 ) -> Standing:
     """How a session stands: by its own last message, and where this does not tell, by what its parent was told."""
     own = Standing(session.state, session.reason, session.said, session.ended_at)
-    if call is None or parent is None:
+    if call is None or parent is None or own.state not in (*OPEN, RunState.ENDED):
         return own
-    answer = parent.notices.get(session.row.id) if call.answer and call.answer.launched else call.answer
-    told = _told(answer, session.begun.began_at if session.begun is not None else 0.0)
-    if own.state is RunState.ENDED and told is None and session.uses_tools:
+    told = parent.notices.get(session.row.id) if call.launched else call.told
+    if told is not None and session.begun is not None and (told.ended_at or 0.0) < session.begun.began_at:
+        # That was for an earlier round.
+        told = None
+    if told is None and own.state is RunState.ENDED:
         # A model that says "stop" beside a call is asked again.
-        return Standing(RunState.WORKING)
-    if own.state in OPEN and told is None and _is_left_behind(call, parent, parent_state):
-        return _LEFT_BEHIND
-    if told is None or own.state not in (*OPEN, RunState.ENDED):
-        return own
+        return Standing(RunState.WORKING) if session.uses_tools else own
+    if told is None:
+        return _LEFT_BEHIND if _is_left_behind(call, parent, parent_state) else own
     if own.state is RunState.ENDED and told.state is not RunState.FAILED:
         return own._replace(said=own.said or told.said)
     return told
 
 
-def _told(answer: AgentAnswer | None, since: float = 0.0) -> Standing | None:
-    """By what was answered, unless that was for an earlier round."""
-    if answer is None or answer.launched or answer.at < since:
-        return None
-    if answer.error is None:
-        return Standing(RunState.ENDED, "", answer.said, answer.at)
-    is_canceled = answer.error.startswith(_CANCELED)
-    return Standing(RunState.CANCELED if is_canceled else RunState.FAILED, answer.error, None, answer.at)
+def _failed(error: str, at: float) -> Standing:
+    state = RunState.CANCELED if error.startswith(_CANCELED) else RunState.FAILED
+    return Standing(state, error.strip()[:_LONGEST] or "it failed", None, at)
 
 
 def _is_left_behind(call: TaskCall, parent: Session, parent_state: RunState | None) -> bool:
     """Whether nobody waits for the answer to a call any more: its program was killed and its parent went on."""
-    return call.answer is None and (parent_state not in (None, *OPEN) or call.message_id != parent.last_answer)
+    return call.is_open and (parent_state not in (None, *OPEN) or call.message_id != parent.last_answer)
 
 
 def has_words(data: Fields) -> bool:
     """Whether a part is a text with a word in it that a person or a model wrote, not the program."""
     is_own = data.get("synthetic") is True or data.get("ignored") is True
     return data.get("type") == "text" and not is_own and bool((text(data, "text") or "").strip())
-
-
-def result_in(output: str) -> str | None:
-    """The text inside of `<task id=… state=…><task_result>…`, or of the older frame, or bare; None without a word."""
-    frame = _FRAME.match(output)
-    words = frame["body"] if frame is not None else output
-    return words if words.strip() else None
 
 
 def _permit(call_id: str, tool: str, state: Fields, at: float) -> Permit:
