@@ -108,9 +108,6 @@ WRONG: dict[str, dict[str, Any]] = {
     "another workspace": {"workspace_id": "x"},
     "a later version": {"version": 2},
     "no action of a request": {"actions": ["retry"]},
-    "acted": {"stage": "acted", "ended_at": 1.0},
-    "ended without a time": {"stage": "gone"},
-    "open with an end": {"ended_at": 1.0},
     "time true": {"asked_at": True},
     "until for ever": {"until": 1e300},
     "a flag that is none": {"words": 1},
@@ -204,18 +201,6 @@ def test_what_is_too_large_or_no_text_is_not_offered(place: Place) -> None:
         place.store.offer(request(place.workspace, said="\ud800"))
     with pytest.raises(RequestError, match="not what agentwatch writes"):
         to_bytes(request(place.workspace), "another")
-
-
-def test_so_many_are_open_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "MOST", 3)
-    monkeypatch.setattr(store_module, "MOST_ENDED", 1)
-    offers = [place.store.offer(request(place.workspace)) for _ in range(3)]
-    with pytest.raises(RequestError, match="3 others are open"):
-        place.store.offer(request(place.workspace))
-    offers[0].end(RequestStage.ELSEWHERE)
-    offers.append(place.store.offer(request(place.workspace)))
-    for offer in offers:
-        offer.end(RequestStage.GONE)
 
 
 def test_so_many_that_ended_are_kept_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

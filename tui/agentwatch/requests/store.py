@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 NAME: Final = "requests"
-MOST: Final = 500
-"""Requests that are open at once."""
 MOST_ENDED: Final = 100
 """So many that have ended are kept, and up to as many more."""
 
@@ -178,13 +176,9 @@ class RequestStore:
         return None
 
     def _make_room(self, directory: Directory) -> None:
-        if len(directory.names()) < 2 * MOST_ENDED:
-            return
-        known = self._read(directory)
-        if sum(one.is_open for one in known) >= MOST:
-            raise RequestError(f"{MOST} others are open; answer them in their programs")
-        for one in [one for one in known if not one.is_open][:-MOST_ENDED]:
-            directory.remove(_name(one.request_id))
+        if len(directory.names()) >= 2 * MOST_ENDED:
+            for one in [one for one in self._read(directory) if not one.is_open][:-MOST_ENDED]:
+                directory.remove(_name(one.request_id))
 
 
 class Offer:
@@ -253,9 +247,6 @@ def parse(data: bytes, workspace_id: str) -> Request:
             and input_text(json.loads(request.input)) == (request.input, request.input_sha256)
             and request.request_id == request_id_of(*identity)
             and set(request.actions) <= set(OF_REQUESTS)
-            # That it is decided stands in the ledger; that a program acted, in its own records.
-            and request.stage not in (RequestStage.DECIDED, RequestStage.ACTED)
-            and (request.stage is RequestStage.OFFERED) == (request.ended_at is None)
             and all(0 <= at < _MOST_SECONDS for at in (request.asked_at, request.until or 0, request.ended_at or 0))
         ):
             return request
