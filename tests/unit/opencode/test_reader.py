@@ -73,17 +73,3 @@ def test_a_database_that_is_replaced_is_read_anew_and_what_was_in_the_first_is_g
     assert set(watched.read()) == {new}
     assert watched.said(new) == "Here."
     other.close()
-
-
-def test_a_database_that_is_put_in_the_place_of_another_is_noticed(
-    program: Program, watched: Reading, workspace: Path, database: Path
-) -> None:
-    root = program.session()
-    watched.read()
-    program.close()
-    older = database.with_name("older.db")
-    Program(older, workspace, journal="delete").close()
-    older.replace(database)
-    for suffix in ("-wal", "-shm"):
-        database.with_name(database.name + suffix).unlink(missing_ok=True)
-    assert root not in watched.read()

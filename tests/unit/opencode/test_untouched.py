@@ -126,17 +126,6 @@ def test_what_no_program_has_open_is_read_without_a_trace(
     assert state_of(database.parent) == before
 
 
-@pytest.mark.usefixtures("without_root_rights")
-def test_a_read_only_directory_is_no_obstacle(program: Program, database: Path, workspace: Path) -> None:
-    root = program.session()
-    program.close()
-    database.parent.chmod(0o500)
-    try:
-        assert set(fresh(workspace, database)) == {root}
-    finally:
-        database.parent.chmod(0o700)
-
-
 def test_nobody_can_write_through_a_look(program: Program, database: Path) -> None:
     program.session()
     looking = ForeignDatabase(database)

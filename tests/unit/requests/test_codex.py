@@ -117,15 +117,6 @@ def test_an_allowed_command_is_accepted_once(place: Place, server: AppServer, cl
     assert client.notice is None
 
 
-def test_where_a_command_runs_is_shown_unless_it_is_the_workspace(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(COMMAND, command(cwd="/other"))
-    asked = offered(place)
-    assert asked.shown == "/bin/bash -lc 'touch ../x'"
-    assert list(map(str, asked.beside)) == ['cwd: "/other"']
-
-
 def test_a_session_begun_below_the_workspace_is_offered_and_where_it_runs_is_shown(
     place: Place, server: AppServer, client: CodexClient
 ) -> None:

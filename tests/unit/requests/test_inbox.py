@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from queue import SimpleQueue
 
 import pytest
 
-from agentwatch.background import Worker
-from agentwatch.config import Settings
-from agentwatch.decisions.errors import RequestGoneError
-from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import RequestStage
-from agentwatch.monitor import Monitor
 from agentwatch.requests.source import Inbox
-from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place, request
 
 
@@ -57,20 +48,6 @@ def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(
     assert inbox.look() == []
 
 
-def test_a_worker_tells_what_is_offered_and_that_it_ended(place: Place) -> None:
-    inbox, asked = Inbox(place.store), request(place.workspace)
-    seen: SimpleQueue[Sequence[Event]] = SimpleQueue()
-    worker = Worker(inbox)
-    worker.start(seen.put)
-    try:
-        with place.store.offer(asked):
-            assert told(seen.get(timeout=10)) == [(asked.request_id, RequestStage.OFFERED)]
-        assert told(seen.get(timeout=10)) == [(asked.request_id, RequestStage.GONE)]
-    finally:
-        worker.stop()
-    assert not any(thread.name == "agentwatch-parts" for thread in threading.enumerate())
-
-
 def test_it_says_why_a_request_cannot_be_answered_any_more(place: Place) -> None:
     inbox, asked = Inbox(place.store), request(place.workspace)
     assert "nobody waits" in (inbox.gone(asked) or "")
@@ -82,26 +59,3 @@ def test_it_says_why_a_request_cannot_be_answered_any_more(place: Place) -> None
     with place.store.offer(asked) as offer:
         offer.end(RequestStage.ELSEWHERE)
     assert "answered elsewhere" in (inbox.gone(asked) or "")
-
-
-def monitor_of(place: Place) -> Monitor:
-    source = FilesSource(place.workspace)
-    return Monitor(
-        place.workspace, Settings(), source, lambda: 0.0, open_desk=place.desk, open_inbox=partial(Inbox, place.store)
-    )
-
-
-async def test_a_monitor_shows_a_request_and_answers_it(place: Place) -> None:
-    monitor, asked, holder = monitor_of(place), request(place.workspace), place.holder()
-    with holder.offer(asked) as offer:
-        monitor.scan()
-        known = monitor.tree.request(asked.request_id)
-        assert known is not None
-        made = await monitor.answer(known.request, Action.DENY, None, "No.")
-        assert (made.record.task_id, made.record.attempt) == (known.task_id, 1)
-        record = holder.look(offer)
-        assert record is not None
-        assert record.note == "No."
-        offer.end(RequestStage.DELIVERED)
-        with pytest.raises(RequestGoneError, match="nobody waits"):
-            await monitor.answer(request(place.workspace, nonce=asked.nonce, command="other"), Action.ALLOW, None, "")

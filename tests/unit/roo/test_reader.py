@@ -22,11 +22,8 @@ def storage(tmp_path: Path) -> Storage:
     "place",
     [
         "{settings}/Code/User/globalStorage/rooveterinaryinc.roo-cline",
-        "{settings}/Code - Insiders/User/globalStorage/zoocodeorganization.zoo-code",
-        "{settings}/VSCodium/User/globalStorage/kilocode.kilo-code",
         "{settings}/An editor of tomorrow/User/globalStorage/made.of-roo",
         ".vscode-server/data/User/globalStorage/rooveterinaryinc.roo-cline",
-        ".cursor-server/data/User/globalStorage/kilocode.kilo-code",
         ".local/share/code-server/User/globalStorage/kilocode.kilo-code",
         ".vscode-mock/global-storage",
     ],

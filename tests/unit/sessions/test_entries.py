@@ -11,7 +11,7 @@ from agentwatch.sources.claude_code.entries import entries as claude_code
 from agentwatch.sources.codex.entries import entries as codex
 from agentwatch.sources.copilot.copilot_reader import entries as copilot
 from agentwatch.sources.gemini.gemini_reader import entries as gemini
-from agentwatch.sources.opencode.session import entries as opencode
+from agentwatch.sources.opencode.opencode_reader import entries as opencode
 from agentwatch.sources.qwen.qwen_reader import entries as qwen
 from agentwatch.sources.roo.roo_reader import entries as roo
 from agentwatch.sources.sessions.doing import Entry, EntryKind

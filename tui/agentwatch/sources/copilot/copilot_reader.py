@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -41,10 +40,6 @@ _COPIED: Final = "Forked from "
 _ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")
 """What Copilot writes behind what a command printed."""
 _SHUT: Final = "not over when Copilot was closed"
-_OTHER: Final = "0"
-"""When no process of ours began."""
-_SLACK: Final = 2.0
-"""Seconds by which a process may seem to have begun after its lock: the clocks of both are no finer than that."""
 
 
 class Agent(Account):
@@ -249,13 +244,10 @@ class CopilotReader(FilesReader[Events]):
     def mark(self, fields: Fields) -> str | None:
         return text(fields, "id")
 
-    def transcript(self, run: Run) -> RunTranscript | None:
+    def transcript(self, run: Run) -> RunTranscript:
         """What the events of the session, or of one of its agents, say."""
         path = Path(run.place)
-        session = self.sessions.get((self.root, path.parent.name))
         whose = SESSION if run.session_id == path.parent.name else run.session_id
-        if session is None or whose not in session.folds[SESSION].agents:
-            return None
 
         def of_agent(fields: Fields) -> Iterator[Entry]:
             return entries(fields) if (text(fields, "agentId") or SESSION) == whose else iter(())
@@ -286,7 +278,7 @@ class CopilotReader(FilesReader[Events]):
 class Locks(Processes):
     """`inuse.<pid>.lock` in the directory of a session: made by a program that opens it, left behind when it is killed.
 
-    A process that has begun later than a lock with its number was made is another one.
+    Where a process has got its number since, it counts as running.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -300,16 +292,6 @@ class Locks(Processes):
         found: list[Registered] = []
         with suppress(OSError, ValueError):
             for path in (self.directory / session_id).glob("inuse.*.lock"):
-                pid, made = int(path.name.split(".")[1]), path.stat().st_mtime
-                start = _OTHER if _began(pid) > made + _SLACK else None
-                found.append(Registered(session_id, pid, start, None, made, None))
+                pid = int(path.name.split(".")[1])
+                found.append(Registered(session_id, pid, None, None, path.stat().st_mtime, None))
         return self._program(found) if found else UNKNOWN
-
-
-def _began(pid: int) -> float:
-    """When a process began, in seconds since the epoch; 0 where the system does not say."""
-    with suppress(OSError, ValueError, IndexError):
-        ticks = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
-        up = float(Path("/proc/uptime").read_bytes().split()[0])
-        return time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
-    return 0.0
