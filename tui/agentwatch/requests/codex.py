@@ -61,12 +61,11 @@ class CodexClient(Background[Sequence[Event]]):
 
     thread_name = "agentwatch-codex"
 
-    def __init__(self, workspace: Path, home: Path, holder: Holder, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, workspace: Path, home: Path, holder: Holder) -> None:
         super().__init__()
         self._workspace = os.path.realpath(workspace)
         self._socket = home / _SOCKET
         self._holder = holder
-        self._clock = clock
         self._refused = ""
         self._answered = set[str]()
         """The requests that were answered. One that is asked again afterwards is answered in Codex."""
@@ -193,7 +192,7 @@ class CodexClient(Background[Sequence[Event]]):
         before = self._held.get(rpc_id)
         place = {"workspace": self._workspace, "workspace_id": self._holder.store.workspace_id}
         try:
-            request = request_of(method, params, items, **place, now=self._clock())
+            request = request_of(method, params, items, **place, now=time.time())
             if before is not None:
                 if request is not None and before.request.request_id == request.request_id:
                     return

@@ -90,9 +90,8 @@ class Holder:
     def look(self, offer: Offer) -> Record | None:
         """The answer to what is offered, claimed, if it is there now. Does not wait."""
         stamp, now = change_stamp(self._ledger.directory), time.monotonic()
-        match offer.looked:
-            case (before, float(at)) if before == stamp and now - at < _LOOK_ANYWAY_SECONDS:
-                return None
+        if offer.looked[0] == stamp and now - offer.looked[1] < _LOOK_ANYWAY_SECONDS:
+            return None
         offer.looked = stamp, now
         self.trouble = ""
         try:

@@ -94,12 +94,8 @@ class RequestStore:
 
     def find(self, request_id: str) -> Request | None:
         """One request as it is now, None where it is none, or cannot be believed."""
-        return next((one for one in self.read() if one.request_id == request_id), None)
-
-    def identity(self, request_id: str) -> tuple[int, ...] | None:
-        """Another one once the file of a request was replaced, written or touched; None where there is none."""
         with suppress(OSError, RequestError), self._opened() as directory:
-            return directory.identity(_name(request_id))
+            return self._file(directory, _name(request_id))
         return None
 
     def end(self, offer: Offer, stage: RequestStage, by: str) -> None:
@@ -108,7 +104,7 @@ class RequestStore:
         with self._opened() as directory, directory.locked():
             if stage is RequestStage.GONE:
                 self._disk.flock(offer.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if directory.identity(name) == offer.identity:
+            if offer.is_whole():
                 ended = replace(offer.request, stage=stage, ended_at=self._clock(), by=by)
                 directory.replace(name, to_bytes(ended, self.workspace_id))
 
@@ -187,11 +183,11 @@ class Offer:
     def __init__(self, store: RequestStore, request: Request, descriptor: int) -> None:
         self.request: Final = request
         self.descriptor: Final = descriptor
-        status = os.fstat(descriptor)
-        self.identity: Final = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-        self.looked: object = None
-        """When its holder looked for an answer."""
+        self.looked: tuple[object, float] = None, 0.0
+        """The ledger as its holder looked for an answer, and when."""
         self._store = store
+        self._path = store.directory / _name(request.request_id)
+        self._stamp = _stamp(os.fstat(descriptor))
         self._is_held = True
 
     def __enter__(self) -> Self:
@@ -202,14 +198,16 @@ class Offer:
 
     def is_whole(self) -> bool:
         """Whether what others see under its name is the very file that was offered: what they decide is about that."""
-        return self._is_held and self._store.identity(self.request.request_id) == self.identity
+        with suppress(OSError):
+            return self._is_held and _stamp(self._path.lstat()) == self._stamp
+        return False
 
     def end(self, stage: RequestStage, by: str = "") -> None:
         """Say how it ended, and hold it no more. Never raises: where that cannot be written, it is gone."""
         if self._is_held:
-            self._is_held = False
             with suppress(OSError, RequestError):
                 self._store.end(self, stage, by)
+            self._is_held = False
             with suppress(OSError):
                 os.close(self.descriptor)
 
@@ -266,6 +264,10 @@ def _schema() -> TypeAdapter[Request]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Request)
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _name(request_id: str) -> str:
