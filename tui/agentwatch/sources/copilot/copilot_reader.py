@@ -90,7 +90,6 @@ class Agent(Account):
         elif self.reason != LEFT_BEHIND and not (self.was_over and self.state is RunState.ENDED):
             self.end(RunState.CANCELED, at, "cancelled")
         self.was_over = True
-        self.tokens = self.tokens or whole(data, "totalTokens") or 0
 
 
 class Events:
@@ -107,7 +106,7 @@ class Events:
         self._begin = partial(Agent, keep, places)
         self._rising = Rising()
 
-    def add(self, fields: Record, offset: int) -> None:  # noqa: PLR0915  a table of events
+    def add(self, fields: Record, offset: int) -> None:
         at, kind = moment(fields.get("timestamp")), text(fields, "type")
         if at is None or kind is None or text(fields, "id") is None:
             self.not_understood += 1
@@ -120,7 +119,7 @@ class Events:
         match kind:
             case "session.start":
                 self.cwd = self.cwd or text(inner(data, "context"), "cwd")
-            case "session.info" if data.get("infoType") == "fork" and (text(data, "message") or "").startswith(_COPIED):
+            case "session.info" if (text(data, "message") or "").startswith(_COPIED):
                 # All before is a copy of what another session holds.
                 self.agents.clear()
                 self.asked.clear()
@@ -138,9 +137,6 @@ class Events:
                 agent.tokens -= whole(used, "cacheReadTokens") or 0
             case "user.message":
                 agent.ask(data, at, offset, is_agent=whose != SESSION)
-            case "assistant.turn_start":
-                agent.go_on(at)
-                agent.calls = True
             case "assistant.message" if text(data, "model") is not None:
                 agent.go_on(at)
                 agent.calls = bool(listed(data, "toolRequests"))
@@ -148,11 +144,12 @@ class Events:
                 agent.end(RunState.ENDED, at)
             case "abort" if is_working:
                 agent.end(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
-            case "permission.requested":
-                # It comes before the message that calls the tool.
+            case "assistant.turn_start" | "permission.requested":
+                # A permission is asked for before the message that calls the tool.
                 agent.go_on(at)
                 agent.calls = True
-                agent.asks[text(data, "requestId") or ""] = _leave_for(inner(data, "permissionRequest"))
+                if kind == "permission.requested":
+                    agent.asks[text(data, "requestId") or ""] = _leave_for(inner(data, "permissionRequest"))
             case "permission.completed":
                 for one in self.agents.values():
                     one.asks.pop(text(data, "requestId") or "", None)

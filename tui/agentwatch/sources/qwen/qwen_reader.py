@@ -252,7 +252,6 @@ class QwenReader(FilesReader[Chat]):
                 seen_at=written,
                 title=text(meta, "description"),
                 agent=text(meta, "agentType"),
-                background=meta.get("isBackgrounded") is True,
             )
             runs[key] = replace(run, model=run.model or text(meta, "model"))
         settle(runs, about)
