@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Ran, Rules, Tick
+from agentwatch.delegation.events import Event, Looked, Noted, Ran, Rules, Seen, Tick
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.inspector import Checks, Inspector
 from agentwatch.shell import watch_workspace
@@ -172,7 +172,7 @@ class Monitor:
         """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""
         return self, task_id
 
-    def content(self, version: Version | Message) -> str | None:
+    def content(self, version: Seen | Message) -> str | None:
         """The same as `text`; None where a host does not give it now, too."""
         from agentwatch.decisions.errors import NoAnswerError
 
@@ -180,7 +180,7 @@ class Monitor:
             return self.text(version)
         return None
 
-    def text(self, version: Version | Message) -> str | None:
+    def text(self, version: Seen | Message) -> str | None:
         """The text that this version of a file had, or that a session's message has; None where it is not kept. It may
         read a file. Raises NoAnswerError."""
         text = self._source.content(version.digest)
@@ -352,8 +352,8 @@ class Monitor:
     def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
         """Have a tree of these events take the place of the other. Returns the tasks that may be different then."""
         before, self.tree = self.tree, tree
-        tree.take_over(before)
-        tree.settle()
+        aside = (Noted(0, 0.0, task_id, aside) for task_id, aside in before.asides.items())
+        tree.apply(Looked(0, before.looked_at), *aside)
         for event in events:
             self.tap(event)
         return self._apply((), {*before.tasks, *tree.tasks})
@@ -370,7 +370,7 @@ class Monitor:
         while True:
             with suppress(TimeoutError):
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
-                rests = self.tree.asides.is_watching and self.tree.holds_until == math.inf
+                rests = self.health.mode != "starting" and self.tree.holds_until == math.inf
                 async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()
             arrived.clear()
@@ -406,9 +406,6 @@ class Monitor:
             return frozenset()
         changed = others | self.tree.apply(Tick(0, self._clock()))
         self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
-        if self.health.mode != "starting" and not self._pending and not (events or others):
-            # Nothing has come for a while: all that was there at first has been taken in.
-            self.tree.asides.watch(self.tree.now)
         if self._inspector is not None:
             self._unchecked |= changed
             # Not before the first look is over, which that would delay.
@@ -423,9 +420,6 @@ class Monitor:
             self.clerk.note_acted(tasks)
         if self._recorder is not None:
             self._recorder.report(task for task in tasks if _has_new_fault(task))
-        over, self.tree.asides.over = self.tree.asides.over, {}
-        if over and self.shelf is not None:
-            self.shelf.mark_over(over)
         return changed
 
     def _add(self, events: Sequence[Event]) -> None:

@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.background import Worker
-from agentwatch.delegation.events import Event, Looked, Noted
-from agentwatch.delegation.task import Aside, Put
+from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
 from agentwatch.history import NAME, OLD_NAME, database
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgements
 

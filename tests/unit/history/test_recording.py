@@ -102,7 +102,7 @@ def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path: Path) ->
     read = read_recording(tmp_path / "r")
     assert read.events == (ran._replace(seq=0),)
     assert ran.run is not None
-    said = [one for one in (ran.run.prompt, ran.run.earlier[0], ran.run.said) if one is not None]
+    said = [one for one in (ran.run.prompt, ran.run.rounds[0].said, ran.run.said) if one is not None]
     assert [read.texts.get(one.digest) for one in said] == [packet("x"), meta("partial"), None]
 
 

@@ -71,7 +71,7 @@ def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[
     if monitor.clerk is None:
         raise ValueError(monitor)
     tree, desk, past, acknowledged = monitor.tree, monitor.clerk.desk, options.past, options.acknowledged
-    aside = tree.asides.put_aside()
+    aside = tree.put_aside()
     asking = tree.past_questions() if past else aside if acknowledged else tree.asking()
     moving = [] if past or acknowledged else on_their_way(tree)
     forged = [placed for placed in tree.notices if placed.finding.rule == FORGED.id]

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.claims import Claim, Deed
-from agentwatch.delegation.events import Checked
+from agentwatch.delegation.events import Checked, Seen
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.task import Version
 from agentwatch.sources.files.walk import to_name
 
 if TYPE_CHECKING:
@@ -40,8 +39,8 @@ class Target(NamedTuple):
     """
 
     task_id: str
-    returned: Version
-    handoff: Version | None = None
+    returned: Seen
+    handoff: Seen | None = None
     handed_off_at: float | None = None
     former: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
@@ -89,7 +88,7 @@ class Inspector(Background[Sequence[Checks]]):
     def __init__(
         self,
         workspace: Path,
-        text_of: Callable[[Version], str | None],
+        text_of: Callable[[Seen], str | None],
         parsed: ParsedDocuments | None = None,
         transcript_of: TranscriptOf = lambda _: None,
         *,
@@ -197,7 +196,7 @@ class Inspector(Background[Sequence[Checks]]):
         most = len(in_sight) if in_sight and len(order) > _ROUND else _ROUND
         return [self._wanted.pop(task_id) for task_id in order[:most]]
 
-    def _is_there(self, returned: Version) -> bool:
+    def _is_there(self, returned: Seen) -> bool:
         """Whether a return is not gone: what was found last of it stays, or is found again where it was moved to."""
         return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")
 

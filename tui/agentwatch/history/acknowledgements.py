@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.background import Part
-from agentwatch.delegation.events import Event, Looked, Noted
-from agentwatch.delegation.task import Aside, Put
+from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
 from agentwatch.disk import Directory, change_stamp
 from agentwatch.errors import AgentwatchError
 from agentwatch.history import OLD_NAME

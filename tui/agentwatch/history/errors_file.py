@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.identity import agent_of
-from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
-from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.events import Seen
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, agent_of
+from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory, take_lock
 from agentwatch.sources.sessions.checked import is_time
 
@@ -43,7 +43,7 @@ def entries_of(task: Task) -> list[Entry]:
     ]
 
 
-def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding]:
+def _broken(task: Task, attempt: Attempt, returned: Seen) -> list[Finding]:
     """The rules that the return of an attempt breaks."""
     places = returned.path, attempt.rival.path if attempt.rival is not None else None
     others = [placed.finding for placed in task.findings if placed.path in places]
@@ -57,7 +57,7 @@ def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding]:
     return own or [one for one in others if one.severity is Severity.ERROR or one.rule == DUPLICATE_RETURN.id]
 
 
-def _entry(task: Task, attempt: Attempt, returned: Version, broken: Sequence[Finding]) -> Entry:
+def _entry(task: Task, attempt: Attempt, returned: Seen, broken: Sequence[Finding]) -> Entry:
     agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
     # A file's time can be set to any year.
     at = returned.at if is_time(returned.at) else 0

@@ -13,7 +13,7 @@ from typing import Final
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Document, Fields, Finding, Return
-from agentwatch.delegation import identity
+from agentwatch.delegation import links
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.read import (
     CHANGING,
@@ -211,7 +211,7 @@ class Documents:
         self.withheld.pop(path, None)
         self.unread.pop(path, None)
         is_ours = file.shown is not None or looks_like_ours(path)
-        is_wanted = identity.is_under_contract(path) or isinstance(file.shown, str)
+        is_wanted = links.is_under_contract(path) or isinstance(file.shown, str)
         # Any other file that is written all the time is somebody's log.
         if is_wanted or error.rule == NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD)):
             self.unread[path] = error.message

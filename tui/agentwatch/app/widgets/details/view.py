@@ -13,8 +13,9 @@ from agentwatch.delegation.run import Message
 
 if TYPE_CHECKING:
     from agentwatch.contracts.fields import Model
+    from agentwatch.delegation.events import Seen
     from agentwatch.delegation.run import Run
-    from agentwatch.delegation.task import Attempt, Task, Version
+    from agentwatch.delegation.task import Attempt, Task
     from agentwatch.delegation.tree import Tree
     from agentwatch.sources.sessions.following import RunTranscript
 
@@ -29,7 +30,7 @@ class Texts(Protocol):
     def checks(self) -> bool:
         """Whether claims of returns are checked here."""
 
-    def content(self, version: Version | Message) -> str | None:
+    def content(self, version: Seen | Message) -> str | None:
         """The last good text of a version, None if there is none any more. It may read a file."""
 
     def transcript(self, run: Run) -> RunTranscript | None:
@@ -82,7 +83,7 @@ class View:
             self.missing[key] = make
         return self.made.get(key)
 
-    def opened(self, version: Version | Message) -> Opened | None:
+    def opened(self, version: Seen | Message) -> Opened | None:
         """The document of a version, None as long as a thread reads it."""
         content, path = self.monitor.content, "" if isinstance(version, Message) else version.path
 
