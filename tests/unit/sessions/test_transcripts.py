@@ -142,12 +142,12 @@ def test_no_spoilt_store_makes_a_transcript_raise(build: Build) -> None:
 def test_a_place_outside_the_store_is_not_read(tmp_path: Path) -> None:
     secret = tmp_path / "secret.jsonl"
     secret.write_text("{}\n")
-    for build in (claude_code, codex, copilot, gemini, qwen):
+    for build in (claude_code, codex, copilot, gemini, qwen, roo):
         with built(build) as store:
             store.finish()
             watch = store.watch()
             watch.look()
-            for source in ("claude-code", "codex", "copilot", "gemini", "qwen-code"):
+            for source in ("claude-code", "codex", "copilot", "gemini", "qwen-code", "roo"):
                 run = Run(
                     source=source,
                     session_id="secret",

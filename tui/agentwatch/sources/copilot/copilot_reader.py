@@ -241,9 +241,11 @@ class CopilotReader(FilesReader[Events]):
     def mark(self, fields: Fields) -> str | None:
         return text(fields, "id")
 
-    def transcript(self, run: Run) -> RunTranscript:
+    def transcript(self, run: Run) -> RunTranscript | None:
         """What the events of the session, or of one of its agents, say."""
         path = Path(run.place)
+        if not any(run.place in session.files for session in self.sessions.values()):
+            return None
         whose = SESSION if run.session_id == path.parent.name else run.session_id
 
         def of_agent(fields: Fields) -> Iterator[Entry]:

@@ -123,9 +123,10 @@ class RooReader(StoreReader):
         tasks = reversed(self._tasks.values())
         return self.give({task.run.session_id: task.run for task in tasks if task.run is not None})
 
-    def transcript(self, run: Run) -> RunTranscript:
+    def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the messages of a task."""
-        return MessagesTranscript(Path(run.place) / _MESSAGES)
+        path = Path(run.place)
+        return MessagesTranscript(path / _MESSAGES) if path in self._tasks else None
 
     def found(self) -> Sequence[Found]:
         """Each storage with a task of the workspace, or one that cannot be read."""
