@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from agentwatch.sources.sessions.fields import Fields, mapping
-from agentwatch.sources.sessions.tail import Stamp, stamp_of
+from agentwatch.sources.sessions.tail import Stamp
 from agentwatch.sources.sessions.where import is_of_this_system
 
 LARGEST_RECORD: Final = 16 * 1024 * 1024
@@ -185,7 +185,9 @@ def seconds(value: object) -> float:
 
 def _stamp(path: str) -> Stamp | None:
     with suppress(OSError):
-        return stamp_of(os.stat(path))  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
+        # Not its ctime: SQLite changes that when root reads.
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     return None
 
 
