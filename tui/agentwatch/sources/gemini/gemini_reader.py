@@ -57,15 +57,12 @@ _STOPPED: Final = "Operation cancelled"
 _ROOT_BYTES: Final = 64 * 1024
 
 
-_ENDED: Final = Standing(RunState.ENDED)
-
-
 @dataclass(slots=True)
 class GeminiCall(AgentCall):
     """A call of an agent that is over, and how that agent stands by what its parent was told."""
 
     agent_id: str | None = None
-    standing: Standing = _ENDED
+    standing: Standing | None = None
 
 
 class Chat(Account):
@@ -300,7 +297,7 @@ def _asked(main: Chat, begun: dict[str, Chat]) -> dict[str, GeminiCall]:
 
 def _standing(chat: Chat, call: GeminiCall | None, main: Chat) -> Standing | Chat:
     """By what it has handed back, then by what its parent was told."""
-    if chat.state is not RunState.ENDED and call is not None:
+    if chat.state is not RunState.ENDED and call is not None and call.standing is not None:
         return call.standing
     if chat.state is RunState.WORKING and main.prompted_at > chat.prompted_at:
         return Standing(RunState.FAILED, LEFT_BEHIND, None, chat.updated_at)

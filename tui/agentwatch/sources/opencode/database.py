@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.sources.sessions.fields import Fields, mapping
+from agentwatch.sources.sessions.fields import Fields, object_in
 from agentwatch.sources.sessions.tail import Stamp
 from agentwatch.sources.sessions.where import is_of_this_system
 
 LARGEST_RECORD: Final = 16 * 1024 * 1024
 """Characters of JSON. What was handed over or back is a few KiB; only attached files are larger."""
-LATEST: Final = 1 << 43
+_LATEST: Final = 1 << 43
 """Milliseconds, in the year 2248. No program has written anything later."""
 
 _BUSY_SECONDS: Final = 0.1
@@ -168,7 +168,14 @@ def records_of(connection: sqlite3.Connection, table: str, owner: str, name: str
         (name,),
     )
     return [
-        Record(str(key), str(message), seconds(created), seconds(updated), _object(data), row)
+        Record(
+            str(key),
+            str(message),
+            seconds(created),
+            seconds(updated),
+            object_in(data if isinstance(data, str) else None),
+            row,
+        )
         for key, message, created, updated, row, data in rows
     ]
 
@@ -180,7 +187,7 @@ def records_in(connection: sqlite3.Connection, session: str) -> tuple[list[Recor
 
 def seconds(value: object) -> float:
     """A time in milliseconds as one in seconds; 0 where there is none in our centuries."""
-    return value / 1000 if type(value) in (int, float) and 0 < value < LATEST else 0.0  # type: ignore[operator]
+    return value / 1000 if type(value) in (int, float) and 0 < value < _LATEST else 0.0  # type: ignore[operator]
 
 
 def _stamp(path: str) -> Stamp | None:
@@ -189,10 +196,3 @@ def _stamp(path: str) -> Stamp | None:
         # Not its ctime: SQLite changes that when root reads.
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     return None
-
-
-def _object(data: object) -> Fields:
-    try:
-        return mapping(json.loads(data) if isinstance(data, (str, bytes)) else None)
-    except (ValueError, RecursionError):
-        return {}
