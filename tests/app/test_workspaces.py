@@ -55,14 +55,6 @@ async def screen(root: Path, *workspaces: Path, size: tuple[int, int] = (140, 40
         yield stage
 
 
-async def test_each_workspace_knows_which_of_its_tasks_somebody_sees(home: Path) -> None:
-    one, two = fill(home / "one", api="ERROR"), fill(home / "two", web="ERROR")
-    async with screen(home, one, two) as stage:
-        in_sight = [part.monitor.in_sight() for part in stage.main._monitor._parts.values()]
-        assert ["shop.api" in ids for ids in in_sight] == [True, False]
-        assert ["shop.web" in ids for ids in in_sight] == [False, True]
-
-
 async def test_a_workspace_in_which_there_is_nothing_says_so(home: Path) -> None:
     one, two = fill(home / "one", api="ERROR"), home / "two"
     two.mkdir()

@@ -16,7 +16,6 @@ from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.delegation.asks import mark_of
 from agentwatch.history import NAME
-from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
 from agentwatch.state import record_first_watch, state_directory
 from tests.homes import DAY, live_in, write_aged
@@ -51,14 +50,6 @@ def pending(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) ->
 
 def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> set[str]:
     return {task["task_id"] for task in pending(capsys, workspace, *words)["tasks"]}
-
-
-def test_read_only_refuses(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = workspace.parent / ".config" / "agentwatch" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text("read_only = true\n")
-    code, _, err = asked(capsys, "ack", "new", str(workspace))
-    assert (code, "read_only" in err) == (2, True)
 
 
 def test_a_damaged_file_is_told_and_kept(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,13 +99,6 @@ async def test_nothing_is_new_at_the_first_watch_and_what_comes_while_nobody_wat
     assert list((await watched(workspace)).tree.unseen) == []
     (workspace / "later.return.md").write_text(report("ERROR", "Later, in another way."))
     assert list((await watched(workspace)).tree.unseen) == ["later"]
-
-
-async def test_a_read_only_screen_writes_nothing(workspace: Path) -> None:
-    monitor = await watched(workspace, NO_PROGRAMS._replace(read_only=True))
-    assert monitor.shelf is not None
-    monitor.shelf.acknowledge({"new": mark_of(monitor.tree.tasks["new"])})
-    assert Acknowledgements(state_directory(workspace)).read_changes() == []
 
 
 async def test_a_running_screen_takes_in_what_a_command_puts_aside_and_never_asks_for_it_at_the_next_start(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Sequence, Set
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Sequence, Set
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.decisions.clerk import Clerk
     from agentwatch.decisions.face import OperatorDesk
-    from agentwatch.decisions.herald import Herald
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
@@ -55,10 +54,9 @@ _TICK_SECONDS: Final = (1.0, 5.0)
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents, what may be decided.
 
-    With `inspects`, the claims of the returns are checked; `parsed` may know what files say. With `remembers`, its
-    history comes first: `updates` records in it, `scan` only reads it. What is silent since `history_before` (epoch
-    seconds) is past. Each `open_…` is called in a thread and makes a part: the operator's decisions, acknowledgements,
-    what programs ask, what Codex asks. `host` is what the operator calls another machine that the workspace is on.
+    With `inspects`, claims are checked; `parsed` may know what files say. With `remembers`, the history comes first:
+    `updates` records in it, `scan` only reads it. What is silent since `history_before` (epoch seconds) is past. Each
+    `open_…` is called in a thread. `host` is what the operator calls another machine that the workspace is on.
     """
 
     def __init__(
@@ -86,18 +84,12 @@ class Monitor:
         self._new_tree = partial(Tree, rules_of(settings, history_before), remembers=True, host=host)
         self.tree = self._new_tree()
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
-        self.in_sight: Callable[[], Collection[str]] = tuple
-        """Tells the ids of the tasks that somebody sees now: they are judged first. Any thread may call it."""
         self.complaints: list[str] = []
-        # The parts, once `updates` runs or `scan` has run, as far as there are any.
         self.shelf: Acknowledgements | None = None
         self.clerk: Clerk | None = None
         self.inbox: Inbox | None = None
         self.tap: Callable[[Event], None] = lambda _: None
         """Is called with every event that the tree has taken."""
-        self.turn: AbstractAsyncContextManager[object] = nullcontext()
-        """Is held while events are applied: of several monitors that share it, one at a time does, and a key waits for
-        one chunk instead of one of each."""
         self._source, self._clock, self._remembers = source, clock, remembers
         self._open_desk, self._open_shelf = open_desk, open_shelf
         self._open_inbox, self._open_codex = open_inbox, open_codex
@@ -105,18 +97,11 @@ class Monitor:
         """Whether what returns claim is checked here."""
         self._inspector: Inspector | None = None
         if inspects:
-            self._inspector = Inspector(
-                workspace,
-                self.content,
-                parsed,
-                self.transcript,
-                in_sight=lambda: self.in_sight(),  # noqa: PLW0108  it is another one later
-            )
+            self._inspector = Inspector(workspace, self.content, parsed, self.transcript)
         self._worker: Worker | None = None
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        self._herald: Herald | None = None
         self._pending: deque[tuple[Sequence[Event], Health | None, bool]] = deque()
         """Events that are to be applied at a stretch, the health with the last of a batch, and whether it is `anew`."""
         self._is_stopped = False
@@ -139,10 +124,7 @@ class Monitor:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of reading: of the files and sessions, of the history and of the decisions."""
-        place = str(state_directory(self.workspace))
-        parts = {"history": self._history, "decisions": self.clerk, "put aside": self.shelf, "requests": self.inbox}
-        own = [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
-        return (*self.health.problems, *own)
+        return (*self.health.problems, *self._own_problems())
 
     @property
     def shelves(self) -> list[Acknowledgements]:
@@ -152,8 +134,7 @@ class Monitor:
     @property
     def notices(self) -> list[str]:
         """Messages about the files of agentwatch itself, a sentence each. May quote foreign text."""
-        parts = (self._recorder, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
-        own = [part.notice for part in parts if part is not None and part.notice]
+        own = [problem.message for problem in self._own_problems()]
         return [*own, *self.health.notices, *self.complaints]
 
     @property
@@ -190,30 +171,41 @@ class Monitor:
         """The transcript of a run, None where there is none to be had. Any thread may call it."""
         return self._source.transcript(run)
 
+    def _own_problems(self) -> list[Problem]:
+        parts = {
+            "history": self._history,
+            "decisions": self.clerk,
+            "put aside": self.shelf,
+            "requests": self.inbox,
+            "codex": self._codex,
+        }
+        place = str(state_directory(self.workspace))
+        return [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
+
     # What the operator decides
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
-        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError, also where the
-        return has changed since. Whether the policy allows it is asked before."""
+        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError. Whether the policy
+        allows it is asked before."""
         now = self.returned_now(subject.task_id)
         return await self._record(lambda desk: desk.decide(subject, action, params, returned=now, note=note))
 
     def returned_now(self, task_id: str) -> Callable[[], str | None]:
-        """How to look once more at the return of a task as it is seen: gives its sha256 in hex, None where there is
-        none. Any thread may call that; it raises ReturnChangedError."""
+        """How to look once more at the return of a task, from any thread: gives its sha256 in hex, None where there is
+        none, and raises ReturnChangedError."""
         from agentwatch.decisions.desk import return_digest
 
         task = self.tree.tasks.get(task_id)
         returned = task.latest.returned if task is not None and task.latest is not None else None
-        if returned is None or returned.stored:
+        if returned is None:
+            return lambda: None
+        if returned.stored:
             # What a session gave back lies in no file of the workspace: the tree has its latest state.
-            digest = returned.digest if returned is not None else None
-            return lambda: digest
+            return lambda: returned.digest
         return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
 
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
-        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError, also where it is
-        not open any more."""
+        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError."""
         # Of a host, its own desk looks whether somebody still waits for it.
         gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
         asked = self.tree.request(request.request_id)
@@ -267,7 +259,7 @@ class Monitor:
 
     async def updates(self) -> AsyncIterator[Set[str]]:
         """Run the source and apply what it observes, until the iteration is closed. Gives the ids of the tasks that
-        have changed, after each chunk of events and for every change of health."""
+        have changed, also none."""
         import asyncio
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -307,11 +299,6 @@ class Monitor:
             await asyncio.to_thread(self._open_parts)
             for part in filter(None, (self.clerk, self.inbox)):
                 worker.add(part)
-            if self.clerk is not None and self.settings.opencode_url:
-                from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
-
-                announcer = Announcer(self.settings.opencode_url, self.workspace, state_directory(self.workspace))
-                self._herald = Herald(announcer, self.clerk.note_announced)
             if self._open_codex is not None:
                 self._codex = await asyncio.to_thread(self._open_codex)
                 self._codex.start(hand_over)
@@ -337,8 +324,8 @@ class Monitor:
 
         self.health = self.health._replace(detail="reading the history")
         recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
-        self._recorder, self._history = recorder, recorder.history
-        events, files, watched_at = await asyncio.to_thread(recorder.recall)
+        self._recorder = self._history = recorder
+        events, files, watched_at = await asyncio.to_thread(recorder.open)
         await asyncio.to_thread(self._source.remember, files, watched_at)
         worker.add(recorder)
         return self._replace(await asyncio.to_thread(self._tree_of, events), events) if events else frozenset()
@@ -376,14 +363,13 @@ class Monitor:
             arrived.clear()
             is_idle = not self._pending
             while self._pending or is_idle:
-                async with self.turn:
-                    began = time.monotonic()
-                    changed = await self._apply_next()
-                    if changed or not is_idle:
-                        yield changed
-                    is_idle = False
-                    # A key takes a dozen rounds of the event loop: half of the time is theirs.
-                    await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
+                began = time.monotonic()
+                changed = await self._apply_next()
+                if changed or not is_idle:
+                    yield changed
+                is_idle = False
+                # A key takes a dozen rounds of the event loop: half of the time is theirs.
+                await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
 
     async def _apply_next(self) -> Set[str]:
         """Apply the next events that wait, or that time has passed. Returns the tasks that have changed."""
@@ -398,8 +384,8 @@ class Monitor:
         return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
-        """Apply events, and that time has passed, and have recorded, checked and answered what that and `others` ask
-        for. Returns the tasks that have changed, with the others."""
+        """Apply events, and that time has passed; have checked and recorded what that and `others` ask for. Returns the
+        tasks that have changed, with the others."""
         self._add(events)
         began = time.monotonic()
         if self._pending and not others and began < self._pass_at:
@@ -414,8 +400,6 @@ class Monitor:
                     self._inspector.want(targets)
                 self._unchecked.clear()
         tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
-        if self._herald is not None:
-            self._herald.look(self.tree, changed)
         if self.clerk is not None:
             self.clerk.note_acted(tasks)
         if self._recorder is not None:

@@ -186,7 +186,7 @@ def _say_decision(decision: Decision, now: float) -> None:
     steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
     by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
     say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
-    for words in filter(None, (decision.waits, decision.announced, taken_words(decision))):
+    for words in filter(None, (decision.waits, taken_words(decision))):
         say(f"  {clean(words)}")
 
 

@@ -77,7 +77,6 @@ class Decision:
     answers: tuple[str, ...] = ()
     rule: str | None = None  # with which a request was allowed for the rest of its session
     waits: str = ""  # why it is not delivered yet
-    announced: str = ""  # that the session that asked for the task was told of it
     over: bool = False  # it called a fitter who has ended, so the attempt can be decided anew
     restored: bool = False  # and who has restored the line
     expired: bool = False  # before another attempt came: nobody is told it any more, and it binds nobody

@@ -8,8 +8,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Document, OpenDocument, Outcome, Return
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
 from agentwatch.evidence.statements import Held
@@ -73,18 +73,16 @@ class ParsedDocuments:
         self._room = room
         self._known: dict[str, tuple[str, OpenDocument | None]] = {}
 
-    def read(self, text: str, name: str) -> Document | None:
+    def read(self, text: str, name: str) -> OpenDocument | None:
         """Recognise a text, as `read_document` does."""
-        opened = self.open(text, name)
+        known = self._known.get(name)
+        if known is not None and known[0] == text:
+            return known[1]
+        document = read_document(text, name)
         self._room -= len(text)
         if self._room > 0:
-            self._known[name] = text, opened
-        return opened and Document(opened.document, opened.findings, opened.complete)
-
-    def open(self, text: str, name: str) -> OpenDocument | None:
-        """The same with its model, parsed where it was not yet."""
-        known = self._known.get(name)
-        return known[1] if known is not None and known[0] == text else read_and_open(text, name)
+            self._known[name] = text, document
+        return document
 
 
 Judge = Callable[..., "list[Held]"]
@@ -103,7 +101,7 @@ def claims_of(
     *,
     stored: bool = False,
     judge: Judge | None = None,
-    read: Callable[[str, str], OpenDocument | None] = read_and_open,
+    read: Callable[[str, str], OpenDocument | None] = read_document,
 ) -> list[Stated]:
     """The claims of a return, and what its handoff demands of it; nothing where the text is no return. Never raises.
 
@@ -113,7 +111,7 @@ def claims_of(
     told = None if stored else read(returned_text, returned_name)
     if told is None or not isinstance(told.document, Return):
         # The text of a transcript has prose or a fence around the return.
-        told = read_and_open(returned_text, returned_name, embedded=True)
+        told = read_document(returned_text, returned_name, embedded=True)
     if told is None or not isinstance(told.document, Return):
         return []
     found = [one for stated in _of_return(told.document, told.model) for one in _resolved(stated, judge)]
@@ -121,7 +119,7 @@ def claims_of(
         name = handoff_name or "handoff.json"
         packet = read(handoff_text, name)
         if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
-            packet = read_and_open(handoff_text, name, handed_over=True)
+            packet = read_document(handoff_text, name, handed_over=True)
         if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
             found += _demanded(packet.model, told, returned_text, judge)
     removed = set(_removed_in(returned_text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -80,7 +80,7 @@ class Inspector(Background[Sequence[Checks]]):
     """Checks claims in its own thread, from `start` to `stop`.
 
     `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
-    thread may call them. `parsed` may know already what a file claims. The tasks `in_sight` are checked first.
+    thread may call them. `parsed` may know already what a file claims.
     """
 
     thread_name = "agentwatch-evidence"
@@ -91,14 +91,12 @@ class Inspector(Background[Sequence[Checks]]):
         text_of: Callable[[Seen], str | None],
         parsed: ParsedDocuments | None = None,
         transcript_of: TranscriptOf = lambda _: None,
-        *,
-        in_sight: Callable[[], Collection[str]] = tuple,
     ) -> None:
         super().__init__()
         self.idle = True
         """Whether all that was wanted has been checked and told."""
         self._workspace, self._text_of, self._transcript_of = workspace, text_of, transcript_of
-        self._parsed, self._in_sight = parsed, in_sight
+        self._parsed = parsed
         self._checker: Checker | None = None
         self._logs: WorkspaceLogs | None = None
         self._tree: Tree | None = None
@@ -189,12 +187,8 @@ class Inspector(Background[Sequence[Checks]]):
         return (self._again_at if self._wanted else self._look_at) - time.monotonic()
 
     def _take(self) -> list[Target]:
-        """The targets to check now, a round at most: what is in sight first, and alone where many others would keep it
-        waiting."""
-        in_sight = [task_id for task_id in self._in_sight() if task_id in self._wanted]
-        order = list(dict.fromkeys((*in_sight, *self._wanted)))
-        most = len(in_sight) if in_sight and len(order) > _ROUND else _ROUND
-        return [self._wanted.pop(task_id) for task_id in order[:most]]
+        """The targets to check now, a round at most."""
+        return [self._wanted.pop(task_id) for task_id in [*self._wanted][:_ROUND]]
 
     def _is_there(self, returned: Seen) -> bool:
         """Whether a return is not gone: what was found last of it stays, or is found again where it was moved to."""
@@ -226,7 +220,7 @@ class Inspector(Background[Sequence[Checks]]):
         text = self._text_of(returned)
         if text is None:
             return None
-        from agentwatch.contracts.reading import read_and_open
+        from agentwatch.contracts.reading import read_document
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.log import WorkspaceLogs, read_log
@@ -244,7 +238,7 @@ class Inspector(Background[Sequence[Checks]]):
             handoff.path if handoff is not None else None,
             stored=returned.stored,
             judge=LogJudge(log, workspace).judge if log is not None else None,
-            read=read_and_open if self._parsed is None else self._parsed.open,
+            read=read_document if self._parsed is None else self._parsed.read,
         )
         logs, until = self._logs, returned.at
         return Request(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from agentwatch.app.widgets.details.blocks import GAP, Block, faint, text
-from agentwatch.contracts.reading import read_and_open
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.run import Message
 
@@ -92,7 +92,7 @@ class View:
             if source is None or isinstance(version, Message):
                 return Opened(source, None)
             over = version.stored and isinstance(version.document, Handoff)
-            document = read_and_open(source, path, embedded=version.stored, handed_over=over)
+            document = read_document(source, path, embedded=version.stored, handed_over=over)
             is_known = document is not None and document.document.recognised
             return Opened(source, document.model if document is not None and is_known else None)
 
