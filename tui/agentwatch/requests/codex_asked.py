@@ -78,6 +78,7 @@ def request_of(
     # Without an item it may not be told from another one: it is shown, and never answered.
     nonce = f"{thread}/{turn}/{values['call_id'] or f'of-{digest[:16]}'}"
     began = (number(params, "startedAtMs") or 0.0) / 1000
+    rule = [part for part in listed(params, "proposedExecpolicyAmendment") if isinstance(part, str)]
     return Request(
         **{
             "request_id": request_id_of(workspace_id, NAME, thread, nonce, digest),
@@ -90,6 +91,7 @@ def request_of(
             "input_sha256": digest,
             "said": text(params, "reason") or "",
             "asked_at": began if 0 < began <= now else now,
+            "covered_by": f"{' '.join(rule)} …" if rule else "",
             **values,
         }
     )
