@@ -261,54 +261,6 @@ def test_a_child_that_has_not_answered_to_a_decided_retry_works_on_its_second_at
     assert (task.state, task.needs_operator) == (State.WORKING, False)
 
 
-def qwen_damaged(root: Path) -> SessionReader:
-    store = QwenStore(root)
-    main = store.session()
-    main.asked("Go.")
-    child = store.handed(main, "call_1", PACKET)
-    child.said(FAILED)
-    child.record("user", message={"parts": 7})
-    child.said(DONE)
-    child.described("call_1", "completed")
-    store.save()
-    return store.reader()
-
-
-def roo_damaged(root: Path) -> SessionReader:
-    root.mkdir()
-    storage = Storage(root)
-    storage.item("p", status="delegated", childIds=["c"])
-    storage.messages("p", say("text", "Build."), call(PACKET, 1))
-    storage.item("c", status="completed", parentTaskId="p")
-    broken = say("user_feedback", "", 10) | {"text": 7}
-    told = [say("text", PACKET, 2), say("completion_result", FAILED, 3), broken, say("completion_result", DONE, 11)]
-    storage.messages("c", *told)
-    return storage.reader
-
-
-def opencode_damaged(root: Path) -> SessionReader:
-    workspace, database = root / "ws", root / "opencode.db"
-    workspace.mkdir(parents=True)
-    program = Program(database, workspace)
-    top = program.session()
-    asking = program.begin(top)
-    child, _ = program.delegate(top, asking, PACKET)
-    for name, data in (("msg_0", {"role": []}), ("msg_1", {"role": "user"})):
-        program.message(child, data, name)
-        program.connection.execute("UPDATE message SET time_created = 0 WHERE id = ?", (name,))
-    program.answer(child, FAILED)
-    program.message(child, {"role": "user"})
-    program.answer(child, DONE)
-    program.close()
-    return OpenCodeReader(workspace, database)
-
-
-@pytest.mark.parametrize("way", [qwen_damaged, roo_damaged, opencode_damaged])
-def test_a_damaged_prompt_begins_no_attempt(way: Way, played: Played) -> None:
-    task = tree_of(read(played(way))).tasks[TASK]
-    assert [(one.number, one.state) for one in task.attempts] == [(1, State.COMPLETED)]
-
-
 def test_what_a_hook_sends_back_without_a_decision_stays_one_attempt(played: Played) -> None:
     for first in (FAILED, "Looks fine."):
         task = tree_of(read(played(claude_by_hook, first, first, DONE))).tasks[TASK]
