@@ -111,15 +111,16 @@ class RooReader(StoreReader):
             self._search_at = time.monotonic() + _SEARCH_SECONDS
             self._storages = [self._storage] if self._storage is not None else list(storages(user_home()))
         self._tasks = {path: self._tasks.get(path) or _Task() for path in self._paths()}
-        done = total = 0
+        is_behind = has_read = False
         for path, task in self._tasks.items():
             stamps = _stamp(path / _ITEM), _stamp(path / _MESSAGES)
-            size = sum(stamp[2] for stamp in stamps if stamp is not None)
-            if stamps != task.stamps and (not done or time.monotonic() < deadline):
+            if stamps != task.stamps:
+                is_behind = has_read and time.monotonic() >= deadline
+                if is_behind:
+                    break
                 self._read(path, task)
-                task.stamps = stamps
-            total, done = total + size, done + (size if stamps == task.stamps else 0)
-        self.progress = Progress(done, total)
+                task.stamps, has_read = stamps, True
+        self.progress = Progress(0 if is_behind else len(self._tasks), len(self._tasks))
         tasks = reversed(self._tasks.values())
         return self.give({task.run.session_id: task.run for task in tasks if task.run is not None})
 
