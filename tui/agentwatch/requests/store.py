@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -51,14 +51,7 @@ class RequestStore:
     `state` is its state directory, by default that of the user.
     """
 
-    def __init__(
-        self,
-        workspace: Path,
-        *,
-        state: Path | None = None,
-        disk: Disk = UNSYNCED,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED) -> None:
         state = state or state_directory(workspace)
         self.directory: Final = state / NAME
         self.workspace_id: Final = workspace_id(workspace)
@@ -66,7 +59,6 @@ class RequestStore:
         """Files in it that are no requests, a sentence each, as it was read last. May quote foreign text."""
         self._workspace = workspace
         self._disk = disk
-        self._clock = clock
         self._place = PrivateDirectory(self.directory, disk)
 
     def offer(self, request: Request) -> Offer:
@@ -105,7 +97,7 @@ class RequestStore:
             if stage is RequestStage.GONE:
                 self._disk.flock(offer.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if offer.is_whole():
-                ended = replace(offer.request, stage=stage, ended_at=self._clock(), by=by)
+                ended = replace(offer.request, stage=stage, ended_at=time.time(), by=by)
                 directory.replace(name, to_bytes(ended, self.workspace_id))
 
     @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,11 @@ def storages(home: Path) -> Iterator[Path]:
     """The directories that hold `tasks/`, whichever editor and extension made them; each once."""
     # An editor keeps its own on a machine that is worked on from elsewhere: `.vscode-server`, `.cursor-server`.
     patterns = (".*-server*/data/User/globalStorage/*", ".local/share/code-server/User/globalStorage/*", _COMMAND_LINE)
-    found = [*_settings(home).glob("*/User/globalStorage/*"), *(path for one in patterns for path in home.glob(one))]
+    found: list[Path] = []
+    for above, pattern in ((_settings(home), "*/User/globalStorage/*"), *((home, one) for one in patterns)):
+        # A broken mount beside them must hide none but those behind it.
+        with suppress(OSError):
+            found += above.glob(pattern)
     yield from sorted(path for path in found if path.name != _NOT_READ and is_there(path / "tasks"))
 
 
