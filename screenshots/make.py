@@ -19,7 +19,6 @@ from types import SimpleNamespace
 from typing import Final
 from unittest.mock import patch
 
-from agentwatch.requests.box import Box
 from screenshots.aged import aged
 from screenshots.machines import LOST, fleet
 
@@ -32,6 +31,7 @@ from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Append, Player, Script, Write
 from agentwatch.monitor import Monitor
 from agentwatch.requests.source import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files import documents
 from agentwatch.sources.files.source import FilesSource
 
@@ -108,7 +108,7 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
             return Desk(workspace, state=state, configuration=configuration)
 
         def open_inbox() -> Inbox:
-            return Inbox(Box(workspace, state=state))
+            return Inbox(RequestStore(workspace, state=state))
 
         settings = Settings()._replace(theme=theme, stale_after=60)
         source = FilesSource(workspace)

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.sessions import following
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
@@ -132,6 +132,27 @@ def test_no_spoilt_store_makes_a_transcript_raise(build: Build) -> None:
                 for step in look.steps[-3:]:
                     transcript.whole(step)
                 list(transcript.entries())
+
+
+def test_a_place_outside_the_store_is_not_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.jsonl"
+    secret.write_text("{}\n")
+    for build in (claude_code, codex, copilot, gemini, qwen, roo):
+        with built(build) as store:
+            store.finish()
+            watch = store.watch()
+            watch.look()
+            for source in ("claude-code", "codex", "copilot", "gemini", "qwen-code", "roo"):
+                run = Run(
+                    source=source,
+                    session_id="secret",
+                    parent_session=None,
+                    state=RunState.WORKING,
+                    place=str(secret),
+                    started_at=0.0,
+                    updated_at=0.0,
+                )
+                assert watch.source.transcript(run) is None
 
 
 # Files of lines
