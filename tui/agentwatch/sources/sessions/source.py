@@ -8,7 +8,6 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from heapq import nlargest
 from operator import attrgetter
@@ -119,18 +118,17 @@ class SessionsSource(Background[Batch], Source):
             self._ask(name, lambda reader: reader.close())
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
-        with suppress(RuntimeError):  # nobody listens any more
-            while not self._stopped:
-                if time.monotonic() >= self._search_at:
-                    self._search()
-                files, began = self._files_at_work(), time.monotonic()
-                stamps = [*map(_stamp, files)]
-                for name in self._readers:
-                    if self._read(name, _SLICE_SECONDS):
-                        self._emit(self._changes(), emit)
-                self._emit((), emit)
-                if not any(map(self._is_busy, self._readers)):
-                    self._rest_beside(files, stamps, (time.monotonic() - began) * _READING_COST)
+        while not self._stopped:
+            if time.monotonic() >= self._search_at:
+                self._search()
+            files, began = self._files_at_work(), time.monotonic()
+            stamps = [*map(_stamp, files)]
+            for name in self._readers:
+                if self._read(name, _SLICE_SECONDS):
+                    self._emit(self._changes(), emit)
+            self._emit((), emit)
+            if not any(map(self._is_busy, self._readers)):
+                self._rest_beside(files, stamps, (time.monotonic() - began) * _READING_COST)
         self.close()
 
     def _rest_beside(self, files: Sequence[str], stamps: Sequence[object], rest: float) -> None:
@@ -155,7 +153,10 @@ class SessionsSource(Background[Batch], Source):
         health = self._health()
         if news or health != self._told_health:
             self._told_health = health
-            emit(Batch(news, health))
+            try:
+                emit(Batch(news, health))
+            except RuntimeError:  # nobody listens any more
+                self._stopped = True
 
     def _changes(self) -> tuple[Event, ...]:
         """The runs that are to be told, those that came of the session that is asked for, as they are not what was told
