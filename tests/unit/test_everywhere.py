@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.composition import watched
-from agentwatch.sources.sessions.alive import Alive, AliveSessions, workspaces_in
+from agentwatch.sources.sessions.alive import Alive, sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds
 from agentwatch.workspaces import Everywhere
 from tests.unit.opencode.program import Program
@@ -73,10 +73,9 @@ def test_the_stores_say_in_which_directories_sessions_are_alive(
     store = build(tmp_path)
     store.finish()
     in_home(home, store, build.__name__)
-    alive = AliveSessions()
     for _ in range(2):
-        assert {one.directory for one in alive.since(time.time() - 60)} == {str(store.workspace)}
-    assert alive.since(time.time() + 60) == []
+        assert {one.directory for one in sessions_alive(time.time() - 60)} == {str(store.workspace)}
+    assert sessions_alive(time.time() + 60) == []
     store.close()
 
 
@@ -92,7 +91,7 @@ def test_what_is_damaged_hides_nothing(home: Path, tmp_path: Path) -> None:
     task = home / ".config/Code/User/globalStorage/roo.roo/tasks/1"
     task.mkdir(parents=True)
     (task / "history_item.json").write_text("[")
-    assert [one.directory for one in AliveSessions().since(0)] == [str(work)]
+    assert [one.directory for one in sessions_alive(0)] == [str(work)]
 
 
 def test_a_directory_is_shown_once_and_where_it_is(tmp_path: Path) -> None:

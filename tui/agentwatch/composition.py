@@ -43,13 +43,12 @@ if TYPE_CHECKING:
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
     from agentwatch.sources import Problem
-    from agentwatch.sources.sessions.selection import Selection
 
 
 def source_of(
     workspace: Path,
     settings: Settings,
-    selection: Selection | None = None,
+    session: str | None = None,
     sessions: Source | None = None,
     *,
     dates: bool = False,
@@ -63,18 +62,18 @@ def source_of(
         read_document=None if parsed is None else parsed.read,
         committed=Commits(workspace).time_of if dates else None,
     )
-    return CombinedSource([files, sessions or sessions_of(workspace, selection)]) if settings.sessions else files
+    return CombinedSource([files, sessions or sessions_of(workspace, session)]) if settings.sessions else files
 
 
-def sessions_of(workspace: Path, selection: Selection | None = None) -> SessionsSource:
+def sessions_of(workspace: Path, session: str | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
-    return SessionsSource(Registry(workspace).open, selection)
+    return SessionsSource(Registry(workspace).open, session)
 
 
 def monitor_of(
     workspace: Path,
     settings: Settings,
-    selection: Selection | None = None,
+    session: str | None = None,
     *,
     remembers: bool = False,
     inspects: bool = True,
@@ -103,7 +102,7 @@ def monitor_of(
     return Monitor(
         workspace,
         settings,
-        source_of(workspace, settings, selection, sessions, dates=dates, parsed=parsed),
+        source_of(workspace, settings, session, sessions, dates=dates, parsed=parsed),
         time.time,
         inspects=inspects,
         parsed=parsed,
@@ -120,7 +119,7 @@ def monitor_of(
 def watched(
     workspaces: Sequence[Path],
     settings: Settings,
-    selection: Selection | None = None,
+    session: str | None = None,
     *,
     addresses: Sequence[Address] = (),
     everywhere: float | None = None,
@@ -149,8 +148,8 @@ def watched(
     def open_one(place: Place) -> Monitor:
         if fleet is not None and place.host:
             return monitor_of_host(fleet, place, settings)
-        own, desk = selection and selection.anew(), partial(desk_of, place.workspace, settings)
-        return monitor_of(place.workspace, settings, own, remembers=True, open_desk=desk)
+        desk = partial(desk_of, place.workspace, settings)
+        return monitor_of(place.workspace, settings, session, remembers=True, open_desk=desk)
 
     return Workspaces(
         places,
@@ -166,7 +165,7 @@ def watched(
 def scanned(
     workspace: Path,
     settings: Settings,
-    selection: Selection | None = None,
+    session: str | None = None,
     *,
     sessions: Source | None = None,
     desk: Desk | None = None,
@@ -180,7 +179,7 @@ def scanned(
     monitor = monitor_of(
         workspace,
         settings,
-        selection,
+        session,
         remembers=is_there(state / history.NAME),
         inspects=inspects,
         dates=inspects or dates,
@@ -193,13 +192,13 @@ def scanned(
     return monitor
 
 
-def shown_worktrees(workspace: Path, settings: Settings, selection: Selection | None = None) -> Places:
+def shown_worktrees(workspace: Path, settings: Settings, session: str | None = None) -> Places:
     """The other worktrees of its repository that have a row on a screen: in each, something is not past. Blocks."""
     found = find_worktrees(workspace)
 
     def is_shown(place: Place) -> bool:
-        own, desk = selection and selection.anew(), known_desk(place.workspace)
-        tree = scanned(place.workspace, settings, own, desk=desk, inspects=False, dates=True).tree
+        desk = known_desk(place.workspace)
+        tree = scanned(place.workspace, settings, session, desk=desk, inspects=False, dates=True).tree
         return any(map(has_row, tree.tasks.values()))
 
     return found._replace(places=list(filter(is_shown, found.places)))

@@ -80,16 +80,13 @@ class Everywhere:
     """Finds every workspace in which a session was alive in so many seconds; one that was found stays."""
 
     def __init__(self, seconds: float) -> None:
-        from agentwatch.sources.sessions.alive import AliveSessions
-
         self._seconds = seconds
-        self._sessions = AliveSessions()
         self._found: dict[Path, Place] = {}
 
     def __call__(self) -> Places:
-        from agentwatch.sources.sessions.alive import workspaces_in
+        from agentwatch.sources.sessions.alive import sessions_alive, workspaces_in
 
-        alive = workspaces_in(self._sessions.since(time.time() - self._seconds), _is_part)
+        alive = workspaces_in(sessions_alive(time.time() - self._seconds), _is_part)
         home = user_home()
         # Everything that the user has lies there: nobody works in all of it.
         wide = {place for place in alive if place == home or place in home.parents}

@@ -73,34 +73,6 @@ def test_a_session_waits_for_a_permission_for_its_own_tool_until_it_is_answered(
     assert (change.run.state, change.run.waiting) == (RunState.WORKING, "")
 
 
-def test_an_agent_in_the_background_waits_while_its_session_is_idle(store: Store) -> None:
-    (child,) = handed_out(store, "a1")
-    child.used("Write", "u1", file_path="/w/made.txt", content="x")
-    wait(store)
-    runs = store.runs()
-    assert waiting(runs) == {"a1": "a permission: Write /w/made.txt"}
-    assert runs[SESSION].state is RunState.ENDED
-
-
-def test_what_was_at_work_long_before_is_not_what_is_asked_about(store: Store) -> None:
-    tests, other = handed_out(store, "a1", "a2")
-    tests.used("Bash", "u1", command="make test")
-    for number in range(5):
-        other.used("Read", f"r{number}", file_path="x")
-        other.got(f"r{number}", "x")
-    other.used("Bash", "u2", command="touch made.txt")
-    since = len(store.files[tests.path].splitlines()) + len(store.files[other.path].splitlines()) + 6
-    wait(store, since=since)
-    assert waiting(store.runs()) == {"a2": "a permission: Bash touch made.txt"}
-
-
-def test_a_question_that_comes_late_is_that_of_the_only_use_without_a_result(store: Store) -> None:
-    (child,) = handed_out(store, "a1")
-    child.used("Bash", "u1", command="touch made.txt")
-    wait(store, since=600)
-    assert waiting(store.runs()) == {"a1": "a permission: Bash touch made.txt"}
-
-
 def test_where_several_may_ask_the_session_does(store: Store) -> None:
     for child in handed_out(store, "a1", "a2"):
         child.used("Bash", "u1", command="touch made.txt")
@@ -109,58 +81,6 @@ def test_where_several_may_ask_the_session_does(store: Store) -> None:
     assert waiting(store.runs()) == {SESSION: "a permission; which of its agents asks is not known"}
     assert (run.state, run.ended_at, run.said) == (RunState.WORKING, None, None), "though its own turn is over"
     assert run.process_gone is False
-
-
-@pytest.mark.parametrize("what", ["permission prompt", "input needed"])
-def test_a_question_is_asked_in_its_own_words(store: Store, what: str) -> None:
-    main = store.session()
-    main.asked("Go.")
-    main.used("AskUserQuestion", "u1", questions=[{"question": "Which colour?"}])
-    wait(store, what)
-    assert waiting(store.runs()) == {SESSION: "an answer: Which colour?"}
-
-
-@pytest.mark.parametrize(
-    ("what", "words"),
-    [
-        ("sandbox request", "a permission to use the network: Bash curl x"),
-        ("something new\nin a later version", "something new: Bash curl x"),
-        (None, "an answer: Bash curl x"),
-    ],
-)
-def test_whatever_else_it_waits_for_is_said(store: Store, what: str | None, words: str) -> None:
-    main = store.session()
-    main.asked("Go.")
-    main.used("Bash", "u1", command="curl x")
-    wait(store, what)
-    assert waiting(store.runs()) == {SESSION: words}
-
-
-def test_a_dialog_that_somebody_has_opened_is_no_wait(store: Store) -> None:
-    main = store.session()
-    main.asked("Go.")
-    main.used("Bash", "u1", command="make")
-    wait(store, "dialog open")
-    assert waiting(store.runs()) == {}
-
-
-def test_what_a_program_before_it_left_behind_is_not_asked_about(store: Store) -> None:
-    (child,) = handed_out(store, "a1")
-    child.used("Bash", "u1", command="make")
-    wait(store, since=600, began=500)
-    assert waiting(store.runs()) == {SESSION: "a permission"}
-
-
-def test_what_was_at_work_when_its_program_ended_is_run_by_nobody_until_it_is_gone_on_with(store: Store) -> None:
-    main = store.session()
-    main.asked("Go.")
-    main.used("AskUserQuestion", "u1", questions=[{"question": "Which colour?"}])
-    register(store.home, os.getpid(), status="idle", startedAt=at(2.5))
-    run = store.runs()[SESSION]
-    assert (run.state, run.process_gone, run.waiting) == (RunState.WORKING, True, "")
-    main.asked("Go on.")
-    run = store.runs()[SESSION]
-    assert (run.state, run.process_gone) == (RunState.WORKING, False)
 
 
 def test_however_the_transcripts_were_read_the_same_agent_asks(store: Store) -> None:

@@ -112,18 +112,3 @@ def _replace(path: Path, content: bytes) -> None:
     new = path.with_name("new")
     new.write_bytes(content)
     new.replace(path)
-
-
-def test_every_prefix_of_a_store_can_be_read(tmp_path: Path) -> None:
-    store = a_bit_of_everything(tmp_path)
-    files = store.files
-    reader, runs = store.reader(), dict[str, Run]()
-    for path, content in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for line in content.splitlines(keepends=True):
-            with path.open("ab") as file:
-                file.write(line)
-            drain(reader, runs)
-    expected: dict[str, Run] = {}
-    drain(store.reader(), expected)
-    assert runs == expected

@@ -13,7 +13,6 @@ from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources.claude_code.claude_code_reader import wait_in
 from agentwatch.sources.sessions import processes as processes_module
-from agentwatch.sources.sessions import where
 from agentwatch.sources.sessions.processes import Processes
 from tests.unit.claude_code.building import SESSION, Store, meta, register
 
@@ -29,16 +28,6 @@ def look(home: Path) -> bool | None:
     processes = Processes(home, wait_in)
     processes.look()
     return processes.of(SESSION).gone
-
-
-def test_a_process_that_runs_is_not_gone(tmp_path: Path) -> None:
-    register(tmp_path, os.getpid())
-    assert look(tmp_path) is False
-
-
-def test_a_process_that_left_its_file_behind_is_gone(tmp_path: Path, gone_pid: int) -> None:
-    register(tmp_path, gone_pid)
-    assert look(tmp_path) is True
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="start times are read from /proc")
@@ -65,36 +54,6 @@ def test_without_a_file_nothing_is_known_unless_it_was_there(tmp_path: Path) -> 
     process.communicate(b"\n")
     processes.look()
     assert processes.of(SESSION).gone is True
-
-
-def test_a_process_that_goes_on_with_another_session_may_still_run_agents_of_the_first(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    register(tmp_path, process.pid)
-    processes = Processes(tmp_path, wait_in)
-    processes.look()
-    register(tmp_path, process.pid, sessionId="another one")
-    processes.look()
-    assert (processes.of(SESSION).gone, processes.of("another one").gone) == (False, False)
-    process.communicate(b"\n")
-    assert (processes.of(SESSION).gone, processes.of("another one").gone) == (True, True)
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"pid": "1", "sessionId": 2}', '{"pid": 0}'])
-def test_a_file_of_another_kind_says_nothing(tmp_path: Path, content: str) -> None:
-    register(tmp_path, 1).write_text(content)
-    assert look(tmp_path) is None
-
-
-def test_the_domain_of_linux_names_machine_and_namespace(
-    tmp_path: Path, gone_pid: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(where, "_machine", lambda: "a" * 32)
-    namespace = str(Path("/proc/self/ns/pid").readlink()) if sys.platform == "linux" else "pid:[1]"
-    told = {}
-    for machine, inside in (("a", namespace), ("b", namespace), ("a", "pid:[123]")):
-        register(tmp_path, gone_pid, pidDomain=f"linux:{machine * 32}:{inside}")
-        told[machine, inside] = look(tmp_path)
-    assert list(told.values()) == ([True, None, None] if sys.platform == "linux" else [None, None, None])
 
 
 def test_a_number_that_names_no_domain_is_believed_where_all_processes_are_seen_or_if_it_ran_here(
@@ -159,8 +118,8 @@ def test_only_a_file_system_of_this_machine_tells_of_its_processes(
     device = tmp_path.stat().st_dev
     mounts = f"30 1 {os.major(device)}:{os.minor(device)} / /home rw,relatime shared:1 - {kind} host:/home rw\n"
     monkeypatch.setattr(Path, "read_text", lambda *_: "29 1 0:9999 / / rw - nfs4 x rw\n" + mounts)
-    where._is_of_this_system.cache_clear()
+    processes_module.is_of_this_system.cache_clear()
     try:
-        assert where.is_of_this_system(tmp_path) == is_here
+        assert processes_module.is_of_this_system(tmp_path) == is_here
     finally:
-        where._is_of_this_system.cache_clear()
+        processes_module.is_of_this_system.cache_clear()

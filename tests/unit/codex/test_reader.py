@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agentwatch.delegation.run import RunState
 from agentwatch.sources.codex.codex_reader import CodexReader
+from agentwatch.sources.sessions import store
 from tests.unit.codex.home import Home
 
 
@@ -85,3 +86,15 @@ def test_a_home_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
     assert list(reader.read(1)) == []
     assert (reader.trouble, list(reader.found())) == (None, [])
     assert reader.progress.done == reader.progress.total
+
+
+def test_a_large_family_is_told_of_before_all_of_it_is_read(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "LARGE", 100_000)
+    root = home.root()
+    home.write(root, *(home.child(number, root).said("x" * 50_000).complete("Done.") for number in range(2, 30)))
+    told: list[int] = []
+    while not told or home.reader.progress.done < home.reader.progress.total:
+        told += [len(changes)] if (changes := home.reader.read(0.0)) else []
+    assert len(told) > 2
+    assert told[0] < 10
+    assert len(home.reader.given) == 29

@@ -85,9 +85,6 @@ class Log:
         asked = {"kind": "shell", "toolCallId": f"call of {request}", "fullCommandText": command}
         self.event("permission.requested", requestId=request, permissionRequest=asked)
 
-    def leave(self, request: str, kind: str = "approved") -> None:
-        self.event("permission.completed", requestId=request, result={"kind": kind}, decisionSource="human_response")
-
 
 class Store:
     """A store in a directory of the test. Nothing is written before `save`."""

@@ -22,10 +22,6 @@ def make(*paths: Path) -> None:
         path.touch()
 
 
-def test_nothing_is_found_where_nothing_is() -> None:
-    assert databases() == {}
-
-
 def test_each_program_and_each_of_its_channels_is_a_source_of_its_own(tmp_path: Path) -> None:
     share = tmp_path / ".local" / "share"
     make(share / "opencode" / "opencode.db", share / "opencode" / "opencode-dev.db", share / "kilo" / "kilo.db")
@@ -48,10 +44,3 @@ def test_the_environment_says_where_else_they_are(tmp_path: Path, monkeypatch: p
         ("opencode-mine", other),
         ("kilo-team", data / "kilo" / "team.db"),
     ]
-
-
-def test_a_relative_data_directory_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make(tmp_path / ".local" / "share" / "kilo" / "kilo.db")
-    monkeypatch.setenv("XDG_DATA_HOME", "somewhere")
-    monkeypatch.setenv("KILO_DB", ":memory:")
-    assert list(databases()) == ["kilo"]

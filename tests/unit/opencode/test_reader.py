@@ -46,7 +46,7 @@ def test_a_message_that_is_taken_back_leaves_nothing_behind(
     later = program.begin(root)
     todos = [{"content": "Sweep.", "status": "pending"}]
     program.call(root, later, "todowrite", status="completed", input={"todos": todos}, output="x")
-    program.part(root, later, {"type": "text", "text": 7})
+    program.part(root, later, {})
     before = watched.read()[root]
     assert (watched.runs[child].state, before.todos is not None) == (RunState.FAILED, True)
     assert watched.reader.trouble == "opencode.db has 1 record that cannot be read."
@@ -73,17 +73,3 @@ def test_a_database_that_is_replaced_is_read_anew_and_what_was_in_the_first_is_g
     assert set(watched.read()) == {new}
     assert watched.said(new) == "Here."
     other.close()
-
-
-def test_a_database_that_is_put_in_the_place_of_another_is_noticed(
-    program: Program, watched: Reading, workspace: Path, database: Path
-) -> None:
-    root = program.session()
-    watched.read()
-    program.close()
-    older = database.with_name("older.db")
-    Program(older, workspace, journal="delete").close()
-    older.replace(database)
-    for suffix in ("-wal", "-shm"):
-        database.with_name(database.name + suffix).unlink(missing_ok=True)
-    assert root not in watched.read()

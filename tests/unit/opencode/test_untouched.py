@@ -46,13 +46,10 @@ def running(database: Path, workspace: Path, journal: str, seconds: float) -> It
             process.kill()
 
 
-@pytest.mark.parametrize("journal", ["wal", "delete"])
 @pytest.mark.slow
-def test_a_program_that_writes_all_the_time_is_never_kept_waiting(
-    database: Path, workspace: Path, journal: str
-) -> None:
+def test_a_program_that_writes_all_the_time_is_never_kept_waiting(database: Path, workspace: Path) -> None:
     watched = reading(workspace, database)
-    with running(database, workspace, journal, 3) as process:
+    with running(database, workspace, "wal", 3) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         reads = 0
@@ -124,17 +121,6 @@ def test_what_no_program_has_open_is_read_without_a_trace(
     watched.reader.close()
     assert watched.reader.trouble is None
     assert state_of(database.parent) == before
-
-
-@pytest.mark.usefixtures("without_root_rights")
-def test_a_read_only_directory_is_no_obstacle(program: Program, database: Path, workspace: Path) -> None:
-    root = program.session()
-    program.close()
-    database.parent.chmod(0o500)
-    try:
-        assert set(fresh(workspace, database)) == {root}
-    finally:
-        database.parent.chmod(0o700)
 
 
 def test_nobody_can_write_through_a_look(program: Program, database: Path) -> None:

@@ -65,10 +65,6 @@ class Log:
         """An agent in the foreground has ended."""
         self.got(call, text.removesuffix("\n"), shown="completed")
 
-    def launched(self, call: str) -> None:
-        """An agent was begun in the background."""
-        self.got(call, "Background agent launched successfully.", shown="background")
-
     def notified(self, agent: str, call: str, said: str, status: str = "completed") -> None:
         """The session is told that an agent in the background has ended."""
         self.asked(
@@ -76,11 +72,6 @@ class Log:
             f"<status>{status}</status>\n<result>{said}</result>\n</task-notification>",
             subtype="notification",
         )
-
-    def measured(self, call: str, tool: str = "agent", status: str = "success") -> None:
-        """What the program notes of a call for its statistics."""
-        event = {"event.name": "qwen-code.tool_call", "call_id": call, "function_name": tool, "status": status}
-        self.record("system", subtype="ui_telemetry", systemPayload={"uiEvent": event})
 
     def described(self, call: str, status: str = "running", parent: str | None = None, **keys: object) -> None:
         """How the agent stands, in the file beside."""

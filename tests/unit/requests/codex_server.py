@@ -14,7 +14,6 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, unix_serve
 
 THREAD, TURN = "01a2030c-4a76-77a3-b361-f98ad6ce0756", "01a2030c-4a9b-7120-905f-4024fdbbde0a"
-CHILD = "01a20310-b557-7112-818b-06cec6a04e36"
 COMMAND = "item/commandExecution/requestApproval"
 PATCH = "item/fileChange/requestApproval"
 QUESTION = "item/tool/requestUserInput"
@@ -94,8 +93,6 @@ class AppServer:
         """The methods that clients called."""
         self.threads: dict[str, dict[str, Any]] = {}
         self.items: dict[str, list[dict[str, Any]]] = {}
-        self.before: dict[str, Callable[[ServerConnection], object]] = {}
-        """By method, what is done in place of an answer to it, once."""
         self.takes: Callable[[object], bool] = lambda _rpc_id: True
         """Whether an answer to a request gets through."""
         self._version = version
@@ -108,34 +105,22 @@ class AppServer:
         self.thread(THREAD, directory)
 
     def __enter__(self) -> AppServer:
-        self.start()
+        self._server = unix_serve(self._serve, str(self.socket), compression=None)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        self._server = unix_serve(self._serve, str(self.socket), compression=None)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        """As when it is killed: connections are lost, and what waited is forgotten; ids begin anew."""
         assert self._server is not None
         self._server.shutdown()
         self.disconnect()
-        self.socket.unlink(missing_ok=True)
-        with self._lock:
-            self._pending.clear()
-            self._next = 0
 
     def disconnect(self) -> None:
         for client in list(self._clients):
             with suppress(OSError):
                 client.socket.shutdown(2)
 
-    def thread(self, thread: str, directory: Path, parent: str | None = None, **changes: Any) -> None:
-        known = {"id": thread, "cwd": str(directory), "parentThreadId": parent, "ephemeral": False, "turns": []}
-        self.threads[thread] = known | changes
+    def thread(self, thread: str, directory: Path) -> None:
+        self.threads[thread] = {"id": thread, "cwd": str(directory), "parentThreadId": None, "turns": []}
 
     def ask(self, method: str, params: dict[str, Any], thread: str = THREAD, *items: dict[str, Any]) -> int:
         """A human is asked something. Returns the id of the request."""
@@ -209,9 +194,6 @@ class AppServer:
                 self.resolve(rpc_id)
             return
         self.said.append(method)
-        if (instead := self.before.pop(method, None)) is not None:
-            instead(client)
-            return
         if "id" not in message:
             return
         thread = params.get("threadId", "")

@@ -117,15 +117,6 @@ def test_an_allowed_command_is_accepted_once(place: Place, server: AppServer, cl
     assert client.notice is None
 
 
-def test_where_a_command_runs_is_shown_unless_it_is_the_workspace(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(COMMAND, command(cwd="/other"))
-    asked = offered(place)
-    assert asked.shown == "/bin/bash -lc 'touch ../x'"
-    assert list(map(str, asked.beside)) == ['cwd: "/other"']
-
-
 def test_a_session_begun_below_the_workspace_is_offered_and_where_it_runs_is_shown(
     place: Place, server: AppServer, client: CodexClient
 ) -> None:
@@ -138,16 +129,12 @@ def test_a_session_begun_below_the_workspace_is_offered_and_where_it_runs_is_sho
     assert len(place.store.read()) == 1
 
 
-@pytest.mark.parametrize("is_there_first", [True, False])
-def test_a_patch_is_shown_whole(place: Place, home: Path, server: AppServer, is_there_first: bool) -> None:
-    if is_there_first:
-        server.ask(PATCH, patch(), THREAD, change())
+def test_a_patch_is_shown_whole(place: Place, home: Path, server: AppServer) -> None:
     with running(place, home):
-        if not is_there_first:
-            # Of a thread that is followed the item is told as it begins.
-            server.ask(COMMAND, command(item="call_0"))
-            until(lambda: "thread/resume" in server.said)
-            server.ask(PATCH, patch(), THREAD, change())
+        # Of a thread that is followed the item is told as it begins.
+        server.ask(COMMAND, command(item="call_0"))
+        until(lambda: "thread/resume" in server.said)
+        server.ask(PATCH, patch(), THREAD, change())
         asked = until(lambda: [one for one in in_stage(place, RequestStage.OFFERED) if one.tool == "apply_patch"])[0]
         assert asked.shown.splitlines() == [
             *("update /dev/app/a.txt", "@@ -1 +1 @@", "-one", "+uno"),
@@ -285,20 +272,6 @@ def test_a_version_that_is_not_known_is_offered_nothing(place: Place, home: Path
     assert place.store.read() == []
 
 
-def test_a_lost_connection_is_made_again_and_the_request_offered_again(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(COMMAND, command())
-    asked = offered(place)
-    server.disconnect()
-    assert ended(place, asked) is RequestStage.GONE
-    until(lambda: server.said.count("thread/resume") == 2)
-    assert offered(place).request_id == asked.request_id
-    place.answer(offered(place))
-    assert ended(place, asked) is RequestStage.DELIVERED
-    assert server.answers == [(0, {"decision": "accept"})]
-
-
 def test_an_answer_that_may_have_been_lost_is_not_given_again(
     place: Place, server: AppServer, client: CodexClient
 ) -> None:
@@ -317,7 +290,7 @@ def test_an_answer_that_may_have_been_lost_is_not_given_again(
 
 @pytest.mark.parametrize(
     "frame",
-    ["{", "[]", "7", b"\xff\x00", pytest.param("[" * 100_000, id="deep"), '{"id": 0}', '{"method": 5, "id": []}'],
+    ["{", b"\xff\x00", pytest.param("[" * 100_000, id="deep"), '{"method": 5, "id": []}'],
 )
 def test_a_frame_that_is_no_message_answers_nothing(
     place: Place, server: AppServer, client: CodexClient, frame: str | bytes

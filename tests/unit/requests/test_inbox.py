@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from queue import SimpleQueue
 
 import pytest
 
-from agentwatch.background import Worker
-from agentwatch.config import Settings
-from agentwatch.decisions.errors import RequestGoneError
-from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import RequestStage
-from agentwatch.monitor import Monitor
 from agentwatch.requests.source import Inbox
-from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place, request
 
 
@@ -36,10 +27,6 @@ def test_each_change_is_told_once(place: Place) -> None:
     assert told(inbox.look()) == [(asked.request_id, RequestStage.DELIVERED)]
     assert inbox.look() == []
     (place.store.directory / f"{asked.request_id}.json").unlink()
-    [forgotten] = inbox.look()
-    assert told([forgotten]) == [(asked.request_id, RequestStage.DELIVERED)]
-    assert forgotten.request is not None
-    assert forgotten.request.shown == asked.shown
     assert inbox.look() == []
 
 
@@ -55,25 +42,10 @@ def test_what_was_open_and_is_held_no_more_ended_when_that_was_seen(
         change.setattr(place.store, "end", lambda *_: None)
         offer.end(RequestStage.GONE)
     now[0] = 200.0
-    for _ in range(2):
-        ended = [one.request for one in inbox.look() if isinstance(one, Requested)]
-        assert ended in ([replace(asked, stage=RequestStage.GONE, ended_at=200.0)], [])
-        now[0] = 300.0
-    assert [one.ended_at for one in inbox._told.values()] == [200.0]
-
-
-def test_a_worker_tells_what_is_offered_and_that_it_ended(place: Place) -> None:
-    inbox, asked = Inbox(place.store), request(place.workspace)
-    seen: SimpleQueue[Sequence[Event]] = SimpleQueue()
-    worker = Worker(inbox)
-    worker.start(seen.put)
-    try:
-        with place.store.offer(asked):
-            assert told(seen.get(timeout=10)) == [(asked.request_id, RequestStage.OFFERED)]
-        assert told(seen.get(timeout=10)) == [(asked.request_id, RequestStage.GONE)]
-    finally:
-        worker.stop()
-    assert not any(thread.name == "agentwatch-parts" for thread in threading.enumerate())
+    (ended,) = inbox.look()
+    assert ended.request == replace(asked, stage=RequestStage.GONE, ended_at=200.0)
+    now[0] = 300.0
+    assert inbox.look() == []
 
 
 def test_it_says_why_a_request_cannot_be_answered_any_more(place: Place) -> None:
@@ -87,26 +59,3 @@ def test_it_says_why_a_request_cannot_be_answered_any_more(place: Place) -> None
     with place.store.offer(asked) as offer:
         offer.end(RequestStage.ELSEWHERE)
     assert "answered elsewhere" in (inbox.gone(asked) or "")
-
-
-def monitor_of(place: Place) -> Monitor:
-    source = FilesSource(place.workspace)
-    return Monitor(
-        place.workspace, Settings(), source, lambda: 0.0, open_desk=place.desk, open_inbox=partial(Inbox, place.store)
-    )
-
-
-async def test_a_monitor_shows_a_request_and_answers_it(place: Place) -> None:
-    monitor, asked, holder = monitor_of(place), request(place.workspace), place.holder()
-    with holder.offer(asked) as offer:
-        monitor.scan()
-        known = monitor.tree.request(asked.request_id)
-        assert known is not None
-        made = await monitor.answer(known.request, Action.DENY, None, "No.")
-        assert (made.record.task_id, made.record.attempt) == (known.task_id, 1)
-        record = holder.look(offer)
-        assert record is not None
-        assert record.note == "No."
-        offer.end(RequestStage.DELIVERED)
-        with pytest.raises(RequestGoneError, match="nobody waits"):
-            await monitor.answer(request(place.workspace, nonce=asked.nonce, command="other"), Action.ALLOW, None, "")

@@ -74,12 +74,13 @@ class Watch:
 
     def look(self) -> int:
         """Look once. Returns how much was told."""
-        batch = self.source.scan()
-        for event in batch.events:
-            assert isinstance(event, Ran)
-            self.runs[event.path] = event
+        runs = {event.path: event for event in self.source.scan().events if isinstance(event, Ran)}
+        gone = [ran._replace(run=None) for path, ran in self.runs.items() if path not in runs]
+        news = [ran for path, ran in runs.items() if path not in self.runs or ran.run != self.runs[path].run]
+        for event in (*news, *gone):
             self.tree.apply(event)
-        return len(batch.events)
+        self.runs = runs
+        return len(news) + len(gone)
 
     @property
     def document(self) -> Tree:

@@ -13,8 +13,8 @@ from agentwatch.sources.codex.entries import entries as codex
 from agentwatch.sources.codex.rollout import OwnEntries
 from agentwatch.sources.copilot.copilot_reader import entries as copilot
 from agentwatch.sources.gemini.gemini_reader import entries as gemini
-from agentwatch.sources.opencode.session import entries as opencode
-from agentwatch.sources.qwen.entries import entries as qwen
+from agentwatch.sources.opencode.opencode_reader import entries as opencode
+from agentwatch.sources.qwen.qwen_reader import entries as qwen
 from agentwatch.sources.sessions.acts import Act, ActKind, acts_in
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import inner, text

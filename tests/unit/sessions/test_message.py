@@ -5,13 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Document, Return
-from agentwatch.sources.sessions.fields import first_line
 from agentwatch.sources.sessions.reader import message
 from tests.unit.sessions.conformance import packet, report
 
@@ -41,11 +39,6 @@ def test_a_packet_beside_a_return_is_found_too() -> None:
     assert message(report(), 1.0, key="agents").packet is None
 
 
-@given(TEXTS)
-def test_neither_an_object_nor_a_heading_is_no_contract(text: str) -> None:
-    assert read_document(text.replace("{", "").replace("#", ""), "agents", embedded=True) is None
-
-
 def test_plain_words_load_no_contract() -> None:
     script = (
         "import sys; from agentwatch.sources.sessions.reader import message; message('Do it.', 1.0, key='agents');"
@@ -53,25 +46,3 @@ def test_plain_words_load_no_contract() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["False", "False"]
-
-
-def test_a_line_that_is_cut_says_so() -> None:
-    assert first_line("\n  one two three\nfour", 13) == "one two three"
-    assert first_line("\n  one two three\nfour", 8) == "one two…"
-    assert message("x" * 300, 1.0, key="a").opening == "x" * 199 + "…"
-
-
-@pytest.mark.parametrize(
-    ("text", "opening"),
-    [
-        ("# Task\n\nBuild the form.\n", "Build the form."),
-        ("## What to do\n---\n<task>\nBuild it.", "Build it."),
-        ("```\nBuild it.\n```", "Build it."),
-        ("# Build the form of the checkout\n\nIt has two fields.", "# Build the form of the checkout"),
-        ("# Task\n", "# Task"),
-        ("<b>Build</b> it", "<b>Build</b> it"),
-        ("\n\n", ""),
-    ],
-)
-def test_an_opening_is_the_first_line_that_says_something(text: str, opening: str) -> None:
-    assert message(text, 1.0, key="agents").opening == opening

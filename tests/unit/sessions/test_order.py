@@ -14,8 +14,6 @@ from agentwatch.delegation.run import Run
 from agentwatch.delegation.tree import Tree
 from tests.unit.claude_code import building
 from tests.unit.codex.home import Home, thread
-from tests.unit.copilot.building import Store as CopilotStore
-from tests.unit.qwen.building import Store as QwenStore
 from tests.unit.sessions.conformance import packet, report
 
 BACK = 3_600
@@ -58,32 +56,7 @@ def codex(place: Path) -> Iterable[Run]:
     return home.runs.values()
 
 
-def qwen(place: Path) -> Iterable[Run]:
-    store = QwenStore(place)
-    main = store.session()
-    main.asked("Build the shop.")
-    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True)):
-        if number == 2:
-            store.set_back(timedelta(seconds=BACK))
-        child = store.handed(main, f"call_{9 - number}", packet(task))
-        child.said(report(state))
-        child.described(f"call_{9 - number}", "completed")
-        main.returned(f"call_{9 - number}", report(state))
-    return store.runs().values()
-
-
-def copilot(place: Path) -> Iterable[Run]:
-    store = CopilotStore(place)
-    main = store.session()
-    for number, (task, state) in enumerate(zip(TASKS, STATES, strict=True)):
-        if number == 2:
-            store.set_back(timedelta(seconds=BACK))
-        child = store.handed(main, f"call_{9 - number}", packet(task))
-        store.done(main, f"call_{9 - number}", child, report(state))
-    return store.runs().values()
-
-
-@pytest.mark.parametrize("runs_of", [claude_code, codex, copilot, qwen])
+@pytest.mark.parametrize("runs_of", [claude_code, codex])
 def test_a_retry_is_the_later_attempt_whatever_its_clock_says(
     runs_of: Callable[[Path], Iterable[Run]], tmp_path: Path
 ) -> None:

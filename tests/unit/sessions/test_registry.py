@@ -1,15 +1,24 @@
-"""Which readers there are: each once its program has a store, and nothing is loaded for the others."""
+"""Which readers there are: each once its program has a store, and those that other packages ship, whatever they do."""
 
 from __future__ import annotations
 
-import sys
+import json
+from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import agentwatch
+from agentwatch.delegation.events import Ran
 from agentwatch.sources.sessions import registry
+from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.registry import Registry
+from agentwatch.sources.sessions.source import SessionsSource
 from tests.unit.opencode.program import Program
+from tests.unit.sessions.checks import CHECKS, Build
+from tests.unit.sessions.store import GARBAGE, Store, packet, report
 
 VARIABLES = {
     "CLAUDE_CONFIG_DIR": "claude-code",
@@ -24,15 +33,16 @@ VARIABLES = {
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for variable in (*VARIABLES, "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB", "PI_CODING_AGENT_DIR"):
+    for variable in (*VARIABLES, "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
+    (tmp_path / "shop" / ".scribe").mkdir(parents=True)
     return tmp_path / "home"
 
 
 def opened(readers: Registry, *known: str) -> list[str]:
-    def broken(name: str, error: Exception) -> None:
+    def broken(name: str, error: BaseException) -> None:
         raise AssertionError(name) from error
 
     return [reader.name for reader in readers.open(known, broken)]
@@ -43,8 +53,9 @@ def test_a_reader_comes_once_its_program_has_a_store(home: Path, tmp_path: Path)
     assert opened(readers) == ["claude-code"]
     (home / ".codex").mkdir()
     (home / ".qwen").mkdir()
-    assert opened(readers, "claude-code") == ["codex", "qwen-code"]
-    assert opened(readers, "claude-code", "codex", "qwen-code") == []
+    (home / ".config/Code - Insiders/User/globalStorage/kilocode.kilo-code/tasks").mkdir(parents=True)
+    assert opened(readers, "claude-code") == ["codex", "qwen-code", "roo"]
+    assert opened(readers, "claude-code", "codex", "qwen-code", "roo") == []
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -61,27 +72,6 @@ def test_a_program_may_keep_its_sessions_elsewhere(
     assert place.parent == directory
 
 
-def test_programs_that_are_not_understood_are_named_with_where_they_lie(home: Path, tmp_path: Path) -> None:
-    assert registry.not_understood(tmp_path) == {}
-    goose, cursor, crush = home / ".local/share/goose/sessions", home / ".cursor/chats", tmp_path / ".crush/crush.db"
-    for place in (goose, cursor, crush):
-        place.mkdir(parents=True)
-    assert registry.not_understood(tmp_path) == {"crush": [crush], "cursor": [cursor], "goose": [goose]}
-
-
-@pytest.mark.parametrize(
-    "storage",
-    [
-        ".config/Code - Insiders/User/globalStorage/kilocode.kilo-code",
-        ".vscode-server-insiders/data/User/globalStorage/rooveterinaryinc.roo-cline",
-    ],
-)
-@pytest.mark.skipif(sys.platform == "darwin", reason="settings lie elsewhere there")
-def test_an_editor_with_tasks_has_a_reader(home: Path, tmp_path: Path, storage: str) -> None:
-    (home / storage / "tasks").mkdir(parents=True)
-    assert opened(Registry(tmp_path)) == ["claude-code", "roo"]
-
-
 @pytest.mark.parametrize("way", ["home", "XDG_DATA_HOME", "OPENCODE_DB"])
 def test_a_database_has_a_reader_wherever_it_lies(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
@@ -93,3 +83,148 @@ def test_a_database_has_a_reader_wherever_it_lies(
     if way != "home":
         monkeypatch.setenv(way, str(share if way == "XDG_DATA_HOME" else database))
     assert opened(Registry(tmp_path)) == ["claude-code", "opencode"]
+
+
+# Readers that other packages ship
+
+BROKEN = """
+import sys
+from dataclasses import replace
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.sources.sessions.reader import Change, Found, Progress
+
+RUN = Run(source="rubbish", session_id="s", parent_session=None, state=RunState.WORKING, place="/x", started_at=1.0,
+          updated_at=2.0)
+
+class Reader:
+    trouble, progress = None, Progress(0, 0)
+    def __init__(self, name, *given): self.name, self.given = name, given
+    def read(self, seconds): return self.given
+    def found(self): return [Found(self.name, "/x", len(self.given))]
+    def text(self, digest): raise KeyError(digest)
+    def close(self): pass
+
+class Leaves(Reader):
+    def read(self, seconds): sys.exit("enough")
+
+class Unsayable(Exception):
+    def __str__(self): raise RuntimeError("not to be said")
+    __repr__ = __str__
+
+class Odd(Reader):
+    def __init__(self, name, error): super().__init__(name); self.error = error
+    def read(self, seconds): raise self.error
+
+def refuses(workspace): raise LookupError("no such workspace")
+def nothing(workspace): return None
+def number(workspace): return 7
+def leaves(workspace): return Leaves("leaves")
+def sound(workspace): return Reader("sound", Change("k", replace(RUN, source="sound")))
+def no_changes(workspace): return Reader("no_changes", 7)
+def odd_time(workspace): return Reader("odd_time", Change("k", replace(RUN, source="odd_time", updated_at="never")))
+def odd_state(workspace): return Reader("odd_state", Change("k", replace(RUN, source="odd_state", state="dancing")))
+def imposter(workspace): return Reader("imposter", Change("k", replace(RUN, source="claude-code")))
+def unsayable(workspace): return Odd("unsayable", Unsayable())
+def unsaid(workspace): raise Unsayable
+def coloured(workspace): return Odd("coloured", OSError("\\x1b[31m" + "x" * 5000))
+def taken(workspace): return Reader("codex")
+"""
+
+SAID = {
+    "refuses": "LookupError: no such workspace",
+    "number": "TypeError: it gives no SessionReader",
+    "missing": "AttributeError: module 'agentwatch_broken' has no attribute 'missing'",
+    "leaves": "SystemExit: enough",
+    "no_changes": "TypeError: cannot unpack non-iterable int object",
+    "odd_time": "ValueError: `run` is no run of a session",
+    "odd_state": "ValueError: `run` is no run of a session",
+    "imposter": "ValueError: it gives a run of 'claude-code', which it is not",
+    "unsayable": "an error that cannot be printed",
+    "unsaid": "an error that cannot be printed",
+    "coloured": f"OSError: ␛[31m{'x' * 285}…",
+    "taken": "ValueError: another source has its name, codex",
+}
+"""What the health line says of those that raise, or talk rubbish."""
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, str], None]:
+    """Installs a package of one module, with entry points."""
+
+    def install(module: str, code: str, entries: str) -> None:
+        site = tmp_path / f"site of {module}"
+        described = site / f"{module}-1.0.dist-info"
+        described.mkdir(parents=True)
+        (site / f"{module}.py").write_text(code, encoding="utf-8")
+        (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
+        (described / "entry_points.txt").write_text(f"[agentwatch.sources]\n{entries}", encoding="utf-8")
+        monkeypatch.syspath_prepend(site)
+
+    return install
+
+
+def example() -> str:
+    """The reader in the manual."""
+    text = (files(agentwatch) / "manual" / "source.md").read_text(encoding="utf-8")
+    section = text.split("<!-- a source of your own -->")[1].split("<!-- /a source of your own -->")[0]
+    return section.split("```python\n")[1].split("```")[0]
+
+
+def test_those_that_raise_or_talk_rubbish_are_named_and_hide_nobody(
+    home: Path, tmp_path: Path, install: Callable[[str, str, str], None]
+) -> None:
+    names = ("sound", "nothing", *SAID)
+    install("agentwatch_broken", BROKEN, "".join(f"{name} = agentwatch_broken:{name}\n" for name in names))
+    install("agentwatch_scribe", example(), "scribe = agentwatch_scribe:ScribeReader\n")
+    kept = {"began": 100.0, "last": 200.0, "asked": "Go."}
+    (tmp_path / "shop" / ".scribe" / "lead.json").write_text(json.dumps(kept), encoding="utf-8")
+    assert home.is_dir()
+    source = SessionsSource(Registry(tmp_path / "shop").open)
+    batch = source.scan()
+    assert {one.path for one in batch.events if isinstance(one, Ran)} == {"scribe:lead", "sound:k"}
+    said = {problem.source: problem.message for problem in source.problems}
+    assert said == {name: f"cannot be used ({why})" for name, why in SAID.items()}
+    assert source.content("0" * 64) is None
+    assert "KeyError" in {problem.source: problem.message for problem in source.problems}["sound"]
+    source.close()
+
+
+def scribe(reader: type[SessionReader]) -> Build:
+    """The story as the program of the manual keeps it."""
+
+    def build(root: Path) -> Store:
+        workspace, place = root / "shop", root / "shop" / ".scribe"
+        place.mkdir(parents=True)
+
+        def write(session: str, **fields: object) -> None:
+            written = place / f"{session}.new"
+            written.write_text(json.dumps({"began": 100.0, "last": 200.0, "asked": "Go."} | fields))
+            written.rename(place / f"{session}.json")
+
+        def story() -> Iterator[None]:
+            yield write("lead")
+            yield write("1", parent="lead", asked=packet("shop.api"))
+            yield write("1", parent="lead", asked=packet("shop.api"), answer=report(), state="done")
+            yield write("2", parent="lead", asked=packet("shop.page"), answer=report("PARTIAL"), state="aborted")
+            yield write("3", parent="lead", asked=packet("shop.pay"), state="failed")
+            yield write("4", parent="lead", asked=packet("shop.pay"))
+            yield write("other")
+
+        return Store(
+            workspace,
+            place,
+            reader=lambda: reader(workspace),
+            story=story(),
+            spoil=lambda random: (place / f"junk-{random.randrange(99)}.json").write_bytes(random.choice(GARBAGE)),
+            forget=(place / "other.json").unlink,
+            tasks={"shop.api": ["completed"], "shop.page": ["canceled"], "shop.pay": ["failed", "working"]},
+        )
+
+    return build
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_reader_of_the_manual_keeps_all_promises(check: Callable[[Build], None]) -> None:
+    namespace: dict[str, Any] = {}
+    exec(example(), namespace)
+    check(scribe(namespace["ScribeReader"]))

@@ -1,10 +1,11 @@
-"""The source of the session stores: what its readers find becomes observations, whatever one of them does."""
+"""The source of the session stores: what its readers find becomes events, whatever one of them does."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -14,20 +15,18 @@ import pytest
 
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources import Batch, CombinedSource
-from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress
+from agentwatch.sources import Batch
+from agentwatch.sources.sessions.reader import Change, Found, Progress
 from agentwatch.sources.sessions.source import SessionsSource
-from tests.unit.history.recorded import packet
 
 NOW = 1_000.0
 
 
-def run(session: str, updated_at: float = 100.0) -> Run:
+def run(session: str, updated_at: float = 100.0, *, source: str = "one", parent: str | None = None) -> Run:
     return Run(
-        source="scripted",
+        source=source,
         session_id=session,
-        parent_session=None,
+        parent_session=parent,
         state=RunState.WORKING,
         place="/store",
         started_at=50.0,
@@ -54,9 +53,6 @@ class Scripted:
             raise given
         return given
 
-    def places(self) -> Sequence[Path]:
-        return ()
-
     def text(self, digest: str) -> str | None:
         return f"{self.name} has it" if digest == self.name else None
 
@@ -67,68 +63,51 @@ class Scripted:
         self.closed = True
 
 
-def source_of(*readers: Scripted) -> SessionsSource:
-    def open_readers(known: Collection[str], broken: Broken) -> list[Scripted]:
-        return [reader for reader in readers if reader.name not in known]
-
-    return SessionsSource(open_readers, clock=lambda: NOW)
+def source_of(*readers: Scripted, session: str | None = None) -> SessionsSource:
+    return SessionsSource(
+        lambda known, _: [one for one in readers if one.name not in known], session, clock=lambda: NOW
+    )
 
 
 def told(batch: Batch) -> list[tuple[str, bool]]:
     return [(one.path, one.run is not None) for one in batch.events if isinstance(one, Ran)]
 
 
-def test_everything_that_the_readers_hold_is_told_in_one_scan() -> None:
+def test_each_scan_gives_all_runs_as_they_are_now() -> None:
     one = Scripted("one", [Change("a", run("a"))], [Change("b", run("b"))])
-    other = Scripted("other", [Change("a", run("a")), Change("gone", None)])
+    other = Scripted("other", [Change("a", run("a", source="other")), Change("gone", None)])
     source = source_of(one, other)
-    assert told(source.scan()) == [("one:a", True), ("one:b", True), ("other:a", True), ("other:gone", False)]
+    for _ in range(2):
+        assert told(source.scan()) == [("one:a", True), ("one:b", True), ("other:a", True)]
     assert [source.content("other"), source.content("nobody")] == ["other has it", None]
     assert [found.source for found in source.found()] == ["one", "other"]
+    one.rounds.append([Change("b", None)])
+    assert told(source.scan()) == [("one:a", True), ("other:a", True)]
 
 
 def test_a_reader_that_breaks_is_said_and_does_not_hide_the_others() -> None:
-    broken = Scripted("broken", RecursionError("too deep"), [Change("a", run("a"))])
-    source = source_of(broken, Scripted("sound", [Change("b", run("b"))]))
-    batch = source.scan()
-    assert told(batch) == [("sound:b", True)]
+    broken = Scripted("broken", RecursionError("too deep"))
+    batch = source_of(broken, Scripted("one", [Change("b", run("b"))])).scan()
+    assert told(batch) == [("one:b", True)]
     assert "broken: cannot be used (RecursionError: too deep)" in batch.health.detail
 
 
 def test_a_time_that_is_still_to_come_is_taken_for_now() -> None:
-    batch = source_of(Scripted("one", [Change("a", run("a", updated_at=9e9))])).scan()
-    (event,) = batch.events
+    (event,) = source_of(Scripted("one", [Change("a", run("a", updated_at=9e9))])).scan().events
     assert isinstance(event, Ran)
     assert event.run is not None
     assert event.run.updated_at == NOW
 
 
-def test_what_appears_later_is_told_live_and_the_stores_are_given_back_at_the_end() -> None:
-    reader = Scripted("one", [Change("a", run("a"))])
-    source = source_of(reader)
-    arrived = threading.Event()
-    batches: list[Batch] = []
-
-    def emit(batch: Batch) -> None:
-        batches.append(batch)
-        if ("one:b", True) in told(batch):
-            arrived.set()
-
-    source.start(emit)
-    reader.rounds.append([Change("b", run("b"))])
-    assert arrived.wait(10)
-    source.stop()
-    assert reader.closed
-    assert [path for batch in batches for path, _ in told(batch)] == ["one:a", "one:b"]
-
-
-def test_files_and_sessions_are_one_source(tmp_path: Path) -> None:
-    (tmp_path / "a.handoff.json").write_text(packet("a"))
-    combined = CombinedSource([FilesSource(tmp_path), source_of(Scripted("one", [Change("s", run("s"))]))])
-    batch = combined.scan()
-    assert [event.path for event in batch.events] == ["a.handoff.json", "one:s"]
-    assert batch.health.mode == "live"
-    assert combined.content("one") == "one has it"
+def test_one_session_is_chosen_by_the_beginning_of_its_id_with_all_that_came_of_it_in_any_order() -> None:
+    runs = [
+        run(name, parent=parent)
+        for name, parent in (("ses_1a", None), ("ses_2b", None), ("child", "ses_2b"), ("deep", "child"))
+    ]
+    for order in itertools.permutations(runs):
+        reader = Scripted("one", [Change(one.session_id, one) for one in order])
+        shown = {path for path, _ in told(source_of(reader, session="ses_2").scan())}
+        assert shown == {"one:ses_2b", "one:child", "one:deep"}
 
 
 def test_what_a_session_at_work_writes_is_read_at_once(tmp_path: Path) -> None:
@@ -140,21 +119,19 @@ def test_what_a_session_at_work_writes_is_read_at_once(tmp_path: Path) -> None:
     class Slow(Scripted):
         """A store of which a look takes a while, so that it is not looked at often."""
 
-        reads = 0
+        size = 0
 
         def read(self, seconds: float) -> Sequence[Change]:
-            self.reads += 1
-            if self.reads == 1:
-                return [Change("one", replace(run("one", now), place=str(place)))]
-            time.sleep(0.01)
-            size = place.stat().st_size
-            return [Change("one", replace(run("one", now), place=str(place), tokens=size))] if size > 3 else []
+            time.sleep(0.01 if self.size else 0.0)
+            before, self.size = self.size, place.stat().st_size
+            changed = replace(run("one", now), place=str(place), tokens=self.size)
+            return [Change("one", changed)] if self.size != before else []
 
-    reader = Slow("slow")
+    reader = Slow("one")
     source = SessionsSource(lambda known, broken: [] if known else [reader])
-    batches: SimpleQueue[tuple[float, Batch]] = SimpleQueue()
+    batches: SimpleQueue[Batch] = SimpleQueue()
     with patch("agentwatch.sources.sessions.source._LIVELY_SECONDS", 0.0):
-        source.start(lambda batch: batches.put((time.monotonic(), batch)))
+        source.start(batches.put)
         try:
             batches.get(timeout=5)
             time.sleep(0.3)
@@ -164,9 +141,8 @@ def test_what_a_session_at_work_writes_is_read_at_once(tmp_path: Path) -> None:
             for number in range(5):
                 place.write_text("{}\n" * (number + 2))
                 written = time.monotonic()
-                at, batch = batches.get(timeout=5)
-                late.append(at - written)
-                assert isinstance(batch.events[0], Ran)
+                assert isinstance(batches.get(timeout=5).events[0], Ran)
+                late.append(time.monotonic() - written)
                 time.sleep(0.2)
             assert sorted(late)[2] < 0.5, "two seconds is what it waits otherwise"
         finally:
@@ -176,23 +152,24 @@ def test_what_a_session_at_work_writes_is_read_at_once(tmp_path: Path) -> None:
 class Watching:
     """A source that runs, and what it has told."""
 
-    def __init__(self, *rounds: Sequence[Change]) -> None:
-        self.reader = Scripted("scripted", *rounds)
+    def __init__(self) -> None:
+        self.reader = Scripted("one")
         self.runs: dict[str, Run | None] = {}
         self.source = source_of(self.reader)
-        self.source.start(self._take)
+        self.has_news = threading.Condition()
+        self.source.start(self._apply)
 
-    def _take(self, batch: Batch) -> None:
-        self.runs |= {one.path: one.run for one in batch.events if isinstance(one, Ran)}
+    def _apply(self, batch: Batch) -> None:
+        with self.has_news:
+            self.runs |= {one.path: one.run for one in batch.events if isinstance(one, Ran)}
+            self.has_news.notify()
 
     def tell(self, *changes: Change) -> None:
         """Have the reader tell this, and wait until the source has heard it."""
         mark = f"mark {len(self.runs)}"
         self.reader.rounds.append([*changes, Change(mark, run("mark"))])
-        end = time.monotonic() + 30
-        while f"scripted:{mark}" not in self.runs:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        with self.has_news:
+            assert self.has_news.wait_for(lambda: f"one:{mark}" in self.runs, 30)
 
     def shown(self) -> set[str]:
         return {one.session_id for one in self.runs.values() if one is not None} - {"mark"}
@@ -203,34 +180,28 @@ def watching() -> Iterator[Watching]:
     one = Watching()
     yield one
     one.source.stop()
+    assert one.reader.closed
 
 
 @pytest.mark.parametrize("left", [None, b""])
 def test_a_run_outlives_its_transcript_on_a_screen(tmp_path: Path, watching: Watching, left: bytes | None) -> None:
-    path = tmp_path / "a.jsonl"
+    path, above = tmp_path / "a.jsonl", str(tmp_path / "above.jsonl")
     path.write_text('{"type":"user"}\n')
-    watching.tell(Change("a", replace(run("a"), place=str(path))))
+    child = replace(run("a"), place=str(path), state=RunState.ENDED)
+    watching.tell(Change("above", replace(run("above"), place=above)), Change("a", child))
     if left is None:
         path.unlink()
     else:
         path.write_bytes(left)
-    watching.tell(Change("a", None))
-    assert watching.shown() == {"a"}
-
-
-def test_a_run_whose_transcript_is_gone_stays_as_it_was_on_a_screen(tmp_path: Path, watching: Watching) -> None:
-    place, above = tmp_path / "a.jsonl", str(tmp_path / "above.jsonl")
-    place.write_text('{"type":"user"}\n')
-    child = replace(run("a"), place=str(place))
-    watching.tell(Change("above", replace(run("above"), place=above)), Change("a", child))
-    place.unlink()
     watching.tell(Change("a", replace(child, place=above, state=RunState.SUBMITTED)))
-    assert watching.runs["scripted:a"] == child
+    watching.tell(Change("a", None))
+    assert watching.runs["one:a"] == child
 
 
 def test_a_run_whose_transcript_is_there_goes_when_its_reader_says_so(tmp_path: Path, watching: Watching) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"type":"user"}\n')
     watching.tell(Change("a", replace(run("a"), place=str(path))), Change("b", run("b")))
+    assert watching.shown() == {"a", "b"}
     watching.tell(Change("a", None), Change("b", None))
     assert watching.shown() == set()

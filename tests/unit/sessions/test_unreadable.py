@@ -10,8 +10,6 @@ from random import Random
 
 import pytest
 
-from agentwatch.sources.sessions.registry import Registry
-from agentwatch.sources.sessions.source import SessionsSource
 from tests.closing import closed
 from tests.unit.sessions.conformance import Store, Watch
 from tests.unit.sessions.stores.claude_code import claude_code
@@ -105,44 +103,3 @@ def test_an_error_of_the_disk_is_told(build: Build, monkeypatch: pytest.MonkeyPa
         watch.look()
         monkeypatch.undo()
         assert is_told(watch)
-
-
-@pytest.mark.parametrize(
-    ("name", "place", "variable"),
-    [
-        ("claude-code", ".claude/projects", "CLAUDE_CONFIG_DIR"),
-        ("codex", ".codex/sessions", "CODEX_HOME"),
-        ("opencode", ".local/share/opencode/opencode.db", "XDG_DATA_HOME"),
-        ("kilo", ".local/share/kilo/kilo.db", "XDG_DATA_HOME"),
-        ("roo", ".config/Code/User/globalStorage/an.extension/tasks", "XDG_CONFIG_HOME"),
-    ],
-)
-def test_the_place_of_every_program_is_told_where_it_cannot_be_looked_into(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str, variable: str
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for one in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_DB", "KILO_DB"):
-        monkeypatch.delenv(one, raising=False)
-    workspace = tmp_path / "shop"
-    workspace.mkdir()
-    there = tmp_path / place
-    there.parent.mkdir(parents=True, exist_ok=True)
-
-    def told() -> list[str]:
-        source = SessionsSource(Registry(workspace).open)
-        health = source.scan().health
-        source.close()
-        assert (health.mode == "degraded") is bool(health.problems)
-        return [problem.source for problem in health.problems]
-
-    assert told() == []
-    there.symlink_to(there.name)
-    assert told() == [name], "a link to itself"
-    there.unlink()
-    there.mkdir()
-    # What holds it is closed last: it may hold the whole workspace.
-    for one in (there, *([there.parent] if variable else [])):
-        with closed(one):
-            assert told() == [name], one
-    there.rmdir()
-    assert told() == []

@@ -11,8 +11,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details.tabs import Entry
     from agentwatch.delegation.claims import Claim
-    from agentwatch.sources.sessions.following import RunTranscript
-    from agentwatch.sources.sessions.steps import Step
+    from agentwatch.sources.sessions.following import RunTranscript, Step
 
 
 @dataclass

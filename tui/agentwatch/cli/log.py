@@ -41,7 +41,6 @@ from agentwatch.view.words import doing_words, state_words
 if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.source import Inbox
-    from agentwatch.sources.sessions.selection import Selection
     from agentwatch.sources.sessions.source import SessionsSource
     from agentwatch.view.documents import lists
 
@@ -96,7 +95,7 @@ def _export(file: str, lines: Iterable[str], problems: Sequence[Problem]) -> int
     return report_problems(problems)
 
 
-def _print_log(workspace: Path, settings: Settings, options: Namespace, selection: Selection | None) -> int:
+def _print_log(workspace: Path, settings: Settings, options: Namespace, selection: str | None) -> int:
     """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, one a
     line. Nothing is written.
 
@@ -160,7 +159,7 @@ class Past(NamedTuple):
 
 @contextmanager
 def past_of(
-    workspace: Path, settings: Settings, selection: Selection | None = None, *, may_be_none: bool = False
+    workspace: Path, settings: Settings, selection: str | None = None, *, may_be_none: bool = False
 ) -> Iterator[Past]:
     """The past of a workspace. Its texts can be read within the `with` block. Blocks, and writes nothing.
 

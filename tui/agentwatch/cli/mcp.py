@@ -13,7 +13,7 @@ from agentwatch.composition import Load, scanned, sessions_of
 from agentwatch.config import Settings, load
 from agentwatch.monitor import Monitor
 from agentwatch.shell import needing
-from agentwatch.sources.sessions.source import KeptSessions
+from agentwatch.sources.sessions.source import SessionsSource
 
 ARGUMENTS: Final = (PATH,)
 EXIT_CODES: Final = "exit codes: 0 the client has gone, 2 wrong usage, or the SDK is not installed"
@@ -31,10 +31,10 @@ def run(options: Namespace) -> int:
 
 def _repeated_load() -> Load:
     """`scanned` for a server: of the agents' sessions it reads what is new. Any thread may call it."""
-    sessions: dict[Path, KeptSessions] = {}
+    sessions: dict[Path, SessionsSource] = {}
 
     def load(workspace: Path, settings: Settings, **more: Any) -> Monitor:
-        kept = sessions.setdefault(workspace, KeptSessions(sessions_of(workspace)))
-        return scanned(workspace, settings, sessions=kept, **more)
+        source = sessions.setdefault(workspace, sessions_of(workspace))
+        return scanned(workspace, settings, sessions=source, **more)
 
     return load

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from agentwatch.cli.hosts import RemoteWorkspaces
     from agentwatch.decisions.desk import Desk
     from agentwatch.remote.address import Address
-    from agentwatch.sources.sessions.selection import Selection
 
 PLACEHOLDER: Final = "TEXT"
 """The placeholder for words of the operator in a printed line."""
@@ -67,15 +66,14 @@ def target_of(word: str, settings: Settings) -> Iterator[tuple[Path, RemoteWorks
         yield far.only(addresses[0]), far
 
 
-def selection_of(options: Namespace, *, is_far: bool = False) -> Selection | None:
+def selection_of(options: Namespace, *, is_far: bool = False) -> str | None:
     """The sessions that are asked for, in a workspace here or on a host. Raises UsageError."""
     if options.session is None:
         return None
     if is_far:
         raise UsageError("--session is about sessions of this machine: a host tells of all of its own")
-    from agentwatch.sources.sessions.selection import Selection
-
-    return Selection(options.session)
+    session: str = options.session
+    return session
 
 
 def print_workspaces(

@@ -10,7 +10,7 @@ from agentwatch.cli.command import PATH, flag
 from agentwatch.cli.shared import report_problems
 from agentwatch.composition import sessions_of
 from agentwatch.sources.sessions.reader import Found
-from agentwatch.sources.sessions.registry import looked_in, not_understood
+from agentwatch.sources.sessions.registry import looked_in
 from agentwatch.text import clean, indented, say
 from agentwatch.view.document import problem_documents
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 ARGUMENTS: Final = (PATH, flag("--json", "print JSON"))
 _NOT_FOUND: Final = "not found"
-_NOT_UNDERSTOOD: Final = "not understood"
 
 
 def run(options: Namespace) -> int:
@@ -33,9 +32,6 @@ def run(options: Namespace) -> int:
     for name, places in looked_in().items():
         if not any(other == name or other.startswith(f"{name}-") for other in known):
             stores.append(Found(name, ", ".join(map(str, places)), 0, _NOT_FOUND))
-    for name, places in not_understood(workspace).items():
-        if name not in known:
-            stores.append(Found(name, ", ".join(map(str, places)), 0, _NOT_UNDERSTOOD))
     if not options.json:
         for one in stores:
             say(f"{clean(one.source, 24):<14} {_line(one)}")
@@ -63,8 +59,6 @@ def _line(one: Found) -> str:
     place = clean(one.place)
     if one.skipped == _NOT_FOUND:
         return f"not found, looked in {place}"
-    if one.skipped == _NOT_UNDERSTOOD:
-        return f"found, but agentwatch does not understand its sessions yet: {place}"
     noun = "session" if one.sessions == 1 else "sessions"
     children = "child" if one.children == 1 else "children"
     skipped = f"  skipped: {clean(one.skipped)}" if one.skipped else ""

@@ -14,8 +14,7 @@ from typing import Any, Final
 from agentwatch.delegation.run import Run
 from agentwatch.remote.codec import decoder, encoder
 from agentwatch.sources.sessions.doing import Entry
-from agentwatch.sources.sessions.following import Look, RunTranscript, WholeStep
-from agentwatch.sources.sessions.steps import Step
+from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
 
 _PAUSE_SECONDS: Final = 1.0
 """Between two looks at a host."""
@@ -36,10 +35,6 @@ class FarTranscript(RunTranscript):
         self._known = Look()
         self._sign = ""
         self._looked_at = float("-inf")
-
-    @property
-    def watched(self) -> Sequence[Path]:
-        return ()
 
     def look(self) -> Look | None:
         if self._clock() < self._looked_at + _PAUSE_SECONDS:
@@ -71,8 +66,8 @@ class FarTranscript(RunTranscript):
         elif data is None and not self._known.trouble:
             self._known, self._sign = self._known._replace(trouble=_UNREACHABLE), ""
 
-    def _read(self) -> bool | None:
-        return None
+    def _read(self) -> bool:
+        return False
 
     def _entries_at(self, place: int) -> Sequence[Entry]:  # noqa: ARG002
         return ()

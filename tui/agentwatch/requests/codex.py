@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -61,12 +60,11 @@ class CodexClient(Background[Sequence[Event]]):
 
     thread_name = "agentwatch-codex"
 
-    def __init__(self, workspace: Path, home: Path, holder: Holder, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, workspace: Path, home: Path, holder: Holder) -> None:
         super().__init__()
         self._workspace = os.path.realpath(workspace)
         self._socket = home / _SOCKET
         self._holder = holder
-        self._clock = clock
         self._refused = ""
         self._answered = set[str]()
         """The requests that were answered. One that is asked again afterwards is answered in Codex."""
@@ -85,10 +83,9 @@ class CodexClient(Background[Sequence[Event]]):
     def _run(self, emit: Callable[[Sequence[Event]], None]) -> None:
         del emit
         while not self._stopped:
+            # Whose socket it is decides whom we would answer.
             with suppress(OSError):
-                status = self._socket.stat()
-                # Whose socket it is decides whom we would answer.
-                if stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid():
+                if self._socket.is_socket() and self._socket.stat().st_uid == os.geteuid():
                     self._connect()
             self._rest(_LOOK_SECONDS)
 
@@ -173,7 +170,10 @@ class CodexClient(Background[Sequence[Event]]):
         thread, item_id = text(params, "threadId") or "", text(params, "itemId")
         match method:
             case "serverRequest/resolved":
-                self._resolve(thread, params.get("requestId"))
+                rpc_id = params.get("requestId")
+                held = self._held.get(rpc_id) if type(rpc_id) in (int, str) else None
+                if held is not None and held.request.session_id == thread:
+                    self._end(rpc_id, is_resolved=True)
             case "thread/status/changed":
                 self._update_thread(thread, inner(params, "status"))
             case "thread/closed" | "thread/deleted":
@@ -193,7 +193,7 @@ class CodexClient(Background[Sequence[Event]]):
         before = self._held.get(rpc_id)
         place = {"workspace": self._workspace, "workspace_id": self._holder.store.workspace_id}
         try:
-            request = request_of(method, params, items, **place, now=self._clock())
+            request = request_of(method, params, items, **place, now=time.time())
             if before is not None:
                 if request is not None and before.request.request_id == request.request_id:
                     return
@@ -218,11 +218,6 @@ class CodexClient(Background[Sequence[Event]]):
             held.sent = record
             self._answered.add(held.request.request_id)
             self._wire.send({"id": rpc_id, "result": result})
-
-    def _resolve(self, thread: str, rpc_id: object) -> None:
-        held = self._held.get(rpc_id) if type(rpc_id) in (int, str) else None
-        if held is not None and held.request.session_id == thread:
-            self._end(rpc_id, is_resolved=True)
 
     def _end_of(self, thread: str, call_id: str | None = None) -> None:
         """A thread waits no more, or not for one of its calls."""

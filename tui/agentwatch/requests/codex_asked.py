@@ -83,6 +83,7 @@ def request_of(
         **{
             "request_id": request_id_of(workspace_id, NAME, thread, nonce, digest),
             "source": NAME,
+            "tool": _TOOLS.get(method, ""),
             "session_id": thread,
             "nonce": nonce,
             "kind": RequestKind.PERMISSION,
@@ -107,26 +108,27 @@ def answer_of(method: str, request: Request, action: Action, params: Params) -> 
 def _read(method: str, given: Fields, items: Mapping[str, Fields], workspace: str) -> dict[str, Any]:
     """The tool, as the rollout names it, and the command, patch or call itself, whole. No actions where it is not clear
     what would be answered."""
-    actions: tuple[Action, ...]
     if method == COMMAND and (command := text(given, "command")) is not None:
         is_plain = given.get("kind") == "command" and "accept" in listed(given, "availableDecisions")
+        is_local = is_plain and given.get("environmentId") in (None, "local")
         is_usual = os.path.realpath(text(given, "cwd") or workspace) == workspace
         shown, beside = read({} if is_usual else {"cwd": given["cwd"]}, command)
-        actions = _PERMIT if is_plain and given.get("environmentId") in (None, "local") else ()
-        return {"tool": _TOOLS[method], "shown": shown, "beside": beside, "actions": actions}
+        return {"shown": shown, "beside": beside, "actions": _PERMIT if is_local else ()}
     if method == PATCH and (shown := _patch(given)):
-        return {"tool": _TOOLS[method], "shown": shown, "actions": _PERMIT}
+        return {"shown": shown, "actions": _PERMIT}
     if method == QUESTION and (queries := _queries(given)):
-        shown = "\n".join(query.question for query in queries)
         is_secret = any(mapping(one).get("isSecret") is not False for one in listed(given, "questions"))
         is_clear = all(len({query[at] for query in queries}) == len(queries) for at in (0, -1))
-        actions = (Action.ANSWER,) if is_clear and not is_secret else ()
-        kind = RequestKind.QUESTION
-        return {"tool": _TOOLS[method], "kind": kind, "shown": shown, "queries": queries, "actions": actions}
+        return {
+            "kind": RequestKind.QUESTION,
+            "shown": "\n".join(query.question for query in queries),
+            "queries": queries,
+            "actions": (Action.ANSWER,) if is_clear and not is_secret else (),
+        }
     if method == SERVER:
         return _server(given, items)
     shown, beside = read(given)
-    return {"tool": _TOOLS[method], "shown": shown, "beside": beside, "actions": ()}
+    return {"shown": shown, "beside": beside, "actions": ()}
 
 
 def _server(given: Fields, items: Mapping[str, Fields]) -> dict[str, Any]:

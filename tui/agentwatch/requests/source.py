@@ -21,33 +21,27 @@ class Inbox(Part):
         self.store: Final = store
         self.notice: str | None = None
         self._clock = clock
-        self._told: dict[str, Request] = {}
+        self._known: dict[str, Request] = {}
         self._looked: object = None
 
     def poll(self) -> list[Requested]:
         """Changes since the call before, as far as the store has changed or something in it is open. Blocks."""
         before, self._looked = self._looked, (change_stamp(self.store.directory),)
         # No file tells that a holder has died.
-        is_open = any(one.is_open for one in self._told.values())
+        is_open = any(one.is_open for one in self._known.values())
         return self.look() if is_open or before != self._looked else []
 
     def look(self) -> list[Requested]:
         """Changes since the call before. Blocks."""
-        now, before = self._clock(), self._told
-        self._told = {one.request_id: one for one in self.store.read()}
+        now, known, found = self._clock(), self._known, {one.request_id: one for one in self.store.read()}
         self.notice = next(iter(self.store.problems), None)
-        events: list[Requested] = []
-        for request_id, found in [*self._told.items()]:
-            known = before.pop(request_id, None)
-            if found.stage is RequestStage.GONE and found.ended_at is None and known is not None:
-                # Its holder was killed; one that was found so died at nobody knows which time.
-                self._told[request_id] = replace(found, ended_at=now if known.is_open else known.ended_at)
-            if self._told[request_id] != known:
-                events.append(Requested(0, now, request_id, self._told[request_id]))
-        for request_id, known in before.items():
-            gone = replace(known, stage=RequestStage.GONE, ended_at=now) if known.is_open else known
-            events.append(Requested(0, now, request_id, gone))
-        return events
+        for name, before in known.items():
+            # Without a file, or with one that says nothing of its end, its holder was killed.
+            one = found.get(name) or (replace(before, stage=RequestStage.GONE) if before.is_open else before)
+            is_killed = one.stage is RequestStage.GONE and one.ended_at is None
+            found[name] = replace(one, ended_at=before.ended_at or now) if is_killed else one
+        self._known = found
+        return [Requested(0, now, name, one) for name, one in found.items() if one != known.get(name)]
 
     def gone(self, request: Request) -> str | None:
         """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""

@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 NAME: Final = "requests"
-MOST: Final = 500
-"""Requests that are open at once."""
 MOST_ENDED: Final = 100
 """So many that have ended are kept, and up to as many more."""
 
@@ -53,14 +51,7 @@ class RequestStore:
     `state` is its state directory, by default that of the user.
     """
 
-    def __init__(
-        self,
-        workspace: Path,
-        *,
-        state: Path | None = None,
-        disk: Disk = UNSYNCED,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED) -> None:
         state = state or state_directory(workspace)
         self.directory: Final = state / NAME
         self.workspace_id: Final = workspace_id(workspace)
@@ -68,7 +59,6 @@ class RequestStore:
         """Files in it that are no requests, a sentence each, as it was read last. May quote foreign text."""
         self._workspace = workspace
         self._disk = disk
-        self._clock = clock
         self._place = PrivateDirectory(self.directory, disk)
 
     def offer(self, request: Request) -> Offer:
@@ -96,12 +86,8 @@ class RequestStore:
 
     def find(self, request_id: str) -> Request | None:
         """One request as it is now, None where it is none, or cannot be believed."""
-        return next((one for one in self.read() if one.request_id == request_id), None)
-
-    def identity(self, request_id: str) -> tuple[int, ...] | None:
-        """Another one once the file of a request was replaced, written or touched; None where there is none."""
         with suppress(OSError, RequestError), self._opened() as directory:
-            return directory.identity(_name(request_id))
+            return self._file(directory, _name(request_id))
         return None
 
     def end(self, offer: Offer, stage: RequestStage, by: str) -> None:
@@ -110,8 +96,8 @@ class RequestStore:
         with self._opened() as directory, directory.locked():
             if stage is RequestStage.GONE:
                 self._disk.flock(offer.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if directory.identity(name) == offer.identity:
-                ended = replace(offer.request, stage=stage, ended_at=self._clock(), by=by)
+            if offer.is_whole():
+                ended = replace(offer.request, stage=stage, ended_at=time.time(), by=by)
                 directory.replace(name, to_bytes(ended, self.workspace_id))
 
     @contextmanager
@@ -178,13 +164,9 @@ class RequestStore:
         return None
 
     def _make_room(self, directory: Directory) -> None:
-        if len(directory.names()) < 2 * MOST_ENDED:
-            return
-        known = self._read(directory)
-        if sum(one.is_open for one in known) >= MOST:
-            raise RequestError(f"{MOST} others are open; answer them in their programs")
-        for one in [one for one in known if not one.is_open][:-MOST_ENDED]:
-            directory.remove(_name(one.request_id))
+        if len(directory.names()) >= 2 * MOST_ENDED:
+            for one in [one for one in self._read(directory) if not one.is_open][:-MOST_ENDED]:
+                directory.remove(_name(one.request_id))
 
 
 class Offer:
@@ -193,11 +175,11 @@ class Offer:
     def __init__(self, store: RequestStore, request: Request, descriptor: int) -> None:
         self.request: Final = request
         self.descriptor: Final = descriptor
-        status = os.fstat(descriptor)
-        self.identity: Final = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-        self.looked: object = None
-        """When its holder looked for an answer."""
+        self.looked: tuple[object, float] = None, 0.0
+        """The ledger as its holder looked for an answer, and when."""
         self._store = store
+        self._path = store.directory / _name(request.request_id)
+        self._stamp = _stamp(os.fstat(descriptor))
         self._is_held = True
 
     def __enter__(self) -> Self:
@@ -208,14 +190,16 @@ class Offer:
 
     def is_whole(self) -> bool:
         """Whether what others see under its name is the very file that was offered: what they decide is about that."""
-        return self._is_held and self._store.identity(self.request.request_id) == self.identity
+        with suppress(OSError):
+            return self._is_held and _stamp(self._path.lstat()) == self._stamp
+        return False
 
     def end(self, stage: RequestStage, by: str = "") -> None:
         """Say how it ended, and hold it no more. Never raises: where that cannot be written, it is gone."""
         if self._is_held:
-            self._is_held = False
             with suppress(OSError, RequestError):
                 self._store.end(self, stage, by)
+            self._is_held = False
             with suppress(OSError):
                 os.close(self.descriptor)
 
@@ -253,9 +237,6 @@ def parse(data: bytes, workspace_id: str) -> Request:
             and input_text(json.loads(request.input)) == (request.input, request.input_sha256)
             and request.request_id == request_id_of(*identity)
             and set(request.actions) <= set(OF_REQUESTS)
-            # That it is decided stands in the ledger; that a program acted, in its own records.
-            and request.stage not in (RequestStage.DECIDED, RequestStage.ACTED)
-            and (request.stage is RequestStage.OFFERED) == (request.ended_at is None)
             and all(0 <= at < _MOST_SECONDS for at in (request.asked_at, request.until or 0, request.ended_at or 0))
         ):
             return request
@@ -275,6 +256,10 @@ def _schema() -> TypeAdapter[Request]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Request)
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _name(request_id: str) -> str:

@@ -9,7 +9,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.claims import Claim
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
+from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.view.document import tree_document
 from tests.unit.claude_code.building import BEGIN, Log, Store, meta, packet
 from tests.unit.evidence.repository import HANDED_OFF, Repository, returned
@@ -76,7 +76,7 @@ def test_whoever_looks_again_and_again_catches_it_as_well(tmp_path: Path) -> Non
     ran(agent, "t1", "pytest -q", RED, 1)
     agent.said(returned(summary="All tests pass."))
     store.save()
-    kept = KeptSessions(SessionsSource(lambda known, _: () if known else (store.reader(),)))
+    kept = SessionsSource(lambda known, _: () if known else (store.reader(),))
     for _ in range(2):
         monitor = Monitor(store.workspace, Settings(), kept, clock=lambda: 2e9, inspects=True)
         monitor.scan()

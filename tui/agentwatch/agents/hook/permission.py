@@ -105,12 +105,11 @@ def _request(call: HookCall, workspace: Path, ask: Ask, store: RequestStore) -> 
     from agentwatch.agents.hook.asked import request_of
 
     request = request_of(call, workspace_id(workspace), ask)
-    if store.identity(request.request_id) is not None:
-        known = store.find(request.request_id)
-        if known is not None and not known.is_open and (known.ended_at or 0.0) >= ask.at:
+    known = store.find(request.request_id)
+    if known is not None and not known.is_open:
+        if (known.ended_at or 0.0) >= ask.at:
             return None
-        if known is None or not known.is_open:
-            request = request_of(call, workspace_id(workspace), ask._replace(nonce=_own_nonce()))
+        request = request_of(call, workspace_id(workspace), ask._replace(nonce=_own_nonce()))
     return request
 
 

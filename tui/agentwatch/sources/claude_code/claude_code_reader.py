@@ -43,7 +43,6 @@ from agentwatch.sources.sessions.runs import (
     NO_CALL,
     OPEN,
     UNREAD,
-    WORDLESS,
     AgentAnswer,
     Keep,
     Standing,
@@ -108,10 +107,7 @@ class ClaudeCodeReader(FilesReader[Transcript]):
 
     def runs_of(self, session: Session[Transcript], about: object) -> dict[str, Run]:
         folds, metas, places = session.folds, session.descriptions, session.places
-        ends: defaultdict[str, list[AgentAnswer]] = defaultdict(list)
-        for _, transcript in sorted(folds.items()):
-            for agent_id, end in transcript.ends.items():
-                ends[agent_id].append(end)
+        run = partial(run_of, source=NAME)
         runs: dict[str, Run] = {}
         talks: dict[str, Transcript] = {}
         # Before its agents: hundreds of them that are there already would move all at once.
@@ -119,39 +115,41 @@ class ClaudeCodeReader(FilesReader[Transcript]):
         if own is not None and own.started_at is not None and own.state is not RunState.SUBMITTED:
             title = next((own.titles[kind] for kind in _TITLES if kind in own.titles), None)
             place = places[SESSION]
-            runs[session.id] = run_of(
-                own, NO_CALL, own, source=NAME, session_id=session.id, parent=None, place=place, title=title
-            )
+            runs[session.id] = run(own, NO_CALL, own, session_id=session.id, parent=None, place=place, title=title)
             talks[session.id] = own
         for agent_id, bond in link_agents(folds, metas).items():
-            talk, meta = folds.get(agent_id, _UNTOLD), metas.get(agent_id, {})
-            answers = sorted((call.answer for call in bond.calls if call.answer is not None), key=attrgetter("at"))
-            heard = answers + sorted(ends[agent_id], key=attrgetter("at"))
-            call = bond.calls[0] if bond.calls else NO_CALL
-            times = [at for at in (talk.started_at, call.at, *(answer.at for answer in heard)) if at is not None]
-            if not times:
-                # It has only a description yet.
-                continue
-            key = bond.claim or f"{session.id}/{agent_id}"
-            runs[key] = run_of(
-                talk,
-                call,
-                _standing(talk, heard),
-                source=NAME,
-                session_id=agent_id,
-                parent=bond.parent or session.id,
-                place=session.place(places, agent_id if agent_id in places else bond.parent),
-                link=bond.link,
-                seen_at=times[0],
-                title=text(meta, "description"),
-                agent=text(meta, "agentType"),
-                name=text(meta, "name"),
-                prompt=call.prompt or talk.prompt,
-                background=meta.get("requestShape") == "background" or any(call.background for call in bond.calls),
-            )
-            talks[key] = talk
+            talk, meta, calls = folds.get(agent_id, _UNTOLD), metas.get(agent_id, {}), bond.calls
+            heard = sorted((call.answer for call in calls if call.answer is not None), key=_AT)
+            heard += sorted((one.ends[agent_id] for one in folds.values() if agent_id in one.ends), key=_AT)
+            call = calls[0] if calls else NO_CALL
+            times = [at for at in (talk.started_at, call.at, *map(_AT, heard)) if at is not None]
+            # Without any, it has only a description yet.
+            if times:
+                key = bond.claim or f"{session.id}/{agent_id}"
+                talks[key], runs[key] = (
+                    talk,
+                    run(
+                        talk,
+                        call,
+                        _standing(talk, heard),
+                        session_id=agent_id,
+                        parent=bond.parent or session.id,
+                        place=session.place(places, agent_id if agent_id in places else bond.parent),
+                        link=bond.link,
+                        seen_at=times[0],
+                        title=text(meta, "description"),
+                        agent=text(meta, "agentType"),
+                        name=text(meta, "name"),
+                        prompt=call.prompt,
+                        background=meta.get("requestShape") == "background" or any(one.background for one in calls),
+                    ),
+                )
         settle(runs, about, partial(_ask, session.id, runs, talks))
         return runs
+
+
+_AT: Final = attrgetter("at")
+_BY_DIRECTORY: Final = "the session's directory"
 
 
 class Bond(NamedTuple):
@@ -173,84 +171,66 @@ def link_agents(transcripts: Mapping[str, Transcript], metas: Mapping[str, Field
     """
     calls: dict[str, ClaudeCall] = {}
     owners: dict[str, str] = {}
-    links: dict[str, str] = {}
-    claims: defaultdict[str, list[str]] = defaultdict(list)
-    claimed: dict[str, str] = {}
-
-    def link(agent_id: str, call_id: str | None, by: str) -> None:
-        links.setdefault(agent_id, by)
-        if call_id is not None and call_id not in claims[agent_id]:
-            claims[agent_id].append(call_id)
-            claimed.setdefault(call_id, agent_id)
-
     # The session first: what a forked agent's transcript repeats of it is not the agent's own.
     for agent_id, transcript in sorted(transcripts.items()):
         for call in transcript.calls.values():
-            if call.id not in calls:
-                calls[call.id], owners[call.id] = call, agent_id
-    for agent_id in sorted(metas):
-        link(agent_id, text(metas[agent_id], "toolUseId"), "meta.json")
-    for call in calls.values():
-        if call.answer is not None and call.answer.agent_id is not None:
-            link(call.answer.agent_id, call.id, "the parent's tool result")
-        if call.resumes is not None:
-            link(call.resumes, call.id, "the parent's tool call")
+            calls.setdefault(call.id, call)
+            owners.setdefault(call.id, agent_id)
+    links = [(agent_id, text(meta, "toolUseId"), "meta.json") for agent_id, meta in sorted(metas.items())]
+    told = ((call, call.answer) for call in calls.values() if call.answer is not None)
+    links += [(answer.agent_id, call.id, "the parent's tool result") for call, answer in told if answer.agent_id]
+    known = {one for agent_id, call_id, _ in links if call_id is not None for one in (agent_id, call_id)}
     waiting: defaultdict[str, list[str]] = defaultdict(list)
     for call in calls.values():
-        if call.id not in claimed and call.tool in DELEGATING and call.prompt is not None:
+        if call.id not in known and call.tool in DELEGATING and call.prompt is not None:
             waiting[call.prompt.digest].append(call.id)
     for agent_id, one in sorted(transcripts.items(), key=lambda item: (item[1].started_at or 0.0, item[0])):
         if agent_id != SESSION:
-            if agent_id not in claims and one.prompt is not None and waiting[one.prompt.digest]:
-                link(agent_id, waiting[one.prompt.digest].pop(0), "the same prompt")
-            links.setdefault(agent_id, "the session's directory")
+            same = waiting[one.prompt.digest] if agent_id not in known and one.prompt is not None else []
+            links.append((agent_id, same.pop(0), "the same prompt") if same else (agent_id, None, _BY_DIRECTORY))
+    begun: dict[str | None, str] = {}
+    claims: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    by: dict[str, str] = {}
+    for agent_id, call_id, link in links:
+        by.setdefault(agent_id, link)
+        begun.setdefault(call_id, agent_id)
+        claims[agent_id] |= {call_id: None} if call_id is not None else {}
     bonds: dict[str, Bond] = {}
-    for agent_id, by in links.items():
-        mine = claims[agent_id]
-        asked = sorted((calls[one] for one in mine if one in calls), key=lambda call: call.asked_at or 0.0)
+    for agent_id, link in by.items():
+        asked = sorted((calls[one] for one in claims[agent_id] if one in calls), key=lambda call: call.asked_at or 0.0)
         # `meta.json` may be there before the transcript, after it, or never.
-        parent = text(metas.get(agent_id, {}), "parentAgentId")
-        if parent is None:
-            parent = owners[asked[0].id] if asked else SESSION
-        claim = mine[0] if mine and claimed[mine[0]] == agent_id else None
-        bonds[agent_id] = Bond(parent, tuple(asked), by, claim)
-    for call in calls.values():
-        if call.id not in claimed and call.tool in DELEGATING:
-            bonds[call.id] = Bond(owners[call.id], (call,), "the parent's tool call", call.id)
-    return bonds
+        parent = text(metas.get(agent_id, {}), "parentAgentId") or (owners[asked[0].id] if asked else SESSION)
+        first = next(iter(claims[agent_id]), None)
+        bonds[agent_id] = Bond(parent, tuple(asked), link, first if begun.get(first) == agent_id else None)
+    lone = [call for call in calls.values() if call.id not in begun and call.tool in DELEGATING]
+    return bonds | {call.id: Bond(owners[call.id], (call,), "the parent's tool call", call.id) for call in lone}
 
 
 def _standing(talk: Transcript, heard: Sequence[AgentAnswer]) -> Standing:
     """By its own transcript first, then by what its parents heard, oldest first."""
-    if talk.state is RunState.ENDED and talk.reason == UNREAD:
-        # What cannot be read may say that it failed, so it is not said to be over.
-        copies = [answer.said for answer in heard if answer.said is not None and answer.at >= talk.round_at]
-        return (
-            Standing(RunState.ENDED, "", copies[-1], talk.ended_at) if copies else Standing(RunState.SUBMITTED, UNREAD)
-        )
-    if talk.state not in OPEN:
-        return Standing(talk.state, talk.reason, talk.said, talk.ended_at)
-    begun = talk.started_at is not None
     # What ended an earlier round says nothing of one that began later.
-    since = talk.round_at if talk.rounds > 1 else float("-inf")
-    told = [answer for answer in heard if not answer.launched and answer.at >= since]
+    told = [answer for answer in heard if not answer.launched and answer.at >= talk.round_at]
+    if talk.state not in OPEN:
+        if talk.reason == UNREAD:
+            # What cannot be read may say that it failed, so it is not said to be over.
+            copy = next((answer.said for answer in reversed(told) if answer.said is not None), None)
+            return Standing(RunState.ENDED, "", copy, talk.ended_at) if copy else Standing(RunState.SUBMITTED, UNREAD)
+        return Standing(talk.state, talk.reason, talk.said, talk.ended_at)
+    has_begun = talk.started_at is not None
     if not told:
-        return Standing(RunState.WORKING if begun else RunState.SUBMITTED)
+        return Standing(RunState.WORKING if has_begun else RunState.SUBMITTED)
     last = told[-1]
-    words = (last.error or last.summary).lower()
-    if any(lost in words for lost in _LOST):
-        return Standing(RunState.FAILED, LEFT_BEHIND, None, last.at)
-    if last.error is not None:
-        if any(stopped in words for stopped in _BY_HUMAN):
-            return Standing(RunState.CANCELED, last.error, None, last.at)
-        return Standing(
-            RunState.FAILED, LEFT_BEHIND if begun and "api error" not in words else last.error, None, last.at
-        )
-    state = RunState.FAILED if _LIMIT.match(last.summary) else _STATES.get(last.status, RunState.ENDED)
-    if state is not RunState.ENDED:
-        return Standing(state, last.summary or last.status, None, last.at)
-    said = talk.last_text() or last.said
-    return Standing(RunState.ENDED, WORDLESS if said is None else "", said, last.at)
+    reason = last.error or last.summary
+    words = reason.lower()
+    is_left = any(lost in words for lost in _LOST)
+    if last.error is None and not is_left:
+        state = RunState.FAILED if _LIMIT.match(last.summary) else _STATES.get(last.status, RunState.ENDED)
+        said = talk.last_text() or last.said if state is RunState.ENDED else None
+        return Standing(state, "" if said is not None else reason or last.status, said, last.at)
+    if last.error is not None and any(stopped in words for stopped in _BY_HUMAN):
+        return Standing(RunState.CANCELED, reason, None, last.at)
+    is_left = is_left or (has_begun and "api error" not in words)
+    return Standing(RunState.FAILED, LEFT_BEHIND if is_left else reason, None, last.at)
 
 
 def wait_in(process: Fields) -> Wait | None:
@@ -266,7 +246,7 @@ def wait_in(process: Fields) -> Wait | None:
 def _ask(session_id: str, runs: dict[str, Run], talks: Mapping[str, Transcript], wait: Wait) -> None:
     """The program waits for a human: so does one of its agents, or it itself where that cannot be told."""
     working = (key for key in talks if runs[key].state is RunState.WORKING and not runs[key].process_gone)
-    agent, what = find_asker({key: list(talks[key].uses.values()) for key in working}, wait)
+    agent, what = find_asker({key: talks[key].uses for key in working}, wait)
     key = agent or session_id
     if key in runs:
         # A session whose own turn is over is not, as long as somebody has to answer it for its agents.

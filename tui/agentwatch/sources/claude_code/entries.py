@@ -128,7 +128,11 @@ def _prompt(record: Fields, words: str, at: float) -> Entry:
 
 
 def blocks_of(record: Fields) -> list[Fields]:
-    content = inner(record, "message").get("content")
+    """The blocks of a message."""
+    return _blocks_in(inner(record, "message").get("content"))
+
+
+def _blocks_in(content: object) -> list[Fields]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
@@ -183,9 +187,5 @@ def _unframed(text: str) -> str:
 
 def texts(content: object) -> list[str]:
     """The text blocks of a message's or a tool result's content, which may be one string."""
-    if isinstance(content, str):
-        return [content]
-    if not isinstance(content, list):
-        return []
-    blocks = [block for block in content if isinstance(block, dict) and block.get("type") == "text"]
-    return [said for block in blocks if isinstance(said := block.get("text"), str)]
+    said = [block.get("text") for block in _blocks_in(content) if block.get("type") == "text"]
+    return [words for words in said if isinstance(words, str)]

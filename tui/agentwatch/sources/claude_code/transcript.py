@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from agentwatch.sources.claude_code.entries import (
     texts,
     typed,
 )
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.doing import Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import (
     TODO_STATUSES,
     Fields,
@@ -35,7 +36,6 @@ from agentwatch.sources.sessions.fields import (
     text,
     todos_in,
     todos_of,
-    whole,
 )
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, AgentCall, Answer, Keep, Rising
 from agentwatch.sources.sessions.tail import Record
@@ -47,8 +47,6 @@ NOTHING: Final = frozenset({"", "(no content)"})
 
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 """Tools that do nothing but ask; a use of any other may need a permission."""
-_SUBJECTS: Final = ("command", "file_path", "notebook_path", "path", "pattern", "url", "query", "skill")
-_LONGEST: Final = 200
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}
 """Tools that may begin an agent; a use of the latter two is a delegation only if an agent names it."""
 _CHECKLIST: Final = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate"})
@@ -56,18 +54,17 @@ _MOST_ITEMS: Final = 500
 _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
 _ENDS: Final = ("end_turn", "stop_sequence")
 """`max_tokens` and `pause_turn` are no ends: the program goes on by itself."""
-_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _KNOWN: Final = ("thinking", "tool_use", "tool_result")
 """How the types of other blocks end that are known: `redacted_thinking`, `server_tool_use`."""
+_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
 _TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 """By the type of a record, the key of the title in it."""
 _FEEDBACK: Final = "Stop hook feedback"
-_REMINDER: Final = "<system-reminder>"
 _COMMANDS: Final = ("<command-", "<bash-input>")
 _LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _DECISIONS: Final = {"accept": True, "reject": False, "allow": True, "deny": False}
-_UNASKED: Final = (None, "config")
+_UNASKED: Final = ("", "config")
 """Sources of calls that ran because nothing forbade them."""
 _REJECTED: Final = "user-rejected"
 """A kind of denial that a person is behind, where the record names no source."""
@@ -75,10 +72,9 @@ _REJECTED: Final = "user-rejected"
 
 @dataclass(slots=True)
 class ClaudeCall(AgentCall):
-    """`resumes` is the agent that it goes on with."""
+    """`tool` is the name that the one who hands out work has, or another one that may."""
 
     tool: str = ""
-    resumes: str | None = None
 
 
 class Transcript(Account):
@@ -92,16 +88,13 @@ class Transcript(Account):
         super().__init__(keep, places)
         self.calls: dict[str, ClaudeCall] = {}
         self.ends: dict[str, AgentAnswer] = {}
-        self.uses: dict[str, Entry] = {}
-        """Those of tools in the last message that have no result yet, by id; not of those that hand out work."""
-        self.cwd: str | None = None
         self.titles: dict[str, str] = {}
-        self.not_understood = 0
-        self.rounds = 0
-        self.round_at = 0.0
+        self.round_at = -math.inf
+        """When the last round began, unless it is the first: what an agent's parent heard before is of others."""
         self._is_agent = is_agent
         self._rising = Rising()
         self._uuids: set[int] = set()
+        self._told: dict[str, object] = {}
         self._message_id: str | None = None
         self._usage = 0
         self._text: Answer | None = None
@@ -113,71 +106,65 @@ class Transcript(Account):
         self._by_hooks: dict[str, bool | None] = {}
         self._written: tuple[Todo, ...] | None = None
         self._items: dict[str, tuple[str, str]] = {}
-        self._subjects: dict[str, str] = {}
-        """Of items that have no number yet, by the call that makes them."""
+        """By number; one that has none yet by the call that makes it."""
+
+    @property
+    def uses(self) -> list[Entry]:
+        """Those of tools in the last message that have no result yet; not of those that hand out work."""
+        return [entry for entry, _ in self.activity.open.values() if entry.tool not in DELEGATING]
 
     @property
     def waiting(self) -> str:
         """Its question by a tool that does nothing else."""
-        if self.state is not RunState.WORKING:
-            return ""
-        return next((words_of_use(use) for use in self.uses.values() if use.tool in QUESTIONS), "")
+        return next((words_of_use(use) for use in self.uses if use.tool in QUESTIONS), "")
 
     def add(self, fields: Record, offset: int) -> None:
         self.cwd = self.cwd or text(fields, "cwd")
         written, kind = moment(fields.get("timestamp")), fields.get("type")
-        at = written if written is not None else self.updated_at
+        at, uuid = self.updated_at if written is None else written, text(fields, "uuid")
         match kind:
+            case "user" | "assistant" if uuid is None:
+                # The program never writes one without; a forged one must not end, or begin again, what is sound.
+                self.not_understood += 1
             case "user" | "assistant":
-                uuid = text(fields, "uuid")
-                if uuid is None:
-                    # The program never writes one without; a forged one must not end, or begin again, what is sound.
-                    self.not_understood += 1
                 # Some records are written twice, when a session is gone on with; agents once stood in its file.
-                elif hash(uuid) not in self._uuids and (self._is_agent or fields.get("isSidechain") is not True):
+                if hash(uuid) not in self._uuids and (self._is_agent or fields.get("isSidechain") is not True):
                     self._uuids.add(hash(uuid))
                     self.touch(at)
                     (self._user if kind == "user" else self._assistant)(fields, at, offset)
-                return
             case "summary" | "ai-title" | "custom-title":
                 if (title := text(fields, _TITLES[kind])) is not None:
                     self.titles[kind] = first_line(title)
-                return
             case "queue-operation":
                 self._notified(fields.get("content"), at, offset)
-                return
-            case "attachment":
+            case "attachment" | "progress" | "system":
                 attachment = inner(fields, "attachment")
                 if attachment.get("type") == "queued_command":
                     self._notified(attachment.get("prompt"), at, offset)
-                elif attachment.get("type") == "hook_permission_decision":
-                    self._decided(attachment)
-            case "progress":
-                pass
-            case "system":
-                if fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
+                elif attachment.get("hookEvent") == "PermissionRequest" and "decision" in attachment:
+                    # A hook has decided about a call that was asked about.
+                    call = text(attachment, "toolUseID") or ""
+                    self._by_hooks[call] = _DECISIONS.get(str(attachment["decision"]))
+                elif fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
                     self._end_turn(at)
-            case _:
-                if text(fields, "uuid") is not None and inner(fields, "message").get("role") in ("user", "assistant"):
-                    # Something was said, in a record of a kind that is not known.
-                    self.not_understood += 1
-                return
-        if written is not None:
-            self.touch(written)
+                if written is not None:
+                    self.touch(written)
+            case _ if uuid is not None and inner(fields, "message").get("role") in ("user", "assistant"):
+                # Something was said, in a record of a kind that is not known.
+                self.not_understood += 1
 
     def last_text(self) -> Message | None:
         """The text of the last message, where it is no preface to a use of tools."""
         return self._text() if self._text is not None and not self._uses_tools else None
 
     def _user(self, fields: Fields, at: float, offset: int) -> None:
-        content = inner(fields, "message").get("content")
         results = [block for block in blocks_of(fields) if block.get("type") == "tool_result"]
         result = inner(fields, "toolUseResult") if len(results) == 1 else {}
         for block in results:
             call = self._returned(block, result, at, offset)
             if call is not None and len(results) == 1:
                 self._permit(call, fields, block, result, at)
-        said = "\n".join(texts(content))
+        said = "\n".join(texts(inner(fields, "message").get("content")))
         if said.startswith(INTERRUPTED):
             # An answer that was whole by then stays one.
             if self.state is not RunState.ENDED:
@@ -185,7 +172,7 @@ class Transcript(Account):
         elif said.startswith(_LOCAL):
             # The program itself answers what was typed.
             self._command = None
-        elif fields.get("turnCompanion") is True and not said.startswith(_REMINDER):
+        elif fields.get("turnCompanion") is True and not said.startswith("<system-reminder>"):
             # The program does not take the last answer, which was cut off, and asks for another in the same round.
             self._text = None
             if self.state is RunState.ENDED:
@@ -204,25 +191,22 @@ class Transcript(Account):
         self.activity.begin()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self.keep(said, at, offset) if self.prompt is None or self._is_agent else None
-        if self.prompt is None:
-            self.prompt = prompt
-        elif self.state is RunState.WORKING:
-            self.rounds, self.round_at = self.rounds + 1, at
+        if self.prompt is not None and self.state is RunState.WORKING:
+            self.round_at = at
+        self.prompt = self.prompt or prompt
         self._begin(at, Turn(at, prompt, asker))
 
     def _assistant(self, fields: Fields, at: float, offset: int) -> None:
         """A record of a message of the model, as a rule one block of it."""
         message, told = inner(fields, "message"), answer_entries(fields, at)
-        content = message.get("content")
-        blocks = list(map(mapping, content if isinstance(content, list) else ()))
         said = "\n".join([entry.text for entry in told if entry.kind is EntryKind.WORDS])
-        kinds = {str(block.get("type")) for block in blocks}
-        is_understood = isinstance(content, str | list) and all(
-            isinstance(block.get("text"), str)
-            if block.get("type") == "text"
-            else str(block.get("type")).endswith(_KNOWN)
-            for block in blocks
-        )
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        # A text that is none is of a kind that is not known.
+        is_strange, kinds = False, set[str]()
+        for block in map(mapping, blocks):
+            kinds.add(kind := str(block.get("type")))
+            is_strange |= not (isinstance(block.get("text"), str) if kind == "text" else kind.endswith(_KNOWN))
         message_id = text(message, "id") or text(fields, "uuid")
         goes_on = message_id == self._message_id
         command, self._command = self._command, None
@@ -232,15 +216,13 @@ class Transcript(Account):
             self._begin(at, Turn(at))
         if not goes_on:
             self._begin_message(message_id)
-            self._usage = 0
-        self.not_understood += not is_understood
-        self._is_strange |= not is_understood
-        model = text(message, "model")
-        self.model = model if model is not None and model != "<synthetic>" else self.model
+        self.not_understood += is_strange
+        self._is_strange |= is_strange
+        if (model := text(message, "model")) != "<synthetic>":
+            self.model = model or self.model
         # What came from the cache is not counted again.
         used = inner(message, "usage")
-        counts = [count for key in _COUNTED if isinstance(count := used.get(key), int)]
-        tokens = max(sum(counts), self._usage)
+        tokens = max(sum([count for key in _COUNTED if isinstance(count := used.get(key), int)]), self._usage)
         self.tokens, self._usage = self.tokens + tokens - self._usage, tokens
         if "tool_use" in kinds:
             self._uses_tools = True
@@ -252,7 +234,7 @@ class Transcript(Account):
             self._text = self.later(said, at, offset)
         reason = message.get("stop_reason")
         if fields.get("isApiErrorMessage") is True:
-            self.end(RunState.FAILED, at, _api_error(fields, said))
+            self.end(RunState.FAILED, at, first_line(said) or text(fields, "error") or "API error")
         elif reason == "refusal":
             self.end(RunState.FAILED, at, "the model refused to answer")
         elif (reason in _ENDS and not (kinds and kinds <= _THOUGHTS)) or str(fields.get("version")).startswith("1."):
@@ -264,8 +246,6 @@ class Transcript(Account):
 
     def _called(self, entry: Entry, at: float, offset: int) -> None:
         tool, call, given = entry.tool, entry.call, entry.given
-        if tool not in DELEGATING:
-            self.uses[call] = entry
         if tool in _CHECKLIST:
             self._update_checklist(tool, call, given, at)
         elif tool in _SPAWNING and call not in self.calls:
@@ -279,18 +259,20 @@ class Transcript(Account):
                 text(given, "description"),
                 given.get("run_in_background") is True,
                 tool=tool,
-                resumes=text(given, "resume"),
             )
 
     def _returned(self, block: Fields, result: Fields, at: float, offset: int) -> Entry | None:
         """A call has its result. Returns the call, None where it is not open."""
         name = str(block.get("tool_use_id"))
-        self.uses.pop(name, None)
-        if subject := self._subjects.pop(name, None):
-            self._add_item(subject, texts(block.get("content")), result)
+        blocks = texts(block.get("content")) if name in self._items or name in self.calls else []
+        if (item := self._items.pop(name, None)) is not None:
+            number = text(inner(result, "task"), "id")
+            if number is None and (match := _CREATED.search("".join(blocks[:1]))) is not None:
+                number = match[1]
+            self._items |= {number: item} if number is not None else {}
+            self.todos = self._checklist()
         call = self.calls.get(name)
         if call is not None and call.answer is None:
-            blocks = texts(block.get("content"))
             said = "\n".join(blocks)
             call.answer = answer = AgentAnswer(at, agent_id=text(result, "agentId") or named_agent(blocks))
             if block.get("is_error") is True:
@@ -306,13 +288,11 @@ class Transcript(Account):
     def _notified(self, content: object, at: float, offset: int) -> bool:
         """Whether it is a notification of the program."""
         told = read_notification(content) if isinstance(content, str) else None
-        if told is not None:
+        # The same words stand in up to three records; only the first of them tells when it happened.
+        if told is not None and self._told.get(told.task_id) != told[2:]:
+            self._told[told.task_id] = told[2:]
             said = self.keep(told.said, at, offset) if told.said is not None else None
-            before = self.ends.get(told.task_id)
-            # The same words stand in up to three records; only the first of them tells when it happened.
-            is_same = before is not None and (before.status, before.summary) == (told.status, told.summary)
-            if before is None or not is_same or (before.said and before.said.digest) != (said and said.digest):
-                self.ends[told.task_id] = AgentAnswer(at, told.status, told.summary, said)
+            self.ends[told.task_id] = AgentAnswer(at, told.status, told.summary, said)
         return told is not None
 
     def _end_turn(self, at: float) -> None:
@@ -326,19 +306,17 @@ class Transcript(Account):
             self.answer, self.reason = self._text, ""
 
     def _begin(self, at: float, begun: Turn) -> None:
-        if self.state is not RunState.WORKING:
-            self.rounds, self.round_at = self.rounds + 1, at
-            if self._is_agent:
-                self.begin_round(begun)
+        if self.state is not RunState.WORKING and self._is_agent:
+            self.round_at = self.round_at if self.begun is None else at
+            self.begin_round(begun)
         self.go_on(at)
         self._begin_message(None)
 
     def _begin_message(self, message_id: str | None) -> None:
-        self._message_id = message_id
-        self._text = None
+        self._message_id, self._text, self._usage = message_id, None, 0
         self._uses_tools = self._is_strange = False
-        for known in (self.uses, self.activity.open, self._by_hooks):
-            known.clear()
+        self.activity.open.clear()
+        self._by_hooks.clear()
 
     def _update_checklist(self, tool: str, call: str, given: Fields, at: float) -> None:
         """A tool of the checklist is used: `TodoWrite` gives the whole list, `TaskCreate` and `TaskUpdate` one item."""
@@ -346,8 +324,8 @@ class Transcript(Account):
         if tool == "TodoWrite":
             self._written = todos_in(listed(given, "todos"), "content")
         elif tool == "TaskCreate":
-            if len(self._items) + len(self._subjects) < _MOST_ITEMS:
-                self._subjects[call] = text(given, "subject") or ""
+            if len(self._items) < _MOST_ITEMS:
+                self._items[call] = text(given, "subject") or "", "pending"
         elif status == "deleted":
             self._items.pop(number, None)
         elif number in self._items:
@@ -355,39 +333,23 @@ class Transcript(Account):
             self._items[number] = text(given, "subject") or words, status if status in TODO_STATUSES else before
         self.list(self._checklist(), at)
 
-    def _add_item(self, subject: str, blocks: list[str], result: Fields) -> None:
-        """The result of a `TaskCreate`: from here on its item has a number."""
-        number = inner(result, "task").get("id")
-        if not isinstance(number, str) and (match := _CREATED.search(blocks[0] if blocks else "")) is not None:
-            number = match[1]
-        if isinstance(number, str):
-            self._items[number] = subject, "pending"
-            self.todos = self._checklist()
-
     def _checklist(self) -> tuple[Todo, ...] | None:
         return self._written if self._written is not None else todos_of(self._items.values()) or None
-
-    def _decided(self, attachment: Fields) -> None:
-        """A hook has decided about a call that was asked about."""
-        call = text(attachment, "toolUseID")
-        if call in self.activity.open and attachment.get("hookEvent") == "PermissionRequest":
-            self._by_hooks[call] = _DECISIONS.get(str(attachment.get("decision")))
 
     def _permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
         """A call has its result, and the program may write beside it who allowed it, or refused it."""
         decision, denial = inner(record, "permissionDecision"), text(record, "toolDenialKind")
-        source = text(decision, "source")
+        source = text(decision, "source") or ""
         if denial is None and source in _UNASKED:
             return
         allowed = _DECISIONS.get(str(decision.get("decision")), None if denial is None else False)
         by = Permitter.UNKNOWN
-        if source == "hook":
-            # A hook of another event leaves no line of its own, and was not asked what we were asked.
-            if call.call in self._by_hooks and self._by_hooks[call.call] is allowed:
-                by = Permitter.HOOK
+        # A hook of another event leaves no line of its own, and was not asked what we were asked.
+        if source == "hook" and self._by_hooks.get(call.call, ...) is allowed:
+            by = Permitter.HOOK
         elif source == "config":
             by = Permitter.RULE
-        elif (source or "").startswith("user") or (source is None and denial == _REJECTED):
+        elif source.startswith("user") or (not source and denial == _REJECTED):
             by = Permitter.PERSON
         words = "\n".join(texts(block.get("content"))) if allowed is False else _spell(result.get("answers"))[0]
         self.permits.append(Permit(call.call, call.tool, _spell(call.given)[1], allowed, by, at, words))
@@ -397,8 +359,7 @@ def words_of_use(use: Entry) -> str:
     """The text of a question, else the use of a tool in a few words."""
     if use.tool in QUESTIONS:
         return "an approval of its plan" if use.tool == "ExitPlanMode" else question_in(use.given)
-    subject = next((found for key in _SUBJECTS if (found := text(use.given, key))), "")
-    return f"{use.tool} {first_line(subject, _LONGEST)}".strip()
+    return f"{use.tool} {about(use.tool, use.given)}".strip()
 
 
 def _begins_round(fields: Fields, said: str) -> bool:
@@ -406,12 +367,6 @@ def _begins_round(fields: Fields, said: str) -> bool:
         return False
     # What another agent says, and what a stop hook answers, is marked like the program's own asides.
     return said.startswith(_FEEDBACK) or bool(inner(fields, "origin")) or fields.get("isMeta") is not True
-
-
-def _api_error(record: Fields, said: str) -> str:
-    words = first_line(said) or text(record, "error") or "API error"
-    status = whole(record, "apiErrorStatus") or 0
-    return words if not status or str(status) in words else f"{words} (HTTP {status})"
 
 
 def _spell(value: object) -> tuple[str, str]:

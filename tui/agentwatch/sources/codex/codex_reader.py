@@ -3,60 +3,58 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
-from agentwatch.delegation.run import MOST_PERMITS, Run, RunState
-from agentwatch.sources.codex.beside import Beside
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.codex.entries import entries, kind_of, prompt_in
 from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Rollout, SpawnCall, header_of
-from agentwatch.sources.sessions import tail
 from agentwatch.sources.sessions.doing import Entry
 from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
-from agentwatch.sources.sessions.reader import Change, Found, Workspace, several, texts_in
-from agentwatch.sources.sessions.runs import OPEN, Keep
+from agentwatch.sources.sessions.processes import is_of_this_system, sees_all
+from agentwatch.sources.sessions.reader import is_at, texts_in
+from agentwatch.sources.sessions.runs import OPEN, Account, Keep, Standing, no_message, run_of
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Layout, Session
-from agentwatch.sources.sessions.tail import Tail, record
-from agentwatch.state import is_there
+from agentwatch.sources.sessions.tail import line_at, record
 
 NAME: Final = "codex"
 LEFT_BEHIND: Final = "left behind when Codex was stopped"
 
-_COMPRESSED: Final = ".zst"
-"""Behind the name of the plain file."""
-_TO_DECOMPRESS: Final = (
-    "this Python was built without zstd" if sys.version_info >= (3, 14) else "install the package backports.zstd"
-)
 _DAMAGED: Final = "damaged"
 _STRANGE: Final = "it does not say whose it is, and in which directory"
+_SECONDS: Final = 2.0
+"""Between two looks at all locks: the kernel takes its time to list them."""
+_FIRST_VERSION: Final = (0, 169)
+"""The first with locks."""
+_SETTLED: Final = 1.0
+"""Seconds of silence before a lock that is not held tells anything: a session takes it as it begins."""
+_NO_ROLLOUT: Final = Account(no_message)
+_NO_CALL: Final = SpawnCall("")
 
 
 class CodexReader(FilesReader[Rollout]):
-    """`home` is `$CODEX_HOME`, else `~/.codex`. All sessions are read, however old.
+    """`home` is `$CODEX_HOME`, else `~/.codex`. All sessions are read, however old, but not those that are compressed.
 
     A session of the store is a family: a session that a human began, and all that came of it, wherever it works.
     """
 
     name = NAME
     layout: ClassVar = Layout(
-        r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)(?:\.zst)?", r"(?P<session>(?!))?[^/]+(?:/[^/]+){0,2}", root="sessions"
+        r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)", r"(?P<session>(?!))?[^/]+(?:/[^/]+){0,2}", root="sessions"
     )
     all_belong = True
 
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
-        self._workspace = Workspace(workspace)
-        self._beside = Beside(home)
+        self._writers = Writers(home)
         self._known: dict[str, tuple[int, Header | str]] = {}
-        """By the names of the plain files, for archiving moves a file, and compressing replaces it: its header, or why
-        it has none as it is; "" for one that is still being written."""
+        """By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why it has
+        none; "" for one that is still being written."""
         self._headers: dict[str, Header] = {}
-        self._unread: dict[str, str] = {}
-        """The rollouts that cannot be read, and why: they may be of any workspace."""
         self._parents: dict[str, str | None] = {}
         """By thread."""
 
@@ -70,55 +68,32 @@ class CodexReader(FilesReader[Rollout]):
         yield from texts_in(fields)
         yield prompt_in(*kind_of(fields)) or ""
 
-    def open_tail(self, path: str) -> Tail:
-        return tail_of(Path(path))
-
-    def line_at(self, path: str, offset: int) -> bytes | None:
-        return line_at(Path(path), offset)
-
     def about(self, session: Session[Rollout]) -> object:
-        """The names, and the time of the last look for writers."""
-        self._beside.look()
+        """The time of the last look for writers."""
+        self._writers.look()
         is_working = any(run.state is RunState.WORKING and not run.process_gone for run in session.runs.values())
-        return self._beside.names, self._beside.looked_at if is_working else 0
-
-    def read(self, seconds: float) -> Sequence[Change]:
-        changes = super().read(seconds)
-        self._take_stock()
-        return changes
-
-    def found(self) -> Sequence[Found]:
-        if not is_there(self.home):
-            return ()
-        children = sum(run.parent_session is not None for run in self.given.values())
-        told = Found(NAME, str(self.home), len(self.given) - children, self._say(self._unread) or "", children)
-        return [told]
+        return self._writers.looked_at if is_working else None
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the last rollout of a session."""
-        path = Path(run.place)
-        if run.session_id not in path.name or not path.is_relative_to(self.home):
-            return None
-        kind = LinesTranscript if path.suffix == ".jsonl" else _CompressedTranscript
-        return kind(path, entries, own_entries=OwnEntries)
+        is_known = any(run.place in session.files for session in self.sessions.values())
+        return LinesTranscript(Path(run.place), entries, own_entries=OwnEntries) if is_known else None
 
     def find(self) -> list[FoundFile]:
         """The rollouts that were begun in the workspace, and those of all their agents, wherever they work."""
-        present: dict[str, FoundFile] = {}
-        for found in super().find():
-            # Where both are there, Codex is about to remove the compressed one.
-            if found.session not in present or not found.path.endswith(_COMPRESSED):
-                present[found.session] = found
-        known, self._known = self._known, {}
+        present = {found.session: found for found in super().find()}
         for name, found in present.items():
-            stamp, header = known.get(name, (0, ""))
+            stamp, header = self._known.get(name, (0, ""))
             if not isinstance(header, Header) and found.status.st_ctime_ns != stamp:
-                stamp, header = found.status.st_ctime_ns, _read_header(Path(found.path), found.status.st_size)
-            self._known[name] = stamp, header
-        self._headers = {name: header for name, (_, header) in self._known.items() if isinstance(header, Header)}
-        self._unread = {name: why for name, (_, why) in self._known.items() if why and isinstance(why, str)}
+                self._known[name] = found.status.st_ctime_ns, _read_header(found)
+        known = {name: self._known[name][1] for name in present}
+        self._headers = {name: one for name, one in known.items() if isinstance(one, Header)}
+        # That older ones are strange is no news: Codex wrote them so once.
+        youngest = max(known, default="")
+        strange = {name for name, one in known.items() if one == _DAMAGED or (one == _STRANGE and name == youngest)}
+        self.refused |= {present[name].path for name in strange}
         self._parents = {header.thread: header.parent for header in self._headers.values()}
-        here = {header.thread for header in self._headers.values() if self._workspace.is_at(header.directory)}
+        here = {header.thread for header in self._headers.values() if is_at(self.workspace, header.directory)}
         return [
             present[name]._replace(project=self.root, session=line[-1], agent=name)
             for name, header in self._headers.items()
@@ -136,176 +111,134 @@ class CodexReader(FilesReader[Rollout]):
         return line
 
     def runs_of(self, session: Session[Rollout], about: object) -> dict[str, Run]:  # noqa: ARG002
-        self._beside.look()
+        self._writers.look()
         parts: dict[str, list[Rollout]] = {}
         """The rollouts that a session was written to, in their order; usually there is one."""
-        for _, fold in sorted(session.folds.items(), key=lambda one: (one[1].header.ordinal, one[0])):
+        for fold in sorted(session.folds.values(), key=lambda one: (one.header.ordinal, one.path)):
             parts.setdefault(fold.header.thread, []).append(fold)
         asked: dict[str, tuple[Rollout, SpawnCall]] = {}
         lost: dict[str, float] = {}
         runs: dict[str, Run] = {}
+        for part in (part for rollouts in parts.values() for part in rollouts):
+            for child, call in part.spawned.items():
+                asked.setdefault(child, (part, call))
+            for child, at in part.lost.items():
+                lost[child] = max(at, lost.get(child, at))
+            for name, call in part.refused.items():
+                runs[f"{part.header.thread}:{name}"] = _asked_run(part, call, name)
+        # Without a rollout: not yet, or never.
+        runs |= {child: _asked_run(part, call, child) for child, (part, call) in asked.items() if child not in parts}
         for thread, rollouts in parts.items():
-            for part in rollouts:
-                for child, call in part.spawned.items():
-                    asked.setdefault(child, (part, call))
-                for child, at in part.lost.items():
-                    lost[child] = max(at, lost.get(child, at))
-                for name, call in part.refused.items():
-                    runs[f"{thread}:{name}"] = _asked_run(part, call, name)
-        for child, (part, call) in asked.items():
-            # It has no rollout: not yet, or never.
-            if child not in parts:
-                runs[child] = _asked_run(part, call, child)
-        for thread, rollouts in parts.items():
-            runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else None)
+            runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else _NO_CALL)
         for key, run in runs.items():
             # When Codex last said that it, or one above it, is not found: one process runs them all.
-            line = (run.session_id, *self._line(run.parent_session or ""))
-            runs[key] = _left_behind(run, max(lost.get(one, -1.0) for one in line))
+            lost_at = max(lost.get(one, -1.0) for one in (run.session_id, *self._line(run.parent_session or "")))
+            if lost_at >= run.updated_at and run.state in OPEN:
+                ended_at = run.updated_at
+                runs[key] = replace(run, state=RunState.FAILED, reason=LEFT_BEHIND, ended_at=ended_at, waiting="")
         return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
 
-    def _run(self, parts: list[Rollout], asked: SpawnCall | None) -> Run:
-        def latest(name: str) -> Any:
-            return next((value for part in reversed(parts) if (value := getattr(part, name))), None)
-
+    def _run(self, parts: list[Rollout], asked: SpawnCall) -> Run:
         header = parts[0].header
         last = next((part for part in reversed(parts) if part.state is not RunState.SUBMITTED), parts[-1])
-        rounds = [one for part in parts for one in part.all_rounds()]
-        prompt, missing = next((part.prompt for part in parts if part.prompt), None), parts[0].prompt_missing
-        if prompt is None and asked is not None:
-            prompt, missing = asked.prompt, missing or (ENCRYPTED if asked.encrypted else "")
-        updated_at = max(part.updated_at for part in parts)
-        is_working = last.state is RunState.WORKING
-        return Run(
+        prompt = next((part.prompt for part in parts if part.prompt), None) or asked.prompt
+        rounds = tuple(one for part in parts for one in part.all_rounds())
+        run = run_of(
+            last,
+            asked,
+            last,
             source=NAME,
             session_id=header.thread,
-            parent_session=header.parent,
-            state=last.state,
+            parent=header.parent,
             place=last.path,
-            started_at=header.began_at,
-            updated_at=updated_at,
-            ended_at=last.ended_at if not is_working else None,
-            link="named by its own session" if header.parent is not None else "",
-            reason=last.reason,
-            title=self._beside.names.get(header.thread) or _short(header.task_name),
-            agent=header.agent,
-            model=latest("model"),
+            link="named by its own session",
+            seen_at=max(part.updated_at for part in parts),
+            title=_short(header.task_name),
+            name=header.agent,
             prompt=prompt,
-            prompt_missing=missing if prompt is None else "",
-            said=last.said,
-            rounds=tuple(rounds) if len(rounds) > 1 else (),
-            todos=latest("todos"),
-            tokens=latest("tokens"),
-            doing=last.activity.doing,
-            process_gone=self._beside.is_gone(header.thread, header.version, updated_at) if is_working else None,
-            waiting=last.waiting if is_working else "",
-            asked_at=asked.asked_at if asked is not None else None,
-            permits=tuple(permit for part in parts for permit in part.permits)[-MOST_PERMITS:],
+        )
+        is_encrypted = prompt is None and (parts[0].is_encrypted or asked.is_encrypted)
+        is_working = run.state is RunState.WORKING
+        return replace(
+            run,
+            started_at=header.began_at,
+            rounds=rounds if len(rounds) > 1 else (),
+            prompt_missing=ENCRYPTED if is_encrypted else run.prompt_missing,
+            process_gone=self._writers.is_gone(header, run.updated_at) if is_working else None,
         )
 
-    def _take_stock(self) -> None:
-        super()._take_stock()
-        files = [file for one in self.sessions.values() for file in one.files.values()]
-        # That older ones are strange is no news: Codex wrote them so once.
-        youngest = max(self._known, default="")
-        unread = {name: why for name, why in self._unread.items() if why != _STRANGE or name == youngest}
-        self.trouble = self._say(unread | {file.agent: file.refusal for file in files if file.refusal})
 
-    def _say(self, unread: Mapping[str, str]) -> str | None:
-        if self.refused:
-            return f"{min(self.refused)} cannot be read."
-        return f"{several(len(unread), 'session')} cannot be read: {next(iter(unread.values()))}." if unread else None
+class Writers:
+    """`thread-writer-locks/<thread>.lock`: locked by flock as long as Codex (0.169 and later) writes a session. A clean
+    end removes the file, a killed one leaves it without its lock."""
 
+    def __init__(self, home: Path) -> None:
+        self.looked_at = 0.0
+        self._directory = home / "thread-writer-locks"
+        self._held: frozenset[int] | None = None
+        """The inodes of all files that are locked, None where the system does not tell."""
 
-class _CompressedTranscript(LinesTranscript):
-    """It can only be read from its beginning, and never changes."""
+    def look(self) -> None:
+        """Look, if it is time to."""
+        if 0 <= time.time() - self.looked_at < _SECONDS:
+            return
+        self.looked_at = time.time()
+        try:
+            # Linux tells them without touching the files.
+            lines = Path("/proc/locks").read_text(encoding="ascii", errors="replace").splitlines()
+        except OSError:
+            self._held = None
+            return
+        words = (word for line in lines if "FLOCK" in line for word in line.split() if word.count(":") == 2)
+        self._held = frozenset(int(inode) for word in words if (inode := word.rpartition(":")[2]).isdecimal())
 
-    def _find_start(self) -> int:
-        return 0
-
-    def _open_tail(self, position: int) -> Tail:  # noqa: ARG002
-        return tail_of(self._path)
-
-    def _line_at(self, offset: int) -> bytes | None:
-        return line_at(self._path, offset)
-
-
-def _left_behind(run: Run, lost_at: float) -> Run:
-    """The run of an agent that Codex did not find: it ended with its process, unless it has shown life since."""
-    if lost_at < run.updated_at or run.state not in OPEN:
-        return run
-    return replace(run, state=RunState.FAILED, reason=LEFT_BEHIND, ended_at=run.updated_at, waiting="")
+    def is_gone(self, header: Header, updated_at: float) -> bool | None:
+        """Whether the writer of a session, last heard of at `updated_at`, is gone; None where that cannot be told."""
+        if header.version < _FIRST_VERSION or self._held is None:
+            return None
+        try:
+            # The device is not compared: on some file systems the kernel names another one for the lock.
+            if (self._directory / f"{header.thread}.lock").stat(follow_symlinks=False).st_ino in self._held:
+                return False
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError):
+            return None
+        is_seen = sees_all() and self._directory.is_dir() and is_of_this_system(self._directory)
+        return True if is_seen and self.looked_at - updated_at > _SETTLED else None
 
 
 def _asked_run(parent: Rollout, asked: SpawnCall, thread: str) -> Run:
     """The run of a session that has no rollout, or of a call that came to nothing."""
-    state, came = RunState.SUBMITTED, asked.answer
+    standing, came = Standing(RunState.SUBMITTED), asked.answer
     if came is not None:
         # What a tool returns when a human stops the turn that waits for it.
         is_stopped = (came.error or "").startswith("aborted by user")
-        state = RunState.CANCELED if is_stopped else RunState.FAILED
-    began_at = asked.at or 0.0
-    return Run(
+        standing = Standing(RunState.CANCELED if is_stopped else RunState.FAILED, came.error or "", None, came.at)
+    run = run_of(
+        _NO_ROLLOUT,
+        asked,
+        standing,
         source=NAME,
         session_id=thread,
-        parent_session=parent.header.thread,
-        state=state,
+        parent=parent.header.thread,
         place=parent.path,
-        started_at=began_at,
-        updated_at=came.at if came is not None else began_at,
-        ended_at=came.at if came is not None else None,
         link="the call of its parent",
-        reason=(came.error or "") if came is not None else "",
         title=_short(asked.title),
-        agent=asked.agent_type,
-        prompt=asked.prompt,
-        prompt_missing=ENCRYPTED if asked.encrypted else "",
-        asked_at=asked.asked_at,
     )
+    return replace(run, prompt_missing=ENCRYPTED) if asked.is_encrypted else run
 
 
 def _short(task_name: str | None) -> str | None:
     """The last part of a task name; the parts before it are the agents above."""
-    return task_name.rpartition("/")[2] or task_name if task_name is not None else None
+    return (task_name or "").rpartition("/")[2] or None
 
 
-def _read_header(path: Path, size: int) -> Header | str:
-    """The header of a rollout, or why there is none; "" where it is still being written."""
-    is_compressed = path.suffix == _COMPRESSED
-    if is_compressed and not can_decompress():
-        return f"compressed (.jsonl.zst): {_TO_DECOMPRESS}"
-    line = line_at(path, 0)
-    first = record(line) if line is not None else None
+def _read_header(found: FoundFile) -> Header | str:
+    line, size = line_at(Path(found.path), 0), found.status.st_size
+    first = record(line or b"")
     if first is None:
         # With more behind it, a first line is whole.
-        is_whole = is_compressed or (line is not None and size > len(line))
-        return tail.refusal_of(path) or (_DAMAGED if is_whole else "")
+        return _DAMAGED if size and (line is None or size > len(line)) else ""
     header = header_of(first)
     return header if header is not None and (header.directory or header.parent) else _STRANGE
-
-
-def can_decompress() -> bool:
-    """Whether compressed rollouts can be read here. What decompresses is loaded when the first one is met."""
-    try:
-        import agentwatch.sources.codex.compressed  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-def tail_of(path: Path) -> Tail:
-    """A reader of the lines of a rollout, plain or compressed."""
-    if path.suffix != _COMPRESSED:
-        return Tail(path)
-    from agentwatch.sources.codex.compressed import CompressedTail
-
-    return CompressedTail(path)
-
-
-def line_at(path: Path, offset: int) -> bytes | None:
-    """The line of a rollout that begins at a byte offset of the plain file; None where there is none."""
-    if path.suffix != _COMPRESSED:
-        return tail.line_at(path, offset)
-    from agentwatch.sources.codex import compressed
-
-    return compressed.line_at(path, offset)

@@ -75,7 +75,7 @@ def header_of(record: Fields) -> Header | None:
         thread=thread,
         parent=text(told, "parent_thread_id"),
         directory=text(meta, "cwd") or "",
-        began_at=moment(meta.get("timestamp")) or moment(record.get("timestamp")) or 0.0,
+        began_at=moment(meta.get("timestamp")) or 0.0,
         ordinal=whole(record, "ordinal") or 0,
         agent=f"{nickname} ({role})" if nickname and role else nickname or role,
         task_name=text(told, "agent_path"),
@@ -133,9 +133,9 @@ def _directory_in(fields: Fields) -> str | None:
 
 @dataclass(slots=True)
 class SpawnCall(AgentCall):
-    """A call of `spawn_agent`; its title is the name of the task. `encrypted`: its prompt is not to be read."""
+    """A call of `spawn_agent`; its title is the name of the task. `is_encrypted`: its prompt is not to be read."""
 
-    encrypted: bool = False
+    is_encrypted: bool = False
 
 
 class Rollout(Account):
@@ -145,11 +145,8 @@ class Rollout(Account):
         super().__init__(keep, places)
         self.path = path
         self.header = header
-        self.updated_at = header.began_at
-        self.prompt_missing = ""
-        self.not_understood = 0
-        self.cwd: str | None = None
-        """The header says whose it is."""
+        self.started_at = self.updated_at = header.began_at
+        self.is_encrypted = False
         self.spawned: dict[str, SpawnCall] = {}
         """By the ids of other sessions, the calls that they came of."""
         self.refused: dict[str, SpawnCall] = {}
@@ -234,11 +231,10 @@ class Rollout(Account):
     def _prompted(self, words: str | None, at: float, offset: int, *, is_agents: bool = False) -> None:
         if not self._has_turns:
             self._begin(at)
-        if self.prompt is None and not self.prompt_missing:
-            self.prompt = self.keep(words, at, offset) if words is not None else None
-            self.prompt_missing = ENCRYPTED if words is None and is_agents else ""
+        prompt = self.keep(words, at, offset) if words is not None else None
+        if self.prompt is None and not self.is_encrypted:
+            self.prompt, self.is_encrypted = prompt, prompt is None and is_agents
         elif self.begun is not None and self.begun.asker is StartedBy.PROGRAM:
-            prompt = self.keep(words, at, offset) if words is not None else None
             self.begun = replace(self.begun, prompt=prompt, asker=StartedBy.PARENT)
 
     def _called(self, entry: Entry, offset: int) -> None:
@@ -255,7 +251,7 @@ class Rollout(Account):
                 prompt,
                 text(given, "agent_type"),
                 text(given, "task_name"),
-                encrypted=prompt is None and text(given, "message") is not None,
+                is_encrypted=prompt is None and text(given, "message") is not None,
             )
 
     def _returned(self, entry: Entry) -> None:

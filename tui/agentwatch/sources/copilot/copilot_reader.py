@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
@@ -15,7 +15,7 @@ from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, text, whole
 from agentwatch.sources.sessions.following import LinesTranscript, Placed, RunTranscript
-from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Registered
+from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
@@ -40,37 +40,30 @@ _COPIED: Final = "Forked from "
 _ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")
 """What Copilot writes behind what a command printed."""
 _SHUT: Final = "not over when Copilot was closed"
-_LOCK: Final = re.compile(r"inuse\.([1-9]\d{0,9})\.lock")
-_OTHER: Final = "0"
-"""When no process of ours began."""
-_SLACK: Final = 2.0
-"""Seconds by which a process may seem to have begun after its lock: the clocks of both are no finer than that."""
 
 
 class Agent(Account):
     """The state of one agent, or of the session itself, after its events."""
 
+    call = NO_CALL
+    """The call that asked for it, made by `asker`."""
+    asker = SESSION
+    last: Answer | None = None
+    """The last words of the round."""
+    calls = True
+    """The last message of the turn calls tools, or there is none yet."""
+    was_over = False
+
     def __init__(self, keep: Keep, places: Sequence[str]) -> None:
         super().__init__(keep, places)
-        self.call = NO_CALL
-        """The call that asked for it, made by `asker`."""
-        self.asker = SESSION
-        self.kind: str | None = None
-        self.background = False
         self.asks: dict[str, str] = {}
         """The permissions that a human has not given yet, by the id of the request."""
-        self.last: Answer | None = None
-        """The last words of the round."""
-        self.calls = True
-        """The last message of the turn calls tools, or there is none yet."""
-        self.was_over = False
 
     @property
     def waiting(self) -> str:
-        calls = (call.given for call, _ in reversed(self.activity.open.values()) if call.tool == "ask_user")
-        questions = (first_line(text(given, "question") or "") for given in calls)
-        asked = next((f"an answer: {question}".removesuffix(": ") for question in questions), "")
-        return next(reversed(self.asks.values()), asked)
+        questions = (call.given for call, _ in reversed(self.activity.open.values()) if call.tool == "ask_user")
+        asked = next((f"an answer: {first_line(text(given, 'question') or '')}" for given in questions), "")
+        return next(reversed(self.asks.values()), asked.removesuffix(": "))
 
     def end(self, state: RunState, at: float, reason: str = "") -> None:
         super().end(state, at, reason)
@@ -97,56 +90,53 @@ class Agent(Account):
         elif self.reason != LEFT_BEHIND and not (self.was_over and self.state is RunState.ENDED):
             self.end(RunState.CANCELED, at, "cancelled")
         self.was_over = True
-        self.tokens = self.tokens or whole(data, "totalTokens") or 0
 
 
 class Events:
     """The state of one file after the lines that were folded in."""
 
+    cwd: str | None = None
+    not_understood = 0
+
     def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
-        self.cwd: str | None = None
-        self.not_understood = 0
         self.agents: dict[str, Agent] = {}
         """By id; that of the session itself under SESSION."""
         self.asked: dict[str, Agent] = {}
         """Those that did not begin, by the ids of their calls."""
-        self._keep = keep
-        self._places = places
+        self._begin = partial(Agent, keep, places)
         self._rising = Rising()
 
-    def add(self, fields: Record, offset: int) -> None:  # noqa: PLR0915  a table of events
+    def add(self, fields: Record, offset: int) -> None:
         at, kind = moment(fields.get("timestamp")), text(fields, "type")
         if at is None or kind is None or text(fields, "id") is None:
             self.not_understood += 1
             return
         data, whose = inner(fields, "data"), text(fields, "agentId") or SESSION
-        agent = self.agents.setdefault(whose, Agent(self._keep, self._places))
+        agent = self.agents.setdefault(whose, self._begin())
         agent.updated_at = max(agent.updated_at, at)
-        agent.model = text(data, "model") or text(data, "newModel") or agent.model
+        agent.model = text(data, "model") or agent.model
         is_working = agent.state is RunState.WORKING
         match kind:
             case "session.start":
                 self.cwd = self.cwd or text(inner(data, "context"), "cwd")
-            case "session.info" if data.get("infoType") == "fork" and (text(data, "message") or "").startswith(_COPIED):
+            case "session.info" if (text(data, "message") or "").startswith(_COPIED):
                 # All before is a copy of what another session holds.
                 self.agents.clear()
                 self.asked.clear()
-            case "session.resume" if data.get("sessionWasActive") is not True:
+            case "session.resume" | "session.shutdown" if data.get("sessionWasActive") is not True:
                 # Nothing says that a program was killed but that another one goes on with its session.
-                self._end_all(at, LEFT_BEHIND)
-            case "session.shutdown":
-                self._end_all(at, text(data, "errorReason") or _SHUT)
-            case "session.error":
-                agent.end(RunState.FAILED, at, first_line(text(data, "message") or "error"))
+                reason = LEFT_BEHIND if kind == "session.resume" else text(data, "errorReason") or _SHUT
+                for one in self.agents.values():
+                    if one.state is RunState.WORKING:
+                        one.end(RunState.FAILED, at, reason)
+            case "session.error" | "subagent.failed":
+                agent.end(RunState.FAILED, at, first_line(text(data, "message") or text(data, "error") or "error"))
             case "session.usage_record":
                 used = inner(data, "usage")
                 agent.tokens += (whole(used, "inputTokens") or 0) + (whole(used, "outputTokens") or 0)
                 agent.tokens -= whole(used, "cacheReadTokens") or 0
             case "user.message":
                 agent.ask(data, at, offset, is_agent=whose != SESSION)
-            case "assistant.turn_start":
-                agent.go_on(at)
-                agent.calls = True
             case "assistant.message" if text(data, "model") is not None:
                 agent.go_on(at)
                 agent.calls = bool(listed(data, "toolRequests"))
@@ -154,23 +144,23 @@ class Events:
                 agent.end(RunState.ENDED, at)
             case "abort" if is_working:
                 agent.end(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
-            case "permission.requested":
-                # It comes before the message that calls the tool.
+            case "assistant.turn_start" | "permission.requested":
+                # A permission is asked for before the message that calls the tool.
                 agent.go_on(at)
                 agent.calls = True
-                agent.asks[text(data, "requestId") or ""] = _leave_for(inner(data, "permissionRequest"))
+                if kind == "permission.requested":
+                    agent.asks[text(data, "requestId") or ""] = _leave_for(inner(data, "permissionRequest"))
             case "permission.completed":
                 for one in self.agents.values():
                     one.asks.pop(text(data, "requestId") or "", None)
             case "subagent.started":
                 agent.go_on(at)
                 asked = self.asked.pop(text(data, "toolCallId") or "", agent)
-                agent.call, agent.asker, agent.kind = asked.call, asked.asker, text(data, "agentName")
-                agent.background = data.get("executionMode") == "background"
+                is_background = data.get("executionMode") == "background"
+                agent.asker = asked.asker
+                agent.call = replace(asked.call, agent_type=text(data, "agentName"), background=is_background)
             case "subagent.completed":
                 agent.complete(data, at)
-            case "subagent.failed":
-                agent.end(RunState.FAILED, at, first_line(text(data, "error") or "error"))
 
         for entry in entries(fields, at):
             agent.activity.add(entry)
@@ -182,33 +172,26 @@ class Events:
             case EntryKind.WORDS, _ if entry.text.strip():
                 agent.last = agent.later(entry.text, entry.at, offset)
             case EntryKind.CALL, "task":
-                words, kind = text(given, "prompt"), text(given, "agent_type")
-                prompt = self._keep(words, entry.at, offset) if words is not None else None
-                asked_at, title = self._rising(entry.at), text(given, "description")
-                asked = self.asked[entry.call] = Agent(self._keep, self._places)
-                asked.call, asked.asker = AgentCall(entry.call, entry.at, asked_at, prompt, kind, title), whose
+                prompt = agent.keep(text(given, "prompt") or "", entry.at, offset)
+                kind, title = text(given, "agent_type"), text(given, "description")
+                asked = self.asked[entry.call] = self._begin()
+                asked.asker = whose
+                asked.call = AgentCall(entry.call, entry.at, self._rising(entry.at), prompt, kind, title)
             case EntryKind.RESULT, _ if entry.failed and entry.call in self.asked:
                 self.asked[entry.call].end(RunState.FAILED, entry.at, first_line(entry.text or "error"))
-
-    def _end_all(self, at: float, reason: str) -> None:
-        for one in self.agents.values():
-            if one.state is RunState.WORKING:
-                one.end(RunState.FAILED, at, reason)
 
 
 def _leave_for(asked: Fields) -> str:
     """What a permission is asked for, in a few words."""
-    what = ("fullCommandText", "fileName", "path", "url", "toolName", "intention", "fact")
-    words = next((first_line(words, 200) for key in what if (words := text(asked, key)) is not None), "")
-    kind = text(asked, "kind") or ""
-    return f"a permission: {kind} {words}".rstrip() if kind else "a permission"
+    what = (text(asked, key) for key in ("fullCommandText", "fileName", "path", "url", "toolName", "intention", "fact"))
+    return f"a permission: {text(asked, 'kind')} {first_line(next(filter(None, what), ''), 200)}".rstrip()
 
 
-def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
+def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
     """What an event says; `at` (epoch seconds) is for one that has no time. Not what Copilot makes up itself."""
-    at, data = moment(record.get("timestamp")) or at, inner(record, "data")
+    at, data = moment(fields.get("timestamp")) or at, inner(fields, "data")
     words, call = text(data, "content"), text(data, "toolCallId") or ""
-    match record.get("type"):
+    match fields.get("type"):
         case "user.message" if words:
             source = text(data, "source")
             kind = EntryKind.PROMPT if source is None or source.startswith(_SENDER) else EntryKind.NOTE
@@ -253,8 +236,7 @@ class CopilotReader(FilesReader[Events]):
     def begin(self, keep: Keep, agent: str, path: str) -> Events:  # noqa: ARG002
         return Events(keep, self.places)
 
-    def entries(self, fields: Fields) -> Iterable[Entry]:
-        return entries(fields)
+    entries = staticmethod(entries)
 
     def mark(self, fields: Fields) -> str | None:
         return text(fields, "id")
@@ -262,10 +244,9 @@ class CopilotReader(FilesReader[Events]):
     def transcript(self, run: Run) -> RunTranscript | None:
         """What the events of the session, or of one of its agents, say."""
         path = Path(run.place)
-        session = self.sessions.get((self.root, path.parent.name))
-        whose = SESSION if run.session_id == path.parent.name else run.session_id
-        if session is None or whose not in session.folds[SESSION].agents:
+        if not any(run.place in session.files for session in self.sessions.values()):
             return None
+        whose = SESSION if run.session_id == path.parent.name else run.session_id
 
         def of_agent(fields: Fields) -> Iterator[Entry]:
             return entries(fields) if (text(fields, "agentId") or SESSION) == whose else iter(())
@@ -288,8 +269,6 @@ class CopilotReader(FilesReader[Events]):
                         parent=(agent.asker or session.id) if name else None,
                         place=session.places[SESSION],
                         link="the tool call that began it" if agent.call.id else "",
-                        agent=agent.kind,
-                        background=agent.background,
                     )
         settle(runs, about)
         return runs
@@ -298,7 +277,7 @@ class CopilotReader(FilesReader[Events]):
 class Locks(Processes):
     """`inuse.<pid>.lock` in the directory of a session: made by a program that opens it, left behind when it is killed.
 
-    A process that has begun later than a lock with its number was made is another one.
+    Where a process has got its number since, it counts as running.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -310,19 +289,8 @@ class Locks(Processes):
 
     def of(self, session_id: str) -> Program:
         found: list[Registered] = []
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             for path in (self.directory / session_id).glob("inuse.*.lock"):
-                if (match := _LOCK.fullmatch(path.name)) is not None:
-                    pid, made = int(match[1]), path.stat().st_mtime
-                    start = _OTHER if _began(pid) > made + _SLACK else None
-                    found.append(Registered(session_id, pid, start, None, made, None))
-        return self._program(found) if found else UNKNOWN
-
-
-def _began(pid: int) -> float:
-    """When a process began, in seconds since the epoch; 0 where the system does not say."""
-    with suppress(OSError, ValueError, IndexError):
-        ticks = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
-        up = float(Path("/proc/uptime").read_bytes().split()[0])
-        return time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
-    return 0.0
+                pid = int(path.name.split(".")[1])
+                found.append(Registered(session_id, pid, None, None, path.stat().st_mtime, None))
+        return self.program(found)

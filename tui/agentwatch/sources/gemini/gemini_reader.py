@@ -7,11 +7,12 @@ place, once its calls are over; `$set` sets keys of the whole. That `$rewindTo` 
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState
@@ -36,7 +37,6 @@ from agentwatch.sources.sessions.runs import (
     NO_CALL,
     OPEN,
     Account,
-    AgentAnswer,
     AgentCall,
     Keep,
     Standing,
@@ -47,11 +47,9 @@ from agentwatch.sources.sessions.runs import (
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session, holds
 from agentwatch.sources.sessions.tail import Record, open_regular
 
-_CONTEXT: Final = "<session_context>"
-"""What a session begins with, which nobody typed."""
 _COMMAND: Final = re.compile(
-    r"^Output: (?P<output>.*?)\n(?:Error: [^\n]*\n)?(?:Exit Code: (?P<code>-?\d{1,9})\n)?(?P<signal>Signal: [^\n]*\n)?"
-    r"(?P<background>Background PIDs: [^\n]*\n)?Process Group PGID: \d+\s*(?:</untrusted_context>\s*)?\Z",
+    r"^Output: (?P<output>.*?)\n(?:Error: [^\n]*\n)?(?:Exit Code: (?P<code>-?\d{1,9})\n)?(?P<open>(?:Signal"
+    r"|Background PIDs): [^\n]*\n)*Process Group PGID: \d+\s*(?:</untrusted_context>\s*)?\Z",
     re.DOTALL | re.MULTILINE,
 )
 _STOPPED: Final = "Operation cancelled"
@@ -59,29 +57,36 @@ _STOPPED: Final = "Operation cancelled"
 _ROOT_BYTES: Final = 64 * 1024
 
 
+@dataclass(slots=True)
+class GeminiCall(AgentCall):
+    """A call of an agent that is over, and how that agent stands by what its parent was told."""
+
+    agent_id: str | None = None
+    standing: Standing | None = None
+
+
 class Chat(Account):
     """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
 
+    cwd: str | None = None
+    not_understood = 0
+    prompted_at = 0.0
+    """When a human, or a parent, has told it something."""
+
     def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places)
-        self.cwd: str | None = None
-        self.not_understood = 0
-        self.calls: dict[str, AgentCall] = {}
-        self.prompted_at = 0.0
-        """When a human, or a parent, has told it something."""
+        self.calls: dict[str, GeminiCall] = {}
         self._is_agent = is_agent
         self._messages: dict[str, tuple[int, int]] = {}
         """The tokens and calls of each message, by id."""
 
     def add(self, fields: Record, offset: int) -> None:
-        name, at, changed = text(fields, "id"), moment(fields.get("timestamp")), inner(fields, "$set")
-        if changed:
-            self.updated_at = max(self.updated_at, moment(changed.get("lastUpdated")) or 0.0)
-            if changed.get("messages") == [] and self._is_agent and self.state is RunState.WORKING:
-                # It failed, or was stopped, in its answer: its parent is told which.
-                self.end(RunState.FAILED, self.updated_at, CUT_OFF)
-        elif name is not None and at is not None:
+        name, at = text(fields, "id"), moment(fields.get("timestamp"))
+        if name is not None and at is not None:
             self._message(name, fields, at, offset)
+        elif inner(fields, "$set").get("messages") == [] and self._is_agent and self.state is RunState.WORKING:
+            # It failed, or was stopped, in its answer: its parent is told which.
+            self.end(RunState.FAILED, self.updated_at, CUT_OFF)
         elif not fields.keys() & {"$set", "$rewindTo", "projectHash"}:
             self.not_understood += 1
 
@@ -96,7 +101,7 @@ class Chat(Account):
         self.tokens += tokens - counted
         self._messages[name] = tokens, len(calls)
         self.model = text(fields, "model") or self.model
-        if fields.get("type") == "user" and words.strip() and not words.startswith(_CONTEXT):
+        if fields.get("type") == "user" and words.strip():
             self.go_on(at)
             self.prompted_at = at
             self.prompt = self.prompt or self.keep(words, at, offset)
@@ -111,39 +116,46 @@ class Chat(Account):
 
     def _called(self, call: Fields, at: float, offset: int) -> None:
         """A call that is over."""
-        name, tool, given = text(call, "id") or "", text(call, "name"), inner(call, "args")
-        status, ended_at, came = text(call, "status") or "", moment(call.get("timestamp")) or at, _came_of(call)
+        given, status, came = inner(call, "args"), call.get("status"), _came_of(call)
+        ended_at = moment(call.get("timestamp")) or at
         self.updated_at = max(self.updated_at, ended_at)
         if status == "cancelled" and _STOPPED in came and not self._is_agent:
             self.end(RunState.CANCELED, ended_at, first_line(came))
         if self._is_agent and (said := _handed_back(call)) is not None:
             self.end(RunState.ENDED, ended_at)
             self.answer = self.later(said, ended_at, offset) if said.strip() else None
-        elif tool == "write_todos":
+        elif call.get("name") == "write_todos":
             self.list(todos_in(listed(given, "todos"), "description"), ended_at)
-        elif tool == "invoke_agent":
-            words, shown = text(given, "prompt"), inner(call, "resultDisplay")
-            if status == "success":
-                # So it is also said of an agent that failed, or ran out of turns.
-                status = "error" if shown.get("state") == "error" else text(shown, "terminateReason") or "GOAL"
-            answer = AgentAnswer(ended_at, status, first_line(came), agent_id=text(call, "agentId"))
-            prompt = self.keep(words, at, offset) if words is not None else None
-            self.calls[name] = AgentCall(name, at, None, prompt, text(given, "agent_name"), answer=answer)
+        elif call.get("name") == "invoke_agent":
+            name, shown = text(call, "id") or "", inner(call, "resultDisplay")
+            # An agent that failed, or ran out of turns, is said to be a success as well.
+            reason = text(shown, "terminateReason") or "GOAL"
+            if status != "success" or shown.get("state") == "error":
+                reason = first_line(came)
+            state = RunState.ENDED if reason == "GOAL" else RunState.FAILED
+            self.calls[name] = GeminiCall(
+                name,
+                at,
+                prompt=self.keep(text(given, "prompt") or "", at, offset),
+                agent_type=text(given, "agent_name"),
+                agent_id=text(call, "agentId"),
+                standing=Standing(RunState.CANCELED if status == "cancelled" else state, reason, None, ended_at),
+            )
 
 
-def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
+def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
     """What a line says, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(record.get("timestamp")) or at
-    words = _words_of(record)
-    match record.get("type"):
+    at = moment(fields.get("timestamp")) or at
+    words = _words_of(fields)
+    match fields.get("type"):
         case "user" if words:
-            yield Entry(at, EntryKind.NOTE if words.startswith(_CONTEXT) else EntryKind.PROMPT, words)
+            yield Entry(at, EntryKind.PROMPT, words)
         case "gemini":
-            for thought in map(mapping, listed(record, "thoughts")):
-                yield Entry(at, EntryKind.THOUGHT, text(thought, "description") or text(thought, "subject") or "")
+            for thought in map(mapping, listed(fields, "thoughts")):
+                yield Entry(at, EntryKind.THOUGHT, text(thought, "description") or "")
             if words:
                 yield Entry(at, EntryKind.WORDS, words)
-            for call in map(mapping, listed(record, "toolCalls")):
+            for call in map(mapping, listed(fields, "toolCalls")):
                 name, ended_at, came = text(call, "id") or "", moment(call.get("timestamp")) or at, _came_of(call)
                 if (said := _handed_back(call)) is not None:
                     yield Entry(ended_at, EntryKind.WORDS, said)
@@ -153,12 +165,12 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
                 failed, ended = refused or call.get("status") == "error", None if refused else _ended(came)
                 yield Entry(ended_at, EntryKind.RESULT, came, name, failed=failed, refused=refused, ended=ended)
         case "info" | "warning" | "error" if words:
-            yield Entry(at, EntryKind.NOTE, words, failed=record.get("type") == "error")
+            yield Entry(at, EntryKind.NOTE, words, failed=fields.get("type") == "error")
 
 
-def _words_of(record: Fields) -> str:
+def _words_of(fields: Fields) -> str:
     """What a message says: one text, or that of its parts."""
-    return text(record, "content") or "".join(parts_in(record, "content"))
+    return text(fields, "content") or "".join(parts_in(fields, "content"))
 
 
 def _came_of(call: Fields) -> str:
@@ -171,34 +183,29 @@ def _ended(told: str) -> Ended | None:
     match = _COMMAND.search(told)
     if match is None:
         return None
-    is_open = match["signal"] or match["background"]
-    return Ended(int(match["code"]) if match["code"] else None if is_open else 0, match["output"])
+    return Ended(int(match["code"]) if match["code"] else None if match["open"] else 0, match["output"])
 
 
 def _handed_back(call: Fields) -> str | None:
     """What an agent hands back by this call, a text, or an object with one, or with more; None where it is another."""
-    if text(call, "name") != "complete_task" or call.get("status") != "success":
+    if call.get("name") != "complete_task" or call.get("status") != "success":
         return None
     given = inner(call, "args")
     result = given.get("result", next(iter(given.values()), None))
     if isinstance(result, dict) and len(result) == 1:
         result = next(iter(result.values()))
-    try:
+    with suppress(RecursionError):
         return result if isinstance(result, str) else json.dumps(result, indent=2, ensure_ascii=False)
-    except RecursionError:
-        return ""
+    return ""
 
 
-def root_of(project: str) -> str | None:
-    """The real path of the working directory that a project names, None for none. Raises OSError where it cannot be
-    read, or names no path."""
-    try:
-        with os.fdopen(open_regular(f"{project}/.project_root"), "rb") as file:
-            named = file.read(_ROOT_BYTES).decode("utf-8", "replace").strip()
-    except FileNotFoundError:
-        return None
+def root_of(project: str) -> str:
+    """The real path of the working directory that a project names. Raises OSError where it cannot be read, or names no
+    path."""
+    with os.fdopen(open_regular(f"{project}/.project_root"), "rb") as file:
+        named = file.read(_ROOT_BYTES).decode("utf-8", "replace").strip()
     if not named.startswith("/") or "\0" in named:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), project)
+        raise OSError(f"{project} names no path")
     return os.path.realpath(named)
 
 
@@ -227,19 +234,15 @@ class GeminiReader(FilesReader[Chat]):
         for project in self.directories():
             self.refused.discard(project)
             try:
-                root = root_of(project)
-            except OSError:
-                self.refused.add(project)
-                continue
-            if root is not None and holds(self.workspace, root):
-                found.append(project)
+                found += [project] if holds(self.workspace, root_of(project)) else []
+            except OSError as error:
+                self.refused |= set() if isinstance(error, FileNotFoundError) else {project}
         return found
 
     def begin(self, keep: Keep, agent: str, path: str) -> Chat:  # noqa: ARG002
         return Chat(keep, agent != SESSION, self.places)
 
-    def entries(self, fields: Fields) -> Iterable[Entry]:
-        return entries(fields)
+    entries = staticmethod(entries)
 
     def own_entries(self, run: Run) -> EntriesIn:  # noqa: ARG002
         return Placed(entries, _directory_in)
@@ -253,60 +256,49 @@ class GeminiReader(FilesReader[Chat]):
         yield from (_handed_back(mapping(call)) or "" for call in listed(fields, "toolCalls"))
 
     def runs_of(self, session: Session[Chat], about: object) -> dict[str, Run]:
-        main = session.folds.get(SESSION, _NO_CHAT)
-        begun = {name: chat for name, chat in session.folds.items() if name and chat.started_at is not None}
+        main, runs = session.folds.get(SESSION, _NO_CHAT), dict[str, Run]()
+        begun = {name: chat for name, chat in session.folds.items() if chat.started_at is not None}
         asked = _asked(main, begun)
-        rows = [(name, name, chat, asked.get(name, NO_CALL), session.id) for name, chat in begun.items()]
-        for asker, chat in session.folds.items():
-            lone = [call for call in chat.calls.values() if call not in asked.values()]
-            rows += [(f"{session.id}/{call.id}", call.id, _NO_CHAT, call, asker or session.id) for call in lone]
-        found = {
-            key: run_of(
+        rows = [(name, name, chat, asked.get(name)) for name, chat in begun.items()]
+        lone = (call for call in main.calls.values() if call not in asked.values())
+        rows += [(f"{session.id}/{call.id}", call.id, _NO_CHAT, call) for call in lone]
+        # The session last, for it waits for its agents, and says nothing of that.
+        for key, name, chat, call in sorted(rows, key=lambda row: row[2] is main):
+            is_waiting = chat is main and any(one.state in OPEN for one in runs.values())
+            runs[key or session.id] = run_of(
                 chat,
-                call,
-                _standing(chat, call, main),
+                call or NO_CALL,
+                Standing(RunState.WORKING)
+                if chat.state is RunState.ENDED and is_waiting
+                else _standing(chat, call, main),
                 source=self.name,
-                session_id=name,
-                parent=asker,
+                session_id=name or session.id,
+                parent=session.id if name else None,
                 place=session.place(session.places, name),
                 link="the parent's tool call" if chat is _NO_CHAT else "the directory of its chat",
             )
-            for key, name, chat, call, asker in rows
-        }
-        if main.started_at is not None:
-            # It waits for its agents, and says nothing of that.
-            is_waiting = main.state is RunState.ENDED and any(one.state in OPEN for one in found.values())
-            standing = Standing(RunState.WORKING) if is_waiting else main
-            place = session.place(session.places, SESSION)
-            found[session.id] = run_of(
-                main, NO_CALL, standing, source=self.name, session_id=session.id, parent=None, place=place
-            )
-        settle(found, about)
-        return found
+        settle(runs, about)
+        return runs
 
 
-def _asked(main: Chat, begun: dict[str, Chat]) -> dict[str, AgentCall]:
+def _asked(main: Chat, begun: dict[str, Chat]) -> dict[str, GeminiCall]:
     """The call that each agent was begun by, as far as it is over: one that was stopped does not name its agent."""
-    asked: dict[str, AgentCall] = {}
-    oldest = sorted(begun.items(), key=lambda one: one[1].prompted_at)
-    for call in sorted(main.calls.values(), key=lambda call: not (call.answer and call.answer.agent_id)):
-        name = call.answer and call.answer.agent_id
-        if name is None and call.prompt is not None:
-            same = (one for one, chat in oldest if chat.prompt and chat.prompt.digest == call.prompt.digest)
-            name = next((one for one in same if one not in asked), None)
-        if name in begun:
+    asked = {call.agent_id: call for call in main.calls.values() if call.agent_id in begun}
+    for call in main.calls.values():
+        same = (
+            name
+            for name, chat in begun.items()
+            if name and name not in asked and chat.prompt and call.prompt and chat.prompt.digest == call.prompt.digest
+        )
+        if call.agent_id is None and (name := min(same, key=lambda one: begun[one].prompted_at, default=None)):
             asked[name] = call
     return asked
 
 
-def _standing(chat: Chat, call: AgentCall, main: Chat) -> Standing | Chat:
+def _standing(chat: Chat, call: GeminiCall | None, main: Chat) -> Standing | Chat:
     """By what it has handed back, then by what its parent was told."""
-    answer = call.answer
-    if answer is None and chat.state is RunState.WORKING and main.prompted_at > chat.prompted_at:
+    if chat.state is not RunState.ENDED and call is not None and call.standing is not None:
+        return call.standing
+    if chat.state is RunState.WORKING and main.prompted_at > chat.prompted_at:
         return Standing(RunState.FAILED, LEFT_BEHIND, None, chat.updated_at)
-    if chat.state is RunState.ENDED or answer is None:
-        return chat
-    state = {"cancelled": RunState.CANCELED, "GOAL": RunState.ENDED}.get(answer.status, RunState.FAILED)
-    return Standing(
-        state, answer.summary if answer.status in ("cancelled", "error") else answer.status, None, answer.at
-    )
+    return chat

@@ -15,17 +15,18 @@ import stat
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.sources.sessions.fields import Fields, mapping
-from agentwatch.sources.sessions.where import is_of_this_system
+from agentwatch.sources.sessions.fields import Fields, object_in
+from agentwatch.sources.sessions.processes import is_of_this_system
+from agentwatch.sources.sessions.tail import Stamp
 
 LARGEST_RECORD: Final = 16 * 1024 * 1024
 """Characters of JSON. What was handed over or back is a few KiB; only attached files are larger."""
-LATEST: Final = 1 << 43
+_LATEST: Final = 1 << 43
 """Milliseconds, in the year 2248. No program has written anything later."""
 
 _BUSY_SECONDS: Final = 0.1
@@ -40,9 +41,7 @@ _ASK_FOR_LOCK: Final[int | None] = getattr(fcntl, "F_OFD_GETLK", None)
 _LOCK: Final = "hhqqi"
 """struct flock: kind, origin, first byte, length, process."""
 
-_COUNTED: Final = "(SELECT count(*) || ' ' || total(time_updated) FROM {} WHERE session_id = session.id)"
-
-Signature = tuple[tuple[int, int, int, int] | None, ...]
+Signature = tuple[Stamp | None, ...]
 
 
 class SessionRow(NamedTuple):
@@ -51,7 +50,6 @@ class SessionRow(NamedTuple):
     id: str
     parent_id: str | None
     title: str
-    agent: str | None
     created: float
     mark: tuple[object, ...]
 
@@ -82,9 +80,9 @@ class ForeignDatabase:
         return os.path.realpath(self._given)
 
     def signature(self) -> Signature:
-        """(device, inode, size, mtime) of the database, its log and its journal; None for each that is not there.
-        It changes with each write, unless it comes in the same tick of the clock as another."""
-        return tuple(_attributes(self._path + suffix) for suffix in ("", "-wal", "-journal"))
+        """Of the database, its log and its journal; None for each that is not there. It changes with each write, unless
+        it comes in the same tick of the clock as another."""
+        return tuple(_stamp(self._path + suffix) for suffix in ("", "-wal", "-journal"))
 
     @contextmanager
     def look(self) -> Iterator[sqlite3.Connection]:
@@ -144,23 +142,20 @@ def directories_in(connection: sqlite3.Connection) -> list[tuple[str, float]]:
 def sessions_of(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) -> dict[str, SessionRow]:
     """The sessions of some directories, and their children wherever those work, in the order in which they began."""
     ours = [place for place, _ in directories_in(connection) if is_ours(place)]
-    agent = "agent" if "agent" in _columns_of(connection, "session") else "NULL"
-    mark = "(SELECT seq FROM event_sequence WHERE aggregate_id = session.id)"
-    if not _columns_of(connection, "event_sequence"):
-        # Versions before 1.16 do not number what happens.
-        mark = ", ".join(map(_COUNTED.format, ("message", "part")))
+    is_numbered = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'event_sequence'").fetchone()
+    mark = "(SELECT seq FROM event_sequence WHERE aggregate_id = session.id)" if is_numbered else "NULL"
     rows = connection.execute(
         "WITH RECURSIVE ours(id) AS (SELECT id FROM session WHERE directory IN (SELECT value FROM json_each(?)) "  # noqa: S608
         "UNION SELECT session.id FROM session JOIN ours ON session.parent_id = ours.id) "
-        f"SELECT id, parent_id, title, {agent} AS agent, time_created, time_updated, {mark} "
+        f"SELECT id, parent_id, title, time_created, time_updated, {mark} "
         "FROM session WHERE id IN ours ORDER BY time_created, id",
         (json.dumps(ours),),
     )
     found = {}
     for row in rows:
-        name, parent, title, kind = (value if isinstance(value, str) else "" for value in row[:4])
+        name, parent, title = (value if isinstance(value, str) else "" for value in row[:3])
         if name:
-            found[name] = SessionRow(name, parent or None, title, kind or None, seconds(row[4]), row)
+            found[name] = SessionRow(name, parent or None, title, seconds(row[3]), row)
     return found
 
 
@@ -173,9 +168,15 @@ def records_of(connection: sqlite3.Connection, table: str, owner: str, name: str
         (name,),
     )
     return [
-        Record(key, message, seconds(created), seconds(updated), _object(data), row)
+        Record(
+            str(key),
+            str(message),
+            seconds(created),
+            seconds(updated),
+            object_in(data if isinstance(data, str) else None),
+            row,
+        )
         for key, message, created, updated, row, data in rows
-        if isinstance(key, str) and isinstance(message, str)
     ]
 
 
@@ -186,23 +187,12 @@ def records_in(connection: sqlite3.Connection, session: str) -> tuple[list[Recor
 
 def seconds(value: object) -> float:
     """A time in milliseconds as one in seconds; 0 where there is none in our centuries."""
-    return value / 1000 if type(value) in (int, float) and 0 < value < LATEST else 0.0  # type: ignore[operator]
+    return value / 1000 if type(value) in (int, float) and 0 < value < _LATEST else 0.0  # type: ignore[operator]
 
 
-def _columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
-    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-
-
-def _attributes(path: str) -> tuple[int, int, int, int] | None:
-    try:
+def _stamp(path: str) -> Stamp | None:
+    with suppress(OSError):
         status = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _object(data: object) -> Fields:
-    try:
-        return mapping(json.loads(data) if isinstance(data, (str, bytes)) else None)
-    except (ValueError, RecursionError):
-        return {}
+        # Not its ctime: SQLite changes that when root reads.
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    return None

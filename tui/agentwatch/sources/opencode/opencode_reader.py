@@ -1,34 +1,37 @@
 """The reader of OpenCode and Kilo Code: the sessions of one workspace in one database, made into runs.
 
 The database is looked at when `stat` says that it was written, each time in a connection of its own. A session of which
-anything has changed is read again, from the tables that hold what is now.
+anything has changed is read again, from the tables that hold what is now, with its rounds and its task calls.
 """
 
 from __future__ import annotations
 
 import errno
+import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState, StartedBy, Turn
 from agentwatch.sources.opencode.database import (
     ForeignDatabase,
+    Record,
     SessionRow,
     Signature,
     records_in,
     records_of,
+    seconds,
     sessions_of,
 )
-from agentwatch.sources.opencode.session import Session, entries, has_words, result_in, runs_of
-from agentwatch.sources.sessions.doing import Entry
-from agentwatch.sources.sessions.fields import inner, text
+from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind, about
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, question_in, text, todos_in, whole
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
-from agentwatch.sources.sessions.runs import OPEN
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings, texts_in
+from agentwatch.sources.sessions.runs import NO_CALL, OPEN, Account, AgentCall, Standing, no_message, run_of
 from agentwatch.sources.sessions.store import holds
 from agentwatch.state import is_there
 
@@ -36,6 +39,42 @@ _RACY_SECONDS: Final = 2.0
 """A file that is written twice within one tick of its file system's clock looks the same after both."""
 _BUSY_SECONDS: Final = 5.0
 """For so long it may be locked by its program, or otherwise not be read, before that is told."""
+_CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")
+"""What stands in a task call that a human aborted; Kilo says who did it behind it."""
+_LEFT_BEHIND: Final = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
+_PATIENCE: Final = 3.0
+"""Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
+_SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
+"""The ending of the title of a child."""
+_AT_ONCE: Final = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
+"""Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
+_OVER: Final = ("completed", "error")
+_CONTINUED: Final = ("tool-calls", "unknown")
+_FRAME: Final = re.compile(
+    r'<task id="(?P<id>[^"\n]{1,200})" state="(?P<state>[a-z]{1,20})">\n(?:<summary>[^\n]*</summary>\n)?'
+    r"<(?P<tag>task_result|task_error)>\n(?P<body>.*)\n</(?P=tag)>",
+    re.DOTALL,
+)
+_RULE: Final = "The user has specified a rule"
+_REFUSED: Final = ("The user rejected", "The user dismissed", _RULE)
+"""How the errors of calls begin that nobody allowed."""
+_FEEDBACK: Final = " with the following feedback: "
+_LONGEST: Final = 2_000
+
+Tell = Callable[[str, float, str], Message]
+"""Makes a message of a text, its time, and the id of the message in which it stands."""
+
+
+@dataclass(slots=True)
+class TaskCall(AgentCall):
+    """A call of the task tool, a part of a message. `child` is the session that it names, None for none yet; `told` is
+    how that stands by the answer, None as long as there is none: it may have been launched in the background."""
+
+    child: str | None = None
+    message_id: str = ""
+    is_open: bool = True
+    launched: bool = False
+    told: Standing | None = None
 
 
 class OpenCodeReader(StoreReader):
@@ -44,12 +83,13 @@ class OpenCodeReader(StoreReader):
     def __init__(self, workspace: Path, database: Path, name: str = "opencode") -> None:
         super().__init__(self._texts_in)
         self.name = name
+        self.progress = Progress(0, 0)
+        """In bytes of the database, none of them before all sessions were read."""
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
         self._places = spellings(workspace)
         self._seen: Signature | None = None
-        self._is_calm = False
-        self._size = 0
+        self._seen_at = 0.0
         self._refusal = ""
         self._read_at = float("-inf")
         """When it could be read, on the monotonic clock."""
@@ -63,26 +103,20 @@ class OpenCodeReader(StoreReader):
     @property
     def trouble(self) -> str | None:
         """What keeps sessions from being read."""
-        name, unread = self._path.name, sum(len(session.unread) for session in self._sessions.values())
+        name, unread = self._path.name, sum(session.unread for session in self._sessions.values())
         if self._refusal and time.monotonic() >= self._read_at + _BUSY_SECONDS:
             return f"{name} cannot be read: {self._refusal}."
         return f"{name} has {several(unread, 'record')} that cannot be read." if unread else None
 
-    @property
-    def progress(self) -> Progress:
-        """In bytes of the database, as if all sessions were equally large."""
-        count = len(self._rows)
-        return Progress(self._size * (count - len(self._behind())) // count if count else self._size, self._size)
-
     def read(self, seconds: float) -> Sequence[Change]:
         """The runs that have changed. Something is read, however short the time."""
         signature = self._database.signature()
-        stale: set[str] = set()
-        if not self._is_calm or signature != self._seen or self._behind():
-            stale = self._look(signature, time.monotonic() + seconds)
+        is_calm = signature == self._seen and time.monotonic() - self._seen_at > _RACY_SECONDS
+        is_news = not is_calm or self.progress.done < self.progress.total
+        stale = self._look(signature, time.monotonic() + seconds) if is_news else set[str]()
         if self._refusal:
             return ()
-        self._judge(stale)
+        self._fold_runs(stale)
         runs = {key: run for mine in self._runs.values() for key, run in mine.items()}
         still_open = [key for key, run in runs.items() if run.state in OPEN]
         if still_open and self._database.has_users() is False:
@@ -110,48 +144,46 @@ class OpenCodeReader(StoreReader):
                 parts = records_of(connection, "part", "message", message)
         except sqlite3.Error:
             return
-        words = [text(part.data, "text") or "" for part in parts if has_words(part.data)]
-        yield from ("\n".join(words), *words)
-        for state in (inner(part.data, "state") for part in parts):
-            yield text(inner(state, "input"), "prompt") or ""
-            yield result_in(text(state, "output") or "") or ""
-
-    def _behind(self) -> list[str]:
-        """Sessions that are to be read, as they are not known or have changed; the youngest first."""
-        known = self._sessions
-        behind = [name for name, row in self._rows.items() if name not in known or known[name].row.mark != row.mark]
-        return behind[::-1]
+        said = [entry.text for part in parts for entry in entries(part.data, 0.0) if entry.kind is EntryKind.WORDS]
+        yield "\n".join(said)
+        for part in parts:
+            yield from texts_in(part.data)
+            frame = _FRAME.match(text(inner(part.data, "state"), "output") or "")
+            yield frame["body"] if frame is not None else ""
 
     def _look(self, signature: Signature, end: float) -> set[str]:
-        """Read what has changed, until a time; the sessions of which something has."""
-        before, read = self._rows, dict[str, Session]()
+        """Read what has changed, the youngest sessions first, until a time; the sessions of which something has."""
+        before, read, is_behind = self._rows, dict[str, Session](), False
         try:
             with self._database.look() as connection:
                 self._rows = sessions_of(connection, self._is_ours)
-                for name in self._behind():
-                    read[name] = Session(self._rows[name], *records_in(connection, name), self._tell, self._places)
-                    if time.monotonic() >= end:
-                        break
+                for name, row in reversed(self._rows.items()):
+                    if name not in self._sessions or self._sessions[name].row != row:
+                        is_behind = bool(read) and time.monotonic() >= end
+                        if is_behind:
+                            break
+                        read[name] = Session(row, records_in(connection, name), self._tell, self._places)
         except FileNotFoundError:
             self._rows = {}
         except (sqlite3.Error, OSError) as error:
-            self._is_calm, self._refusal = False, getattr(error, "strerror", None) or str(error)
+            self._seen, self._refusal = None, getattr(error, "strerror", None) or str(error)
             return set()
-        self._refusal, self._read_at, self._seen = "", time.monotonic(), signature
+        if signature != self._seen:
+            self._seen, self._seen_at = signature, time.monotonic()
+        self._refusal, self._read_at = "", time.monotonic()
         self._sessions = {name: one for name, one in (self._sessions | read).items() if name in self._rows}
-        newest = max((one[3] for one in signature if one is not None), default=0) / 1e9
-        self._is_calm, self._size = time.time() - newest > _RACY_SECONDS, signature[0][2] if signature[0] else 0
+        size = signature[0][2] if signature[0] else 0
+        self.progress = Progress(0 if is_behind else size, size)
         # Of a session that comes or goes, its parent and its children may be different.
-        moved = self._rows.keys() ^ before.keys()
-        return {*read, *moved, *((before | self._rows)[name].parent_id or "" for name in moved)}
+        return {*read} if self._rows.keys() == before.keys() else {*self._rows}
 
     def _is_ours(self, directory: str) -> bool:
         return any(holds(place, directory) for place in self._places)
 
     def _tell(self, words: str, at: float, message: str) -> Message:
-        return self.texts.message(words, at, message, key=message)
+        return self.message(words, at, message, key=message)
 
-    def _judge(self, stale: set[str]) -> None:
+    def _fold_runs(self, stale: set[str]) -> None:
         """Make the runs of the sessions that are stale, and of those below them; time alone lets others wait."""
         self._runs = {name: runs for name, runs in self._runs.items() if name in self._rows}
         for name, row in self._rows.items():
@@ -159,18 +191,280 @@ class OpenCodeReader(StoreReader):
             session, parent = self._sessions.get(name), self._sessions.get(above)
             if session is None or (parent is None and above in self._rows):
                 continue
-            is_stale = bool(stale & {name, above})
-            if is_stale or name not in self._runs or session.waits:
-                stale |= {name} if is_stale else set()
-                known = self._runs.get(above, {}).get(above)
-                self._runs[name] = runs_of(
-                    session,
-                    parent,
-                    known.state if known is not None else None,
-                    self._rows.keys(),
-                    source=self.name,
-                    place=str(self._path),
-                )
+            if stale & {name, above}:
+                stale.add(name)
+            elif name in self._runs and not session.waits:
+                continue
+            call = parent.tasks.get(name) if parent is not None else None
+            run = run_of(
+                session,
+                call or NO_CALL,
+                _standing(session, call, parent, self._runs.get(above, {}).get(above)),
+                source=self.name,
+                session_id=name,
+                parent=row.parent_id,
+                place=str(self._path),
+                link="the session names its parent",
+                title=_SUFFIX.sub("", row.title),
+                agent=session.agent,
+            )
+            self._runs[name] = {name: run}
+            for task in session.tasks.values():
+                # A call that is open may still get a session.
+                told = task.told or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
+                if told is not None and task.child not in self._rows:
+                    self._runs[name][task.id] = run_of(
+                        Account(no_message),
+                        task,
+                        told,
+                        source=self.name,
+                        session_id=task.child or task.id,
+                        parent=name,
+                        place=run.place,
+                        link="the task call of the parent",
+                    )
+
+
+class Session(Account):
+    """The fold of all records of a session, as of one version of its row."""
+
+    agent: str | None = None
+    last_answer = ""
+    """The message that it wrote last: its calls may be open, but none of an earlier one."""
+    unread = 0
+    """Records that cannot be read."""
+    uses_tools = False
+    """There is a call in its last answer."""
+
+    def __init__(
+        self, row: SessionRow, records: tuple[Sequence[Record], Sequence[Record]], tell: Tell, places: Sequence[str]
+    ) -> None:
+        super().__init__(no_message, places)
+        self.row = row
+        self.started_at = self.updated_at = row.created
+        self.tasks: dict[str, TaskCall] = {}
+        """The last call for each child, or by their own ids those without one."""
+        self.notices: dict[str, Standing] = {}
+        """By child in the background, what the program told of its end."""
+        self.waits: list[tuple[float, str]] = []
+        """Since when, and for what, each open call of its last answer waits if nothing comes of it."""
+        self._tell = tell
+        self._fold(*records)
+
+    @property
+    def waiting(self) -> str:
+        now = time.time()
+        return next((words for at, words in self.waits if now >= at), "")
+
+    def _fold(self, messages: Sequence[Record], parts: Sequence[Record]) -> None:
+        inside = defaultdict[str, list[Record]](list)
+        for part in parts:
+            inside[part.message_id].append(part)
+        summaries = [message for message in messages if message.data.get("summary") is True]
+        # Neither what shortens the conversation nor the request for it is a part of it.
+        aside = {message.id for message in summaries} | {text(message.data, "parentID") for message in summaries}
+        for message in sorted(messages, key=lambda one: (_when(one.data, "created") or one.created, one.id)):
+            at = _when(message.data, "created") or message.created
+            self.updated_at = max(self.updated_at, at, message.updated)
+            self.activity.open.clear()
+            is_user = message.data.get("role") == "user"
+            self.unread += not message.data
+            if not is_user and message.id not in aside:
+                self.last_answer, self.uses_tools = message.id, False
+                self.waits.clear()
+            words = [said for part in inside[message.id] for said in self._part(part, message.id, at, is_user)]
+            if is_user:
+                self.agent = self.agent or text(message.data, "agent")
+                if message.id not in aside:
+                    self._asked(self._tell("\n".join(words), at, message.id) if words else None, at)
+            else:
+                self._used(message.data)
+                if message.id not in aside:
+                    self._answered(message, words, at)
+
+    def _asked(self, prompt: Message | None, at: float) -> None:
+        self.prompt = self.prompt or prompt
+        # What a human goes on to say in a session of his own is not read.
+        asked = prompt if self.row.parent_id is not None else None
+        begun = Turn(at, asked, StartedBy.PARENT if asked is not None else StartedBy.PROGRAM)
+        if self.begun is not None and self.begun.prompt is None and self.state in OPEN:
+            # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.
+            self.begun = begun
+        else:
+            self.begin_round(begun)
+        self.state = RunState.WORKING if self.last_answer else RunState.SUBMITTED
+        self.answer, self.ended_at, self.reason = None, None, ""
+
+    def _used(self, data: Fields) -> None:
+        self.agent = text(data, "agent") or self.agent
+        provider, model = text(data, "providerID"), text(data, "modelID")
+        self.model = f"{provider}/{model}" if provider and model else model
+        tokens = inner(data, "tokens")
+        used = [whole(tokens, key) or 0 for key in ("input", "output", "reasoning")]
+        # What came from the cache is not counted again with each message.
+        self.tokens += sum(used) + (whole(inner(tokens, "cache"), "write") or 0)
+
+    def _answered(self, message: Record, words: Sequence[str], at: float) -> None:
+        data = message.data
+        self.begun = self.begun or Turn(at)
+        finish, completed, self.reason = text(data, "finish"), _when(data, "completed"), _error_in(data)
+        self.answer, self.state, self.ended_at = None, RunState.WORKING, completed or None
+        if self.reason:
+            is_aborted = inner(data, "error").get("name") == "MessageAbortedError"
+            self.state = RunState.CANCELED if is_aborted else RunState.FAILED
+        elif completed and finish is not None and finish not in _CONTINUED:
+            self.state = RunState.ENDED
+            if words:
+                # The last text is what the program hands to the parent.
+                said = self._tell(words[-1], completed, message.id)
+                self.answer = lambda: said
+
+    def _part(self, part: Record, message_id: str, at: float, is_asked: bool) -> list[str]:
+        """Fold in a part; the texts in it that a person or a model wrote."""
+        data, told = part.data, list(entries(part.data, part.created, is_asked=is_asked))
+        self.updated_at = max(self.updated_at, part.updated)
+        for entry in told:
+            self.activity.add(entry)
+        self.unread += not data
+        if data.get("type") == "tool":
+            self.uses_tools = True
+            self._tool(part, message_id)
+        elif data.get("synthetic") is True and (frame := _FRAME.match(text(data, "text") or "")):
+            # The program tells of the end of a child in the background.
+            is_error = frame["state"] == "error"
+            self.notices[frame["id"]] = (
+                _failed(frame["body"], at) if is_error else Standing(RunState.ENDED, ended_at=at)
+            )
+        return [entry.text for entry in told if entry.kind in (EntryKind.PROMPT, EntryKind.WORDS)]
+
+    def _tool(self, part: Record, message_id: str) -> None:
+        data = part.data
+        tool, state, call_id = text(data, "tool") or "", inner(data, "state"), text(data, "callID") or part.id
+        status, given, about_it = text(state, "status"), inner(state, "input"), inner(state, "metadata")
+        began, ended = _when(state, "start") or part.created, _when(state, "end") or part.updated
+        todos = [one for one in listed(given, "todos") if mapping(one).get("status") != "cancelled"]
+        if tool == "todowrite" and todos:
+            self.list(todos_in(todos, "content"), began)
+        if status == "running" and (waits := _waits(tool, given, about_it)):
+            self.waits.append((0.0 if tool == "question" else began + _PATIENCE, waits))
+        if status in _OVER:
+            self.permits.append(_permit(call_id, tool, state, ended))
+        if tool == "task":
+            frame = _FRAME.match(text(state, "output") or "")
+            child = text(about_it, "sessionId") or (frame["id"] if frame is not None else None)
+            call = self.tasks[child or part.id] = TaskCall(
+                part.id,
+                began,
+                prompt=self._tell(text(given, "prompt") or "", began, message_id),
+                agent_type=text(given, "subagent_type"),
+                title=text(given, "description"),
+                background=given.get("background") is True or about_it.get("background") is True,
+                child=child,
+                message_id=message_id,
+                is_open=status in ("pending", "running"),
+                launched=frame is not None and frame["state"] == "running",
+            )
+            if status == "error":
+                call.told = _failed(text(state, "error") or "", ended)
+            elif status == "completed" and not call.launched:
+                words = frame["body"] if frame is not None else ""
+                said = self._tell(words, ended, message_id) if words.strip() else None
+                call.told = Standing(RunState.ENDED, "", said, ended)
+
+
+def _standing(session: Session, call: TaskCall | None, parent: Session | None, above: Run | None) -> Standing:
+    """How a session stands: by its own last message, and where this does not tell, by what its parent was told."""
+    own = Standing(session.state, session.reason, session.said, session.ended_at)
+    if call is None or parent is None or own.state not in (*OPEN, RunState.ENDED):
+        return own
+    told = parent.notices.get(session.row.id) if call.launched else call.told
+    if told is not None and session.begun is not None and (told.ended_at or 0.0) < session.begun.began_at:
+        # That was for an earlier round.
+        told = None
+    if told is None and own.state is RunState.ENDED:
+        # A model that says "stop" beside a call is asked again.
+        return Standing(RunState.WORKING) if session.uses_tools else own
+    if told is None:
+        return _LEFT_BEHIND if _is_left_behind(call, parent, above) else own
+    if own.state is RunState.ENDED and told.state is not RunState.FAILED:
+        return own._replace(said=own.said or told.said)
+    return told
+
+
+def _failed(error: str, at: float) -> Standing:
+    state = RunState.CANCELED if error.startswith(_CANCELED) else RunState.FAILED
+    return Standing(state, error.strip()[:_LONGEST] or "it failed", None, at)
+
+
+def _is_left_behind(call: TaskCall, parent: Session, above: Run | None) -> bool:
+    """Whether nobody waits for the answer to a call any more: its program was killed and its parent went on."""
+    return call.is_open and ((above is not None and above.state not in OPEN) or call.message_id != parent.last_answer)
+
+
+def _permit(call_id: str, tool: str, state: Fields, at: float) -> Permit:
+    """What became of a finished call. OpenCode does not say whether anybody was asked. Kilo does, but not where."""
+    told, error = inner(state, "metadata"), text(state, "error") or ""
+    is_refused = error.startswith(_REFUSED) or told.get("dismissed") is True
+    # One that began and failed, or was stopped while it waited, does not say.
+    allowed = None if state.get("status") == "error" and not is_refused else not is_refused
+    is_rule = error.startswith(_RULE) or text(inner(told, "approval"), "source") not in (None, "manual")
+    by, words = Permitter.RULE if is_rule else Permitter.UNKNOWN, error.partition(_FEEDBACK)[2]
+    return Permit(call_id, tool, "", allowed, by, at, words[:_LONGEST])
+
+
+def _waits(tool: str, given: Fields, told: Fields) -> str:
+    """What a running call waits for if nothing comes of it, "" where it may just be working."""
+    if tool == "question":
+        return question_in(given)
+    # Kilo writes the approval into the metadata, and the shell its output, as soon as either may begin.
+    if told or tool not in (*_AT_ONCE, "task"):
+        return ""
+    what = "" if tool == "task" else about(tool, given)
+    return f"a permission, it seems: {tool} {what}".rstrip()
+
+
+def _when(fields: Fields, key: str) -> float:
+    return seconds(inner(fields, "time").get(key))
+
+
+def _error_in(data: Fields) -> str:
+    """Why a message failed, in the program's words; "" where it did not."""
+    error = inner(data, "error")
+    words = text(inner(error, "data"), "message") or text(error, "name")
+    return (words or ("it failed" if data.get("error") is not None else ""))[:_LONGEST]
+
+
+def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entry]:
+    """What the data of a part say, in their order; of a call, what came of it as well.
+
+    `at` is when the part was made, in epoch seconds. `is_asked`: the message is a human's, or the parent's.
+    """
+    words = text(part, "text") or ""
+    match part.get("type"):
+        case "text" if words.strip():
+            is_own = part.get("synthetic") is True or part.get("ignored") is True
+            yield Entry(at, EntryKind.NOTE if is_own else EntryKind.PROMPT if is_asked else EntryKind.WORDS, words)
+        case "reasoning" if words.strip():
+            yield Entry(at, EntryKind.THOUGHT, words)
+        case "tool":
+            yield from _entries_of_call(part, at)
+        case "retry":
+            yield Entry(at, EntryKind.NOTE, _error_in(part) or "an error", failed=True)
+
+
+def _entries_of_call(part: Fields, at: float) -> Iterator[Entry]:
+    state, call = inner(part, "state"), text(part, "callID") or "call"
+    at, status = _when(state, "start") or at, state.get("status")
+    yield Entry(at, EntryKind.CALL, "", call, text(part, "tool") or "", inner(state, "input"))
+    if status not in _OVER:
+        return
+    told, error = inner(state, "metadata"), text(state, "error") or ""
+    words, code = error or text(state, "output") or "", whole(told, "exit")
+    ended = Ended(code, text(told, "output") or words, told.get("truncated") is True) if status == "completed" else None
+    refused = error.startswith(_REFUSED)
+    failed = status == "error" or bool(code)
+    end = _when(state, "end") or at
+    yield Entry(end, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
 
 
 class PartsTranscript(WholeTranscript):
@@ -181,22 +475,12 @@ class PartsTranscript(WholeTranscript):
         self._session = session
         self._database = database
 
-    @property
-    def watched(self) -> Sequence[Path]:
-        return [self._path.with_name(self._path.name + suffix) for suffix in ("", "-wal", "-journal")]
-
     def stamp(self) -> object:
         self._path.stat()
         return self._database.signature()
 
     def load(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        return self._records(is_whole=False)
-
-    def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        return self._records(is_whole=True)
-
-    def _records(self, *, is_whole: bool) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """The place of each part, and what it says; OSError where one cannot be read and it is to be whole."""
+        """The place of each part, and what it says. Raises OSError where one cannot be read."""
         try:
             with self._database.look() as connection:
                 places = connection.execute("SELECT directory FROM session WHERE id = ?", (self._session,)).fetchone()
@@ -205,7 +489,9 @@ class PartsTranscript(WholeTranscript):
             raise OSError(errno.EIO, str(error)) from error
         asked = {one.id for one in messages if one.data.get("role") == "user"}
         for part in sorted(parts, key=lambda part: part.row):
-            if is_whole and not part.data:
+            if not part.data:
                 raise OSError(errno.EMSGSIZE, "a part of it cannot be read")
             said = entries(part.data, part.created, is_asked=part.message_id in asked)
             yield part.row, [one._replace(cwd=str(places[0])) if places else one for one in said]
+
+    records = load

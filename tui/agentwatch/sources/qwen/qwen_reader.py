@@ -1,19 +1,20 @@
-"""The reader of Qwen Code: where its files lie, what the lines of one come to, and the runs of one session."""
+"""The reader of Qwen Code: what one record of a chat says, what the lines of one come to, and the runs of a session."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
-from agentwatch.sources.qwen.entries import entries, words_of
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
     inner,
     listed,
+    mapping,
     moment,
     read_notification,
     text,
@@ -23,6 +24,7 @@ from agentwatch.sources.sessions.fields import (
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
+    NO_CALL,
     Account,
     AgentAnswer,
     AgentCall,
@@ -48,24 +50,31 @@ _STATES: Final = {
     "cancelled": RunState.CANCELED,
 }
 _BY_HUMAN: Final = "[Operation Cancelled]"
-
-
-@dataclass(slots=True)
-class QwenCall(AgentCall):
-    """`is_left`: a human went on with the session before there was an answer, so the program was killed meanwhile."""
-
-    is_left: bool = False
+_COMMAND: Final = re.compile(
+    r"^Output: (?P<output>.*)^Error: .*^Exit Code: (?:(?P<code>-?\d{1,9})|\(none\))$", re.DOTALL | re.MULTILINE
+)
+"""What a command printed stands between two of the lines about it."""
+_REFUSED: Final = re.compile(
+    r"\[Operation Cancelled\] Reason: User did not allow|Qwen Code requires permission to use .{1,200} was declined"
+    r"|Tool .{1,200} (?:is blocked in plan mode|is not listed in the active core tools)"
+)
+"""How the results of calls begin that nobody allowed, whatever their status."""
+_STOPPED: Final = f"{_BY_HUMAN} User cancelled tool execution"
+"""A call that had begun."""
 
 
 class Chat(Account):
     """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
 
+    cwd: str | None = None
+    not_understood = 0
+    round_at = 0.0
+    prompted_at = 0.0
+    """When a human, or a parent, has told it something."""
+
     def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places)
-        self.cwd: str | None = None
-        self.not_understood = 0
-        self.calls: dict[str, QwenCall] = {}
-        self.round_at = 0.0
+        self.calls: dict[str, AgentCall] = {}
         self._is_agent = is_agent
         self._rising = Rising()
 
@@ -89,27 +98,23 @@ class Chat(Account):
                 # What a signal breaks off stands nowhere else.
                 event = inner(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
-                    self._broken_off(text(event, "call_id") or "", at, "")
+                    self._break_off(text(event, "call_id") or "", at, "")
 
     def _prompted(self, fields: Fields, at: float, offset: int) -> None:
-        words = words_of(fields)
-        by_program = "subtype" in fields
+        words, by_program = words_of(fields), "subtype" in fields
         told = read_notification(words) if by_program else None
         if told is not None and (call := self.calls.get(told.tool_use_id or "")) is not None:
             said = self.keep(told.said, at, offset) if told.said is not None else None
             call.answer = AgentAnswer(at, told.status, told.summary, said)
-        for call in self.calls.values():
-            call.is_left = call.is_left or (not by_program and call.answer is None)
+        prompt = self.keep(words, at, offset)
         if self._is_agent:
-            is_asked = not by_program and bool(words.strip())
             if self.state is RunState.WORKING:
                 self.state, self.reason = RunState.FAILED, CUT_OFF
             self.ended_at = self.ended_at or self.updated_at
-            asker = StartedBy.PARENT if is_asked else StartedBy.PROGRAM
-            self.begin_round(Turn(at, self.keep(words, at, offset), asker))
-        if self.prompt is None:
-            self.prompt = self.keep(words, at, offset)
-        self.round_at = at
+            is_asked = not by_program and bool(words.strip())
+            self.begin_round(Turn(at, prompt, StartedBy.PARENT if is_asked else StartedBy.PROGRAM))
+        self.prompt = self.prompt or prompt
+        self.round_at, self.prompted_at = at, self.prompted_at if by_program else at
         self.go_on(at)
 
     def _answered(self, fields: Fields, told: Sequence[Entry], at: float, offset: int) -> None:
@@ -123,11 +128,10 @@ class Chat(Account):
             if entry.tool == "todo_write":
                 self.list(todos_in(listed(given, "todos"), "content"), at)
             elif entry.tool == "agent":
-                asked = text(given, "prompt")
-                prompt = self.keep(asked, at, offset) if asked is not None else None
+                prompt = self.keep(text(given, "prompt") or "", at, offset)
                 kind, title = text(given, "subagent_type"), text(given, "description")
                 background = given.get("run_in_background") is True
-                self.calls[entry.call] = QwenCall(entry.call, at, self._rising(at), prompt, kind, title, background)
+                self.calls[entry.call] = AgentCall(entry.call, at, self._rising(at), prompt, kind, title, background)
         words = words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self._is_agent):
@@ -136,9 +140,9 @@ class Chat(Account):
 
     def _returned(self, entry: Entry, result: Fields, offset: int) -> None:
         self.updated_at = max(self.updated_at, entry.at)
-        status = text(inner(result, "resultDisplay"), "status") or text(result, "status") or ""
         if result.get("status") == "cancelled":
-            self._broken_off(entry.call, entry.at, entry.text)
+            self._break_off(entry.call, entry.at, entry.text)
+        status = text(inner(result, "resultDisplay"), "status") or text(result, "status") or ""
         call = self.calls.get(entry.call)
         if call is not None and status == "background":
             call.background = True
@@ -147,7 +151,7 @@ class Chat(Account):
             said = self.keep(entry.text, entry.at, offset) if is_said else None
             call.answer = AgentAnswer(entry.at, status, first_line(entry.text), said)
 
-    def _broken_off(self, name: str, at: float, words: str) -> None:
+    def _break_off(self, name: str, at: float, words: str) -> None:
         """A human, or a signal, has ended the turn inside a call."""
         if name in self.activity.open:
             self.end(RunState.CANCELED, at)
@@ -155,7 +159,48 @@ class Chat(Account):
                 self.calls[name].answer = AgentAnswer(at, "cancelled", first_line(words))
 
 
-_NO_CALL: Final = QwenCall("")
+def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
+    """What a record says, in its order; `at` (epoch seconds) is for one that has no time."""
+    at = moment(fields.get("timestamp")) or at
+    match fields.get("type"):
+        case "user" if words := words_of(fields):
+            told = read_notification(words) if "subtype" in fields else None
+            kind = EntryKind.NOTE if "subtype" in fields else EntryKind.PROMPT
+            yield Entry(at, kind, told.told if told is not None else words)
+        case "assistant":
+            for part in _parts_of(fields):
+                if (said := text(part, "text")) is not None:
+                    yield Entry(at, EntryKind.THOUGHT if part.get("thought") is True else EntryKind.WORDS, said)
+                elif call := inner(part, "functionCall"):
+                    name, tool, cwd = (
+                        text(one, key) or "" for one, key in ((call, "id"), (call, "name"), (fields, "cwd"))
+                    )
+                    yield Entry(at, EntryKind.CALL, "", name, tool, inner(call, "args"), cwd=cwd)
+        case "tool_result":
+            status = inner(fields, "toolCallResult").get("status")
+            for part in _parts_of(fields):
+                answer = inner(part, "functionResponse")
+                response = inner(answer, "response")
+                came = text(response, "error") or text(response, "output") or ""
+                refused = _REFUSED.match(came) is not None or (status == "cancelled" and not came.startswith(_STOPPED))
+                failed = refused or status in ("cancelled", "error") or "error" in response
+                ran = None if refused else _COMMAND.search(came)
+                ended = Ended(int(ran["code"]) if ran["code"] else None, ran["output"]) if ran else None
+                yield Entry(
+                    at, EntryKind.RESULT, came, text(answer, "id") or "", failed=failed, refused=refused, ended=ended
+                )
+
+
+def words_of(fields: Fields) -> str:
+    """What a message says, without what is only thought."""
+    parts = (part for part in _parts_of(fields) if part.get("thought") is not True)
+    return "\n".join(words for part in parts if (words := text(part, "text")))
+
+
+def _parts_of(fields: Fields) -> Iterator[Fields]:
+    return map(mapping, listed(inner(fields, "message"), "parts"))
+
+
 _NO_CHAT: Final = Chat(no_message, is_agent=True)
 
 
@@ -172,70 +217,54 @@ class QwenReader(FilesReader[Chat]):
     def begin(self, keep: Keep, agent: str, path: str) -> Chat:  # noqa: ARG002
         return Chat(keep, agent != SESSION, self.places)
 
-    def entries(self, fields: Fields) -> Iterable[Entry]:
-        return entries(fields)
+    entries = staticmethod(entries)
 
     def runs_of(self, session: Session[Chat], about: object) -> dict[str, Run]:
-        folds, metas, places = session.folds, session.descriptions, session.places
-        calls: dict[str, tuple[str, QwenCall]] = {}
+        folds, metas = session.folds, session.descriptions
+        calls: dict[str, tuple[str, AgentCall]] = {}
         # The session first: a later copy of a call is none.
         for asker, chat in sorted(folds.items()):
             for call in chat.calls.values():
                 calls.setdefault(call.id, (asker, call))
-        runs: dict[str, Run] = {}
-        for agent_id in sorted(folds.keys() | metas.keys()):
+        rows = []
+        # The session last.
+        for agent_id in sorted(folds.keys() | metas.keys(), reverse=True):
             meta = metas.get(agent_id, {})
-            name = text(meta, "toolUseId") or next((one for one in calls if agent_id.endswith(f"-{one}")), None)
-            asker, call = calls.pop(name or "", (SESSION, _NO_CALL))
-            parent = None if agent_id == SESSION else text(meta, "parentAgentId") or asker or session.id
-            key = session.id if agent_id == SESSION else name or f"{session.id}/{agent_id}"
-            place = session.place(places, agent_id)
-            chat = folds.get(agent_id, _NO_CHAT)
-            if (run := _run(chat, agent_id or session.id, parent, meta, call=call, place=place)) is not None:
-                runs[key] = run
-        for asker, call in calls.values():
-            place = session.place(places, asker)
-            if (run := _run(_NO_CHAT, call.id, asker or session.id, {}, call=call, place=place)) is not None:
-                runs[call.id] = run
-        if session.id in runs:
-            runs[session.id] = runs.pop(session.id)
+            name = text(meta, "toolUseId") or next((one for one in calls if agent_id.endswith(f"-{one}")), "")
+            asker, call = calls.pop(name, (SESSION, NO_CALL))
+            key = name or f"{session.id}/{agent_id}".removesuffix("/")
+            rows.append((key, agent_id, folds.get(agent_id, _NO_CHAT), meta, asker, call))
+        rows += [(name, name, _NO_CHAT, {}, asker, call) for name, (asker, call) in calls.items()]
+        runs: dict[str, Run] = {}
+        for key, agent_id, chat, meta, asker, call in rows:
+            if (chat.started_at, call.at) == (None, None):
+                continue
+            written = moment(meta.get("lastUpdatedAt"))
+            run = run_of(
+                chat,
+                call,
+                _standing(chat, meta, call, folds.get(asker, _NO_CHAT).prompted_at),
+                source=NAME,
+                session_id=agent_id or session.id,
+                parent=(text(meta, "parentAgentId") or asker or session.id) if agent_id else None,
+                place=session.place(session.places, agent_id),
+                link="the parent's tool call",
+                seen_at=written,
+                title=text(meta, "description"),
+                agent=text(meta, "agentType"),
+            )
+            runs[key] = replace(run, model=run.model or text(meta, "model"))
         settle(runs, about)
         return runs
 
 
-def _run(chat: Chat, name: str, parent: str | None, meta: Fields, *, call: QwenCall, place: str) -> Run | None:
-    """The run of an agent, or of a call of which none is known; None before there is anything but a name."""
-    written = moment(meta.get("lastUpdatedAt"))
-    if (chat.started_at, call.at, written) == (None, None, None):
-        return None
+def _standing(chat: Chat, meta: Fields, call: AgentCall, prompted_at: float) -> Standing:
+    """By the description first, then by what the parent was told, then by the chat."""
     # What ended an earlier round says nothing of one that began later.
     answer = call.answer if call.answer is not None and call.answer.at >= chat.round_at else None
-    is_news = written is not None and written < chat.round_at
-    status = "running" if is_news else text(meta, "status") or ""
-    state, reason = _standing(chat, status, call, answer)
-    ended = [at for at in (written, answer.at if answer is not None else None, chat.ended_at) if at is not None]
-    # The parent's copy has lost its last line break.
-    said = chat.said or (answer.said if answer is not None else None)
-    run = run_of(
-        chat,
-        call,
-        Standing(state, reason, said, ended[0] if ended else chat.updated_at),
-        source=NAME,
-        session_id=name,
-        parent=parent,
-        place=place,
-        link="meta.json" if "toolUseId" in meta else "the parent's tool call",
-        seen_at=written,
-        title=text(meta, "description"),
-        agent=text(meta, "agentType"),
-        background=meta.get("isBackgrounded") is True,
-    )
-    return run if run.model is not None else replace(run, model=text(meta, "model"))
-
-
-def _standing(chat: Chat, status: str, call: QwenCall, answer: AgentAnswer | None) -> tuple[RunState, str]:
-    """State and reason: by the description first, then by what the parent was told, then by the chat."""
-    state = _STATES.get(status)
+    written = moment(meta.get("lastUpdatedAt"))
+    status = "running" if written is not None and written < chat.round_at else text(meta, "status") or ""
+    state, reason = _STATES.get(status), ""
     is_open = state in (None, RunState.WORKING)
     # An agent that is broken off in a streamed answer calls that a failure.
     by_human = answer is not None and (answer.status == "cancelled" or answer.summary.startswith(_BY_HUMAN))
@@ -243,10 +272,14 @@ def _standing(chat: Chat, status: str, call: QwenCall, answer: AgentAnswer | Non
         state = RunState.CANCELED
     elif answer is not None and is_open:
         state = _STATES.get(answer.status, RunState.ENDED)
-    elif call.is_left and not call.background and is_open:
-        return RunState.FAILED, LEFT_BEHIND
+    elif call.at is not None and prompted_at > call.at and not call.background and is_open:
+        # A human went on with the session before there was an answer, so the program was killed meanwhile.
+        state, reason = RunState.FAILED, LEFT_BEHIND
     elif state is None or (state is RunState.WORKING and chat.started_at is None):
-        return chat.state, ""
-    if state in (RunState.WORKING, RunState.ENDED):
-        return state, ""
-    return state, answer.summary or answer.status if answer is not None else status
+        state = chat.state
+    if not reason and state in (RunState.FAILED, RunState.CANCELED):
+        reason = status if answer is None else answer.summary or answer.status
+    ended = (written, answer.at if answer is not None else None, chat.ended_at, chat.updated_at)
+    # The parent's copy has lost its last line break.
+    said = chat.said or (answer.said if answer is not None else None)
+    return Standing(state, reason, said, next(at for at in ended if at is not None))

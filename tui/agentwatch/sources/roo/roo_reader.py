@@ -16,35 +16,68 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.run import Message, Run
+from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
 from agentwatch.sources.roo.storages import storages
-from agentwatch.sources.roo.task import entries, messages_in, run_in, texts_in
-from agentwatch.sources.sessions.doing import Entry
-from agentwatch.sources.sessions.fields import mapping, text
+from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, Workspace
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, is_at
+from agentwatch.sources.sessions.runs import NO_CALL, Account, Standing, no_message, run_of
 from agentwatch.sources.sessions.tail import Stamp, document, reason_of, stamp_of
-from agentwatch.state import is_there, user_home
+from agentwatch.state import user_home
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _ITEM: Final = "history_item.json"
 _MESSAGES: Final = "ui_messages.json"
 _SEARCH_SECONDS: Final = 2.0
+_LONGEST: Final = 500
+
+_CANCELED: Final = "user_cancelled"
+"""Why a request to the model was broken off, in the extension's word."""
+_STATES: Final = {
+    "active": RunState.WORKING,
+    "delegated": RunState.WORKING,
+    "completed": RunState.ENDED,
+    "interrupted": RunState.CANCELED,
+    "aborted": RunState.CANCELED,
+}
+_WAITING: Final = {
+    "followup": "an answer",
+    "command": "an approval of a command",
+    "tool": "an approval of a tool",
+    "use_mcp_server": "an approval of a tool",
+    "api_req_failed": "a retry of the model",
+    "mistake_limit_reached": "help after too many mistakes",
+    "auto_approval_max_req_reached": "leave to go on",
+}
+_RESUMED: Final = ("resume_task", "resume_completed_task")
+"""Asked when a task is only looked at again."""
+_SAID: Final = {
+    "text": EntryKind.WORDS,
+    "completion_result": EntryKind.WORDS,
+    "reasoning": EntryKind.THOUGHT,
+    "user_feedback": EntryKind.PROMPT,
+    "error": EntryKind.NOTE,
+}
+_TOOLS: Final = {"command": "execute_command", "followup": "ask_followup_question"}
+"""A question to a human by a tool without an object of its own, and the tool."""
+
+Tell = Callable[[str, float], Message]
+"""Makes a message of a text and its time."""
 
 
 @dataclass(slots=True)
-class _Directory:
-    """The directory of a task, and its run, None where it is of another workspace or its item cannot be read."""
+class _Task:
+    """A directory, and its run, None where it is of another workspace or its item cannot be read."""
 
-    path: Path
     run: Run | None = None
     stamps: tuple[Stamp | None, ...] = ()
     """Of its files, as they were read."""
-    is_elsewhere: bool = False
     refusal: str = ""
     """Why it, or what is in it, cannot be read."""
 
@@ -57,41 +90,44 @@ class RooReader(StoreReader):
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
         super().__init__(self._texts_in)
         self.progress = Progress(0, 0)
-        self._workspace = Workspace(workspace)
+        self._workspace = workspace
         self._storage = storage
         self._storages: list[Path] = []
         self._search_at = 0.0
-        self._tasks: dict[Path, _Directory] = {}
+        self._tasks: dict[Path, _Task] = {}
         self._refused: dict[Path, str] = {}
         """Storages that cannot be listed, and why."""
 
     @property
     def trouble(self) -> str | None:
         """The first directory or file that cannot be read."""
-        refused = self._refused | {path: task.refusal for path, task in self._tasks.items() if task.refusal}
-        more = f" Neither can {len(refused) - 1} more." if len(refused) > 1 else ""
-        return next((f"{path} cannot be read: {why}.{more}" for path, why in refused.items()), None)
+        refused = self._refused | {path: task.refusal for path, task in self._tasks.items()}
+        return next((f"{path} cannot be read: {why}." for path, why in refused.items() if why), None)
 
     def read(self, seconds: float) -> Sequence[Change]:
         """The tasks that have changed. At least one is read, however short the time."""
         deadline = time.monotonic() + seconds
-        self._find()
-        done = total = 0
-        for task in self._tasks.values():
-            # A task stays in its workspace.
-            stamps = task.stamps if task.is_elsewhere else self._stamps(task)
-            size = sum(stamp[2] for stamp in stamps if stamp is not None)
-            if stamps != task.stamps and (not done or time.monotonic() < deadline):
-                self._read(task)
-                task.stamps = stamps
-            total, done = total + size, done + (size if stamps == task.stamps else 0)
-        self.progress = Progress(done, total)
+        if time.monotonic() >= self._search_at:
+            self._search_at = time.monotonic() + _SEARCH_SECONDS
+            self._storages = [self._storage] if self._storage is not None else list(storages(user_home()))
+        self._tasks = {path: self._tasks.get(path) or _Task() for path in self._paths()}
+        is_behind = has_read = False
+        for path, task in self._tasks.items():
+            stamps = _stamp(path / _ITEM), _stamp(path / _MESSAGES)
+            if stamps != task.stamps:
+                is_behind = has_read and time.monotonic() >= deadline
+                if is_behind:
+                    break
+                self._read(path, task)
+                task.stamps, has_read = stamps, True
+        self.progress = Progress(0 if is_behind else len(self._tasks), len(self._tasks))
         tasks = reversed(self._tasks.values())
         return self.give({task.run.session_id: task.run for task in tasks if task.run is not None})
 
-    def transcript(self, run: Run) -> RunTranscript:
+    def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the messages of a task."""
-        return MessagesTranscript(Path(run.place) / _MESSAGES)
+        path = Path(run.place)
+        return MessagesTranscript(path / _MESSAGES) if path in self._tasks else None
 
     def found(self) -> Sequence[Found]:
         """Each storage with a task of the workspace, or one that cannot be read."""
@@ -103,56 +139,36 @@ class RooReader(StoreReader):
                 rows.append(Found(self.name, str(storage), len(runs) - children, self.trouble or "", children))
         return rows
 
-    def _find(self) -> None:
-        """See which tasks there are now, those begun last first."""
-        if time.monotonic() >= self._search_at:
-            self._search_at = time.monotonic() + _SEARCH_SECONDS
-            self._storages = [self._storage] if self._storage is not None else list(storages(user_home()))
-        before, self._tasks, self._refused = self._tasks, {}, {}
+    def _paths(self) -> Iterator[Path]:
+        """The directories of tasks, those begun last first: their names rise with time."""
+        self._refused = {}
         for place in (storage / "tasks" for storage in self._storages):
-            paths = [path for path in before if path.parent == place]
             try:
                 with os.scandir(place) as found:
                     paths = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
-            except (FileNotFoundError, NotADirectoryError):
-                paths = []
             except OSError as error:
                 self._refused[place] = reason_of(error)
-            # Their names rise with time.
-            self._tasks |= {path: before.get(path) or _Directory(path) for path in sorted(paths, reverse=True)}
+                paths = [path for path in self._tasks if path.parent == place and self._refused[place]]
+            yield from sorted(paths, reverse=True)
 
-    def _stamps(self, task: _Directory) -> tuple[Stamp | None, ...]:
-        """Those of its files as they are now; none where that cannot be told."""
-        paths = (task.path / _ITEM, task.path / _MESSAGES)
-        try:
-            return tuple(stamp_of(path.lstat()) if is_there(path) else None for path in paths)
-        except OSError as error:
-            task.refusal, task.stamps = reason_of(error), ()
-            return ()
-
-    def _read(self, task: _Directory) -> None:
+    def _read(self, path: Path, task: _Task) -> None:
         """Half a file, in an editor that does not replace it at once, changes nothing."""
         try:
-            item = mapping(_document(task.path / _ITEM))
-            workspace = text(item, "workspace")
-            is_ours = workspace is not None and self._workspace.is_at(workspace)
-            messages = _document(task.path / _MESSAGES) if is_ours else None
+            item = mapping(document(path / _ITEM, _MOST_BYTES))
+            is_ours = is_at(self._workspace, text(item, "workspace") or "")
+            messages = document(path / _MESSAGES, _MOST_BYTES) if is_ours else None
+        except FileNotFoundError:
+            task.refusal, task.run = "", None
         except OSError as error:
             task.refusal = reason_of(error)
         except ValueError:
             task.refusal = "it is damaged, or not whole yet"
         else:
-            task.refusal, task.is_elsewhere = "", workspace is not None and not is_ours
-            run = run_in(item, messages, self._tell(task.path), source=self.name, place=str(task.path))
-            task.run = run if is_ours and run.session_id else None
+            run = run_in(item, messages, lambda words, at: self.message(words, at, path, key=path.name), str(path))
+            task.refusal, task.run = "", run if is_ours and run.session_id else None
 
     def _texts_in(self, directory: Path) -> Iterator[str]:
-        for name in (_ITEM, _MESSAGES):
-            with suppress(OSError, ValueError):
-                yield from texts_in(_document(directory / name))
-
-    def _tell(self, directory: Path) -> Callable[[str, float], Message]:
-        return lambda words, at: self.texts.message(words, at, directory, key=directory.name)
+        yield from (text(one, "text") or "" for one in _messages_in(document(directory / _MESSAGES, _MOST_BYTES)))
 
 
 class MessagesTranscript(WholeTranscript):
@@ -162,9 +178,128 @@ class MessagesTranscript(WholeTranscript):
         return stamp_of(self._path.lstat())
 
     def load(self) -> Iterator[tuple[int, list[Entry]]]:
-        return entries(messages_in(document(self._path, _MOST_BYTES)))
+        return entries(_messages_in(document(self._path, _MOST_BYTES)))
 
 
-def _document(path: Path) -> object:
-    """The JSON document in a file, None where there is none. Raises OSError and ValueError."""
-    return document(path, _MOST_BYTES) if is_there(path) else None
+def run_in(item: Fields, document: object, tell: Tell, place: str) -> Run:
+    """The run of a task, out of its history item and a document with its messages, which may be anything."""
+    messages, task = _messages_in(document), Account(no_message)
+    for _, said in entries(messages):
+        for entry in said:
+            task.activity.add(entry)
+    for message in messages:
+        _add(task, message, tell)
+    status, at = text(item, "status"), _moment(item)
+    task.touch(at)
+    task.tokens = (whole(item, "tokensIn") or 0) + (whole(item, "tokensOut") or 0)
+    is_over = task.state is RunState.ENDED
+    # A task that was not handed on may have no status: what it said last tells how it is.
+    state = _STATES.get(status or ("completed" if is_over else ""), RunState.WORKING)
+    if state is RunState.WORKING and task.reason and status != "delegated":
+        state = RunState.CANCELED
+    if is_over and state is not RunState.ENDED:
+        # A result that was not accepted.
+        task.begin_round(Turn(task.ended_at or at))
+    reason = task.reason or status or "" if state is RunState.CANCELED else ""
+    run = run_of(
+        task,
+        NO_CALL,
+        Standing(state, reason, task.said, task.updated_at),
+        source=RooReader.name,
+        session_id=text(item, "id") or "",
+        parent=text(item, "parentTaskId"),
+        place=place,
+        link="its history item names the parent",
+        agent=text(item, "mode"),
+    )
+    last = next((one for one in reversed(messages) if one.get("ask") not in _RESUMED), {})
+    return replace(run, waiting=_waits(last) if state is RunState.WORKING and status != "delegated" else "")
+
+
+def _add(task: Account, message: Fields, tell: Tell) -> None:
+    """Fold in a message. A request to the model that a human broke off is the reason until the next one."""
+    at, say, words, inside = _moment(message), message.get("say"), text(message, "text") or "", _inside(message)
+    if task.begun is None:
+        task.begun, task.prompt = Turn(at), tell(words, at)
+    task.touch(at)
+    if say == "completion_result" and message.get("partial") is not True and words.strip():
+        said = tell(words, at)
+        task.end(RunState.ENDED, at, task.reason)
+        task.answer = lambda: said
+    elif say in ("user_feedback", "api_req_started"):
+        if task.state is RunState.ENDED:
+            is_asked = say == "user_feedback" and bool(words)
+            asker = StartedBy.PARENT if is_asked else StartedBy.PROGRAM
+            task.begin_round(Turn(at, tell(words, at) if is_asked else None, asker))
+            task.go_on(at)
+        if say == "api_req_started":
+            task.reason = _CANCELED if text(inside, "cancelReason") == _CANCELED else ""
+    elif text(inside, "tool") == "updateTodoList":
+        task.list(todos_in(listed(inside, "todos"), "content") or task.todos, at)
+
+
+def _waits(last: Fields) -> str:
+    """What a task waits for from a human by its last message, "" for nothing."""
+    what, inside = _WAITING.get(text(last, "ask") or ""), _inside(last)
+    if what is None or last.get("partial") is True or last.get("isAnswered") is True:
+        return ""
+    words = text(inside, "question") or text(inside, "tool")
+    words = words or (text(last, "text") if last.get("ask") == "command" else None)
+    return f"{what}: {words[:_LONGEST]}" if words is not None else what
+
+
+def _messages_in(value: object) -> list[Fields]:
+    """The list of messages in a document."""
+    return [mapping(message) for message in value] if isinstance(value, list) else []
+
+
+def _moment(fields: Fields) -> float:
+    return (number(fields, "ts") or 0.0) / 1000
+
+
+def _inside(message: Fields) -> Fields:
+    """The object that some messages have as their text."""
+    words = text(message, "text") or ""
+    return object_in(words) if words.startswith("{") else {}
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """That of a file as it is now, None where that cannot be told."""
+    with suppress(OSError):
+        return stamp_of(path.lstat())
+    return None
+
+
+def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
+    """(number of the message, what it says) of those that say something. A call is over once something follows it.
+
+    The store does not say what came of a tool, but for commands and MCP servers, nor whether a human refused it.
+    """
+    for place, (message, following) in enumerate(zip_longest(messages, messages[1:])):
+        entry = _entry(message, is_first=place == 0)
+        said = [] if entry is None else [entry]
+        if entry is not None and entry.kind is EntryKind.CALL and following is not None:
+            is_result = text(following, "say") in ("command_output", "mcp_server_response")
+            words = (text(following, "text") or "") if is_result else ""
+            said.append(Entry(_moment(following), EntryKind.RESULT, words, entry.call))
+        yield place, said
+
+
+def _entry(message: Fields, *, is_first: bool) -> Entry | None:
+    at, fields = _moment(message), _inside(message)
+    words, say, ask = text(message, "text") or "", text(message, "say"), text(message, "ask")
+    if is_first and words.strip():
+        return Entry(at, EntryKind.PROMPT, words)
+    if say in _SAID and words.strip():
+        return Entry(at, _SAID[say], words, failed=say == "error")
+    if ask == "api_req_failed" or (say == "api_req_started" and "cancelReason" in fields):
+        reason = text(fields, "streamingFailedMessage") or text(fields, "cancelReason") or words
+        return Entry(at, EntryKind.NOTE, "broken off by the user" if reason == _CANCELED else reason, failed=True)
+    tool, given = _TOOLS.get(ask or ""), fields or {"command": words}
+    if "tool" in (ask, say):
+        tool, given = text(fields, "tool") or "tool", {key: value for key, value in fields.items() if key != "tool"}
+        if tool == "newTask":
+            given["prompt"] = given.pop("content", "")
+    elif ask == "use_mcp_server":
+        tool, given = f"mcp__{fields.get('serverName')}__{fields.get('toolName')}", object_in(text(fields, "arguments"))
+    return Entry(at, EntryKind.CALL, "", "call", tool, given) if tool is not None else None

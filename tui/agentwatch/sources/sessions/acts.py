@@ -13,45 +13,10 @@ from typing import Final, NamedTuple
 
 from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind, command_in
 from agentwatch.sources.sessions.fields import Fields, text
-from agentwatch.sources.sessions.steps import Place
+from agentwatch.sources.sessions.following import Place
 
 _MOST_OPEN: Final = 1_000
 
-_SHELLS: Final = frozenset(
-    ("Bash", "bash", "shell", "local_shell", "exec_command", "shell_command", "container.exec", "run_shell_command")
-)
-_WRITERS: Final = frozenset(
-    (
-        *("Write", "Edit", "MultiEdit", "NotebookEdit", "write", "edit", "multiedit", "patch", "apply_patch"),
-        *("write_file", "replace", "edit_file", "create", "str_replace", "insert"),
-    )
-)
-_LOOKING: Final = frozenset(
-    (
-        *("Read", "Glob", "Grep", "LS", "NotebookRead", "read", "glob", "grep", "list", "view", "codesearch"),
-        *("view_image", "read_file", "read_many_files", "list_directory", "search_file_content", "grep_search"),
-    )
-)
-"""Tools that show files, as `cat` and `grep` do."""
-_HARMLESS: Final = frozenset(
-    (
-        *("TodoWrite", "TodoRead", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "ToolSearch", "ListAgents"),
-        *("AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "ReportFindings", "question", "todowrite", "todoread"),
-        *("update_plan", "request_user_input", "todo_write", "save_memory", "ask_user_question", "report_intent"),
-        *("StructuredOutput",),
-    )
-)
-"""Tools that change nothing and run nothing."""
-_NETWORK: Final = frozenset(
-    ("WebFetch", "WebSearch", "webfetch", "websearch", "web_search", "web_fetch", "google_web_search")
-)
-_DELEGATING: Final = frozenset(
-    (
-        *("Task", "Agent", "SendMessage", "task", "agent", "send_message", "spawn_agent", "send_input", "wait"),
-        *("wait_agent", "close_agent", "list_agents", "invoke_agent", "complete_task", "read_agent", "write_agent"),
-    )
-)
-"""What those do whom it asks stands in their own transcripts."""
 _PLACES: Final = ("workdir", "cwd", "directory", "dir_path")
 _SHARED: Final = ("shellId", "session_id", "sessionId")
 """A shell that goes on from call to call."""
@@ -67,6 +32,29 @@ class ActKind(StrEnum):
     NETWORK = "network"
     LOOK = "look"
     STRANGE = "strange"
+
+
+_TOOLS: Final = {
+    ActKind.COMMAND: "Bash bash shell local_shell exec_command shell_command container.exec run_shell_command",
+    ActKind.WRITE: (
+        "Write Edit MultiEdit NotebookEdit write edit multiedit patch apply_patch write_file replace edit_file create"
+        " str_replace insert"
+    ),
+    ActKind.NETWORK: "WebFetch WebSearch webfetch websearch web_search web_fetch google_web_search",
+    # These show files, as `cat` and `grep` do.
+    ActKind.LOOK: (
+        "Read Glob Grep LS NotebookRead read glob grep list view codesearch view_image read_file read_many_files"
+        " list_directory search_file_content grep_search"
+    ),
+    # These change nothing and run nothing, or have another agent do it, whose transcript tells of it.
+    None: (
+        "TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet ToolSearch ListAgents AskUserQuestion EnterPlanMode"
+        " ExitPlanMode ReportFindings question todowrite todoread update_plan request_user_input todo_write save_memory"
+        " ask_user_question report_intent StructuredOutput Task Agent SendMessage task agent send_message spawn_agent"
+        " send_input wait wait_agent close_agent list_agents invoke_agent complete_task read_agent write_agent"
+    ),
+}
+_KINDS: Final = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.split()}
 
 
 class Act(NamedTuple):
@@ -118,20 +106,18 @@ def _answered(act: Act, result: Entry, place: Place) -> Act:
 
 def _acts_of(call: Entry, place: Place) -> Iterator[Act]:
     tool, given = call.tool, call.given
-    if tool in _HARMLESS or tool in _DELEGATING:
-        return
     act = Act(ActKind.STRANGE, tool, call.at, place, tool, call.cwd)
-    if tool in _LOOKING:
-        yield act._replace(kind=ActKind.LOOK)
-        return
-    if tool in _SHELLS:
-        line = command_in(given)
-        yield act._replace(kind=ActKind.COMMAND, what=line, cwd=_directory(call)) if line else act
-    elif tool in _WRITERS:
-        paths = list(_written(given))
-        yield from (act._replace(kind=ActKind.WRITE, what=path) for path in paths or [""])
-    else:
-        yield act._replace(kind=ActKind.NETWORK, what=_address(given) or tool) if tool in _NETWORK else act
+    match _KINDS.get(tool, ActKind.STRANGE):
+        case ActKind.COMMAND if line := command_in(given):
+            yield act._replace(kind=ActKind.COMMAND, what=line, cwd=_directory(call))
+        case ActKind.WRITE:
+            yield from (act._replace(kind=ActKind.WRITE, what=path) for path in [*_written(given)] or [""])
+        case ActKind.NETWORK:
+            yield act._replace(kind=ActKind.NETWORK, what=text(given, "url") or text(given, "query") or tool)
+        case ActKind.LOOK:
+            yield act._replace(kind=ActKind.LOOK)
+        case ActKind():
+            yield act
 
 
 def _directory(call: Entry) -> str:
@@ -147,7 +133,3 @@ def _written(given: Fields) -> Iterator[str]:
     for value in given.values():
         if isinstance(value, str):
             yield from (path.strip() for path in _PATCHED.findall(value))
-
-
-def _address(given: Fields) -> str:
-    return text(given, "url") or text(given, "query") or ""

@@ -30,29 +30,10 @@ class Alive(NamedTuple):
     with_below: bool = True
 
 
-class AliveSessions:
-    """Asks all stores, again and again. One thread at a time."""
-
-    def __init__(self) -> None:
-        self._rows: dict[Path, tuple[object, list[Alive]]] = {}
-        """By database: its signature, and what it told."""
-
-    def since(self, at: float) -> list[Alive]:
-        """Where a session was alive then (epoch seconds) or later, the latest first."""
-        found = [*_in_files(at), *(one for one in self._in_databases() if one.at >= at)]
-        return sorted(found, key=lambda one: -one.at)
-
-    def _in_databases(self) -> Iterator[Alive]:
-        """OpenCode and Kilo Code. What cannot be read is told by its reader, in the workspaces that it is about."""
-        for path in databases().values():
-            from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
-
-            database = ForeignDatabase(path)
-            signature = database.signature()
-            if self._rows.get(path, (None, []))[0] != signature:
-                with suppress(OSError, sqlite3.Error), database.look() as connection:
-                    self._rows[path] = signature, [Alive(one, at) for one, at in directories_in(connection)]
-            yield from self._rows.get(path, (None, []))[1]
+def sessions_alive(since: float) -> list[Alive]:
+    """Where a session was alive then (epoch seconds) or later, the latest first."""
+    found = [one for one in (*_in_files(since), *_in_databases()) if one.at >= since]
+    return sorted(found, key=lambda one: -one.at)
 
 
 def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
@@ -67,10 +48,32 @@ def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -
         if os.path.isabs(one.directory) and "\0" not in one.directory and os.path.isdir(one.directory):  # noqa: PTH117
             place = os.path.realpath(one.directory)
             places[place] = max(places.get(place, 0.0), one.at)
-            if not one.with_below:
-                exact.add(place)
+            exact |= set() if one.with_below else {place}
     parts = {part for part in places for whole in places if part != whole and is_part(whole, part)}
     return {Path(place): at for place, at in places.items() if place in exact or place not in parts}
+
+
+def _in_files(since: float) -> Iterator[Alive]:
+    """Of the programs that keep files: a pattern for those of their sessions, who reads the directory out of one, and
+    whether it is seen from a directory above."""
+    from agentwatch.sources.gemini.gemini_reader import root_of
+    from agentwatch.sources.roo.storages import storages
+
+    programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
+        (home_of("claude-code"), "projects/*/*.jsonl", _begun_in, True),
+        (home_of("qwen-code"), "projects/*/chats/*.jsonl", _begun_in, True),
+        (home_of("codex"), "sessions/*/*/*/rollout-*.jsonl", _begun_in, False),
+        (home_of("copilot"), "session-state/*/events.jsonl", _begun_in, True),
+        (home_of("gemini"), "tmp/*/chats/*.jsonl", lambda path: root_of(os.fspath(path.parent.parent)), True),
+        # The files of a task are replaced, so the time of its directory is that of the last one.
+        *((storage, "tasks/*", _workspace_in, False) for storage in storages(user_home())),
+    ]
+    for home, pattern, read, with_below in programs:
+        for path in home.glob(pattern):
+            with suppress(OSError, ValueError):
+                at = path.lstat().st_mtime
+                if at >= since and (directory := read(path)) is not None:
+                    yield Alive(directory, at, with_below)
 
 
 def _begun_in(path: Path) -> str | None:
@@ -89,33 +92,14 @@ def _begun_in(path: Path) -> str | None:
     return None
 
 
-def _root_of(path: Path) -> str | None:
-    from agentwatch.sources.gemini.gemini_reader import root_of
-
-    return root_of(os.fspath(path.parent.parent))
-
-
 def _workspace_in(path: Path) -> str | None:
     return text(mapping(document(path / "history_item.json", _MOST_BYTES)), "workspace")
 
 
-def _in_files(since: float) -> Iterator[Alive]:
-    """Of the programs that keep files: a pattern for those of their sessions, who reads the directory out of one, and
-    whether it is seen from a directory above."""
-    from agentwatch.sources.roo.storages import storages
+def _in_databases() -> Iterator[Alive]:
+    """OpenCode and Kilo Code. What cannot be read is told by its reader, in the workspaces that it is about."""
+    for path in databases().values():
+        from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
 
-    programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
-        (home_of("claude-code"), "projects/*/*.jsonl", _begun_in, True),
-        (home_of("qwen-code"), "projects/*/chats/*.jsonl", _begun_in, True),
-        (home_of("codex"), "sessions/*/*/*/rollout-*.jsonl", _begun_in, False),
-        (home_of("copilot"), "session-state/*/events.jsonl", _begun_in, True),
-        (home_of("gemini"), "tmp/*/chats/*.jsonl", _root_of, True),
-        # The files of a task are replaced, so the time of its directory is that of the last one.
-        *((storage, "tasks/*", _workspace_in, False) for storage in storages(user_home())),
-    ]
-    for home, pattern, read, with_below in programs:
-        for path in home.glob(pattern):
-            with suppress(OSError, ValueError):
-                at = path.lstat().st_mtime
-                if at >= since and (directory := read(path)) is not None:
-                    yield Alive(directory, at, with_below)
+        with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
+            yield from [Alive(directory, at) for directory, at in directories_in(connection)]

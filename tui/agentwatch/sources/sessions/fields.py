@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from agentwatch.contracts.shapes import Todo, TodoStatus
 Fields = Mapping[str, object]
 
 _NOTHING: Final[Fields] = {}
+_LARGEST: Final = 1e15
 _MOST_TODOS: Final = 1000
 _LONGEST_TODO: Final = 500
 _SAYS_NOTHING: Final = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*>\s*)")
@@ -34,15 +34,13 @@ def text(fields: Fields, key: str) -> str | None:
 
 
 def number(fields: Fields, key: str) -> float | None:
-    """A finite number; True and False are none."""
-    value = fields.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    """A number that means something; True and False are none."""
+    match fields.get(key):
+        case bool():
+            return None
+        case int() | float() as value if abs(value) < _LARGEST:
+            return float(value)
+    return None
 
 
 def whole(fields: Fields, key: str) -> int | None:
@@ -119,16 +117,15 @@ def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
 
 def todos_in(items: Sequence[object], key: str) -> tuple[Todo, ...]:
     """Those in a list of objects with `status` and, under a key, what is to be done."""
-    return todos_of(
-        (words, text(item, "status") or "") for item in map(mapping, items) if (words := text(item, key)) is not None
-    )
+    steps = [(text(item, key), text(item, "status")) for item in map(mapping, items)]
+    return todos_of((words, status or "") for words, status in steps if words)
 
 
 def question_in(given: Fields) -> str:
     """What a tool with `questions` asks a human."""
     questions = (text(question, "question") for question in map(mapping, listed(given, "questions")))
-    first = next(filter(None, questions), None)
-    return f"an answer: {first_line(first)}" if first is not None else "an answer"
+    first = next(filter(None, questions), "")
+    return f"an answer: {first_line(first)}".removesuffix(": ")
 
 
 def parts_in(fields: Fields, key: str) -> list[str]:
@@ -144,7 +141,7 @@ class Notification(NamedTuple):
     """The end of a background agent as its parent was told. `said` is the agent's text, None where there is none."""
 
     task_id: str
-    tool_use_id: str | None
+    tool_use_id: str
     status: str
     summary: str
     said: str | None
@@ -160,18 +157,10 @@ def read_notification(text: str) -> Notification | None:
 
     The agent's own words stand last in it, so that tags inside them are never taken for the program's.
     """
-    if not text.lstrip().startswith(_OPENING):
-        return None
-    head, _, rest = text.partition("<result>")
+    head, _, rest = text.partition("<result>") if text.lstrip().startswith(_OPENING) else ("", "", "")
     said = rest.rpartition("</result>")[0]
-    tags = dict(_TAG.findall(head))
-    task_id = tags.get("task-id", "").strip()
-    if not task_id:
+    tags = {name: value.strip() for name, value in _TAG.findall(head)}
+    if not (task_id := tags.get("task-id")):
         return None
-    return Notification(
-        task_id,
-        tags.get("tool-use-id", "").strip() or None,
-        tags.get("status", "").strip(),
-        first_line(tags.get("summary", "")),
-        said if said.strip() else None,
-    )
+    call, status, summary = (tags.get(name, "") for name in ("tool-use-id", "status", "summary"))
+    return Notification(task_id, call, status, first_line(summary), said if said.strip() else None)

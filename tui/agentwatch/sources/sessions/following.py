@@ -6,26 +6,171 @@ A program gives one function that says what stands in a record (`EntriesIn`).
 from __future__ import annotations
 
 import errno
+import json
 import os
+import threading
+import time
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from enum import StrEnum
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.sources.sessions.doing import Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields
-from agentwatch.sources.sessions.steps import Step, Steps, says_again
+from agentwatch.contracts.shapes import TodoStatus
+from agentwatch.delegation.run import LONGEST_DOING
+from agentwatch.sources.sessions.doing import Entry, EntryKind, about
+from agentwatch.sources.sessions.fields import Fields, digest_of, listed, text, todos_in
 from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, line_at, open_regular, record
 
 EntriesIn = Callable[[Fields], Iterable[Entry]]
 """What stands in a record. Never raises for what it holds."""
+Place = tuple[int, int]
+"""Where a record stands, and which entry of it this is."""
+place_of: Final = attrgetter("place")
 
+_MOST: Final = 20_000
+"""Steps that are known at once, the last ones: what is known must not fill the memory."""
+_AGAIN_SECONDS: Final = 5.0
+_CHECKLISTS: Final = (("todos", "content"), ("plan", "step"))
+"""Where the calls of checklist tools have the list, and each item its words."""
 _GONE: Final = "Its file is gone"
-_EMPTIED: Final = "Its file holds nothing of it any more"
 _WINDOW: Final = 4 * 1024 * 1024
 """Bytes at the end of a file that the first look reads; each look at older ones reads four times as many."""
 _ONE_LOOK: Final = 4 * 1024 * 1024
+
+_REST: Final = 0.05
+_LONGEST_REST: Final = 2.0
+"""Seconds between two looks; of one that has not changed, a look asks for its status."""
+_SHARE: Final = 4.0
+"""How often as long as a look took it rests before the next one."""
+
+
+class Outcome(StrEnum):
+    """How a call came out. `refused`: a human, or a rule of theirs, did not allow it."""
+
+    OPEN = "open"
+    DONE = "done"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
+class Step(NamedTuple):
+    """A line of a transcript, as far as it is known by now. Texts are foreign, of one line and at most 200 characters.
+
+    Steps are ordered by `place`; `answered` is that of the result. `about` is the main argument of the tool, the words,
+    or how far a checklist is. `handed` is the digest of what a call hands to another agent, else "". Times are epoch
+    seconds.
+    """
+
+    place: Place
+    kind: EntryKind
+    at: float
+    tool: str = ""
+    about: str = ""
+    outcome: Outcome = Outcome.DONE
+    result: str = ""
+    ended_at: float | None = None
+    answered: Place | None = None
+    handed: str = ""
+    is_checklist: bool = False
+
+
+class Steps:
+    """The steps that are known, in their order; a result belongs to the step of its call."""
+
+    def __init__(self) -> None:
+        self._steps: dict[Place, Step] = {}
+        self._open: dict[str, Place] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether older ones are not to be had."""
+        return len(self._steps) >= _MOST
+
+    def snapshot(self) -> tuple[Step, ...]:
+        return tuple(self._steps.values())[-_MOST:]
+
+    def add(self, place: int, entries: Iterable[Entry]) -> None:
+        """Take in the record behind all others."""
+        for number, entry in enumerate(entries):
+            at = place, number
+            if entry.kind is EntryKind.RESULT:
+                asked = self._open.pop(entry.call, None)
+                if asked is not None and asked in self._steps:
+                    self._steps[asked] = _answered(self._steps[asked], at, entry)
+                continue
+            step, last = step_of(at, entry), next(reversed(self._steps.values()), None)
+            if last is not None and _says_again(last, step) and last.about == step.about:
+                continue
+            self._steps[at] = step
+            if entry.kind is EntryKind.CALL:
+                self._open[entry.call] = at
+        if len(self._steps) > 2 * _MOST:
+            self._steps = dict(list(self._steps.items())[-_MOST:])
+
+
+def index_of(steps: Sequence[Step], place: Place | None) -> int | None:
+    """Which of these steps stands at a place, None where none does."""
+    at = bisect_left(steps, place, key=place_of) if place is not None else len(steps)
+    return at if at < len(steps) and steps[at].place == place else None
+
+
+def _says_again(before: Step | Entry, after: Step | Entry) -> bool:
+    """Whether these may be the same words twice: some programs write an answer again when the turn ends."""
+    return before.kind is after.kind is EntryKind.WORDS and after.at - before.at < _AGAIN_SECONDS
+
+
+def step_of(place: Place, said: Entry, answered: Place | None = None, result: Entry | None = None) -> Step:
+    """A step by itself, as its records say it."""
+    step = Step(place, said.kind, said.at, about=one_line(said.text), outcome=_outcome(said))
+    if said.kind is EntryKind.CALL:
+        checklist, handed = _checklist(said.given), text(said.given, "prompt")
+        step = step._replace(
+            tool=one_line(said.tool),
+            about=one_line(checklist or about(said.tool, said.given)),
+            outcome=Outcome.OPEN,
+            # No other tool has a whole prompt.
+            handed=digest_of(handed) if handed is not None else "",
+            is_checklist=bool(checklist),
+        )
+    return step if answered is None or result is None else _answered(step, answered, result)
+
+
+def _answered(step: Step, place: Place, result: Entry) -> Step:
+    return step._replace(outcome=_outcome(result), result=one_line(result.text), ended_at=result.at, answered=place)
+
+
+def one_line(words: str) -> str:
+    """The beginning of a text in one line: the marks that Markdown sets before its lines say nothing here."""
+    lines = (line.strip().lstrip("#").lstrip() for line in words[: LONGEST_DOING * 3].splitlines())
+    return " ".join(line for line in lines if line and not line.startswith("```"))[:LONGEST_DOING]
+
+
+def _outcome(entry: Entry) -> Outcome:
+    return Outcome.REFUSED if entry.refused else Outcome.FAILED if entry.failed else Outcome.DONE
+
+
+def _checklist(given: Fields) -> str:
+    """A checklist in one line: how many are done, and which one is worked on, else was done last. "" for no list."""
+    todos = next(filter(None, (todos_in(listed(given, key), words) for key, words in _CHECKLISTS)), ())
+    done = [todo.text for todo in todos if todo.status is TodoStatus.DONE]
+    now = [todo.text for todo in todos if todo.status is TodoStatus.IN_PROGRESS][:1] or done[-1:]
+    return " ".join([f"{len(done)}/{len(todos)}", *now]) if todos else ""
+
+
+def written(given: Fields) -> str:
+    """The arguments of a call as people read them: one below the other, long ones on lines of their own."""
+    only = next(iter(given.values()), "")
+    if len(given) == 1 and isinstance(only, str):
+        return only
+    parts = []
+    for key, value in given.items():
+        words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        parts.append(f"{key}:\n{words}\n" if "\n" in words else f"{key}: {words}")
+    return "\n".join(parts)
 
 
 class Placed:
@@ -67,25 +212,21 @@ class RunTranscript(ABC):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._steps = Steps()
+        self._start = 0
+        """Where what is known of it begins."""
         self._trouble = ""
-
-    @property
-    def watched(self) -> Sequence[Path]:
-        """The files that change when something is added: all in one directory."""
-        return (self._path,)
 
     def look(self) -> Look | None:
         """What is there now, None where nothing has changed since the look before."""
         before = self._trouble
         try:
-            is_new, trouble = self._read(), ""
+            is_new, self._trouble = self._read(), ""
         except OSError as error:
-            gone = isinstance(error, FileNotFoundError)
-            is_new, trouble = False, _GONE if gone else f"It cannot be read: {error.strerror}"
-        if is_new is None:
+            is_new, is_gone = False, isinstance(error, FileNotFoundError)
+            self._trouble = _GONE if is_gone else f"It cannot be read: {error.strerror}"
+        except ValueError:
             return None
-        self._trouble = trouble
-        return self._look() if is_new or trouble != before else None
+        return self._look() if is_new or self._trouble != before else None
 
     def older(self) -> Look:
         """The same after reading some of what stands before the first step, where there is anything."""
@@ -113,16 +254,16 @@ class RunTranscript(ABC):
         """
         raise OSError(errno.ENOTSUP, "what it did cannot be told from here")
 
+    def _look(self) -> Look:
+        return Look(self._steps.snapshot(), self._start > 0 and not self._steps.is_full, self._trouble)
+
     @abstractmethod
-    def _read(self) -> bool | None:
-        """Take in what is new: whether there was any, None where that cannot be told just now. Raises OSError."""
+    def _read(self) -> bool:
+        """Take in what is new: whether there was any. Raises OSError, and ValueError where it cannot be told now."""
 
     @abstractmethod
     def _entries_at(self, place: int) -> Sequence[Entry]:
         """What the record at a place says, nothing where it cannot be read any more."""
-
-    def _look(self) -> Look:
-        return Look(self._steps.snapshot(), trouble=self._trouble)
 
 
 class WholeTranscript(RunTranscript):
@@ -142,16 +283,13 @@ class WholeTranscript(RunTranscript):
             for _, said in self.load():
                 yield from said
 
-    def _read(self) -> bool | None:
+    def _read(self) -> bool:
         stamp = self.stamp()
         if stamp == self._stamp and not self._trouble:
             return False
         steps = Steps()
-        try:
-            for place, said in self.load():
-                steps.add(place, said)
-        except ValueError:
-            return None
+        for place, said in self.load():
+            steps.add(place, said)
         is_new = self._stamp is None or steps.snapshot() != self._steps.snapshot()
         self._stamp, self._steps = stamp, steps
         return is_new
@@ -181,23 +319,13 @@ class LinesTranscript(RunTranscript):
         self._once = once
         self._own_entries = own_entries or (lambda: entries_in)
         self._window = _WINDOW
-        self._before: Look | None = None
-        """What was there before it is read anew, until that says something."""
-        self._begin()
-
-    def _begin(self) -> None:
-        self._steps = Steps()
-        self._marks: set[int] = set()
         self._tail: Tail | None = None
-        self._start = 0
-        """Where what has been read begins."""
+        self._marks: set[int] = set()
 
     def older(self) -> Look:
-        if self._start and not self._steps.is_full:
+        if self._look().has_older:
             self._window *= 4
-            before = self._look()
-            self._before = before if before.steps else None
-            self._begin()
+            self._tail = None
             with suppress(OSError):
                 self._read()
         return self._look()
@@ -207,7 +335,7 @@ class LinesTranscript(RunTranscript):
         with suppress(OSError):
             for line in self._lines():
                 for entry in self._entries_of(line, marks, self._entries_in) or ():
-                    if last is None or not says_again(last, entry) or last.text != entry.text:
+                    if last is None or not _says_again(last, entry) or last.text != entry.text:
                         yield entry
                     last = entry
 
@@ -221,7 +349,7 @@ class LinesTranscript(RunTranscript):
 
     def _lines(self) -> Iterator[Line]:
         """All whole lines from the beginning. Raises OSError."""
-        tail = self._open_tail(0)
+        tail = Tail(self._path)
         while True:
             lines, restarted = tail.read(_ONE_LOOK)
             if restarted or tail.passed_over:
@@ -230,30 +358,26 @@ class LinesTranscript(RunTranscript):
             if not tail.behind:
                 return
 
-    def _look(self) -> Look:
-        steps = self._steps.snapshot()
-        if steps or self._before is None:
-            self._before = None
-            return Look(steps, self._start > 0 and not self._steps.is_full, self._trouble)
-        return Look(self._before.steps, trouble=self._trouble or _EMPTIED)
-
     def _read(self) -> bool:
         is_new = self._tail is None
         if self._tail is None:
-            self._start = self._find_start()
-            self._tail = self._open_tail(self._start)
-        while True:
+            self._begin(self._find_start())
+        while self._tail is not None:
             lines, restarted = self._tail.read(_ONE_LOOK)
             if restarted:
-                self._before = self._look()
-                self._begin()
-                return self._read()
+                self._begin(0)
+                return self._read() or True
             for line in lines:
                 entries = self._entries_of(line, self._marks, self._entries_in)
                 self._steps.add(line.offset, entries or ())
                 is_new |= bool(entries)
             if not self._tail.behind:
-                return is_new
+                break
+        return is_new
+
+    def _begin(self, start: int) -> None:
+        self._start, self._steps, self._marks = start, Steps(), set()
+        self._tail = Tail(self._path, position=start)
 
     def _find_start(self) -> int:
         """Where the first line in the window begins. Raises OSError."""
@@ -276,11 +400,40 @@ class LinesTranscript(RunTranscript):
         marks.add(mark)
         return list(entries_in(fields))
 
-    def _open_tail(self, position: int) -> Tail:
-        return Tail(self._path, position=position)
-
-    def _line_at(self, offset: int) -> bytes | None:
-        return line_at(self._path, offset)
-
     def _entries_at(self, place: int) -> Sequence[Entry]:
-        return list(self._entries_in(record(self._line_at(place) or b"") or {}))
+        return list(self._entries_in(record(line_at(self._path, place) or b"") or {}))
+
+
+class Follower:
+    """Follows one transcript at a time, in a thread of its own for each: one that hangs holds up no other.
+
+    `tell` gets what is known of it after each change, in that thread.
+    """
+
+    def __init__(self, tell: Callable[[RunTranscript, Look], object]) -> None:
+        self._tell = tell
+        self._ended = threading.Event()
+        self._wants_older = False
+
+    def follow(self, transcript: RunTranscript | None) -> None:
+        """Go over to another transcript; None ends the thread, as soon as it has done what it is at."""
+        self._ended.set()
+        self._ended, self._wants_older = threading.Event(), False
+        if transcript is not None:
+            arguments = transcript, self._ended
+            threading.Thread(target=self._run, args=arguments, name="agentwatch-live", daemon=True).start()
+
+    def ask_for_older(self) -> None:
+        """Read some of those before the first step, and tell."""
+        self._wants_older = True
+
+    def _run(self, transcript: RunTranscript, ended: threading.Event) -> None:
+        rest = 0.0
+        while not ended.wait(rest):
+            wants_older, self._wants_older = self._wants_older, False
+            began = time.monotonic()
+            look = transcript.older() if wants_older else transcript.look()
+            # One that is read as a whole may take long, and be written all the time.
+            rest = min(max(_REST, (time.monotonic() - began) * _SHARE), _LONGEST_REST)
+            if look is not None and not ended.is_set():
+                self._tell(transcript, look)

@@ -1,4 +1,5 @@
-"""What the file that each running program keeps tells of its session: whether it is gone, and what it waits for."""
+"""Whether the program of a session is known to be gone, and what it waits for, by the file that each running program
+keeps of its process; and whether all processes that can have written something are seen from here."""
 
 from __future__ import annotations
 
@@ -8,21 +9,27 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
 from agentwatch.sources.sessions.tail import document
-from agentwatch.sources.sessions.where import is_of_this_system, is_ours, sees_all
 
 _MAX_BYTES: Final = 64 * 1024
 _MOST: Final = 1000
 _START: Final = 19
 """Index of a process's start time in `/proc/<pid>/stat`, counted behind its name."""
-
 _PATIENCE: Final = 0.5
 """Seconds that a wait has to last: hooks answer some at once, and a transcript shows a bit later what it is for."""
+_FIRST_NAMESPACE: Final = 0xEFFFFFFC
+"""The number of the first process namespace of Linux: only from there all processes are seen."""
+_SHARED: Final = (
+    *("9p", "afs", "beegfs", "ceph", "cifs", "fakeowner", "fuse.grpcfuse", "fuse.osxfs", "fuse.rclone", "fuse.sshfs"),
+    *("fuse.vmhgfs-fuse", "gpfs", "lustre", "nfs", "prl_fs", "smb", "vboxsf", "virtiofs", "vmhgfs"),
+)
+"""How file systems begin that other machines may write to, of which neither processes nor locks are seen here."""
 
 
 class Wait(NamedTuple):
@@ -45,7 +52,6 @@ class Program(NamedTuple):
 
 
 UNKNOWN: Final = Program()
-_ENDED: Final = Program(gone=True)
 
 
 class Registered(NamedTuple):
@@ -62,19 +68,15 @@ class Registered(NamedTuple):
     wait: Wait | None
 
 
-WaitIn = Callable[[Fields], Wait | None]
-"""What a program's file says that it waits for."""
-
-
 class Processes:
     """`sessions/<pid>.json`: written when the program starts, removed when it ends well, left behind when it is killed.
 
     A file that names no process of this system, of another machine's or container's, says nothing. One that does not
     say where its number counts is believed if the process was seen to run, or if all processes that can have written it
-    are seen from here.
+    are seen from here. `wait_in` tells what a file says that its program waits for.
     """
 
-    def __init__(self, directory: Path, wait_in: WaitIn = lambda _: None) -> None:
+    def __init__(self, directory: Path, wait_in: Callable[[Fields], Wait | None] = lambda _: None) -> None:
         self.directory = directory / "sessions"
         self._wait_in = wait_in
         self._registered: dict[str, list[Registered]] = {}
@@ -87,72 +89,85 @@ class Processes:
         found: defaultdict[str, list[Registered]] = defaultdict(list)
         with suppress(OSError):
             for path in islice(self.directory.glob("*.json"), _MOST):
-                if (one := self._parse(path)) is not None:
-                    found[one.session].append(one)
+                with suppress(OSError, ValueError):
+                    fields = mapping(document(path, _MAX_BYTES))
+                    session, pid, namespace = text(fields, "sessionId"), whole(fields, "pid"), whole(fields, "pidNs")
+                    if session is not None and pid is not None and pid > 1:
+                        # Qwen Code writes the id of the boot before it, and knows a namespace by its number.
+                        start = (text(fields, "procStart") or "").rpartition(":")[2] or None
+                        domain = text(fields, "pidDomain") or (str(namespace) if namespace is not None else None)
+                        began, wait = (number(fields, "startedAt") or 0.0) / 1000, self._wait_in(fields)
+                        found[session].append(Registered(session, pid, start, domain, began, wait))
         # A process that is named no more has ended, or goes on with another session, and perhaps with agents of this.
         before = {name: [one._replace(wait=None) for one in known] for name, known in self._registered.items()}
         self._registered = before | found
 
     def of(self, session_id: str) -> Program:
         """The program of a session, as of the last look."""
-        known = self._registered.get(session_id)
-        return self._program(known) if known else UNKNOWN
+        return self.program(self._registered.get(session_id, []))
 
-    def _program(self, registered: list[Registered]) -> Program:
+    def program(self, registered: list[Registered]) -> Program:
+        """The program that some processes were, or are."""
         answers = {one: self._gone(one) for one in registered}
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
-            return UNKNOWN if None in answers.values() else _ENDED
+            return Program(gone=True) if answers and all(answers.values()) else UNKNOWN
         # A clock that was set back must not hide anything.
         now = time.time()
         waits = [one.wait for one in running if one.wait and not 0 <= now - one.wait.since < _PATIENCE]
         return Program(False, min(one.began for one in running), next(iter(waits), None))
 
     def _gone(self, registered: Registered) -> bool | None:
-        gone, process = _gone(registered), (registered.pid, registered.start)
+        """Whether no such process runs here, of any user."""
+        _, pid, start, domain, _, _ = registered
+        if domain is not None and not _is_ours(domain):
+            return None
+        gone = _is_gone(pid, start)
         if gone is False:
-            self._seen.add(process)
-        if not gone or registered.domain is not None or process in self._seen:
-            return gone
-        return self._not_seen_here()
-
-    def _not_seen_here(self) -> bool | None:
-        """Whether a process is gone that is not seen, and of which nothing says where its number counts."""
-        return True if sees_all() and is_of_this_system(self.directory) else None
-
-    def _parse(self, path: Path) -> Registered | None:
-        try:
-            fields = mapping(document(path, _MAX_BYTES))
-        except (OSError, ValueError):
-            return None
-        session, pid, namespace = text(fields, "sessionId"), whole(fields, "pid") or 0, whole(fields, "pidNs")
-        if session is None or pid < 2:
-            return None
-        return Registered(
-            session=session,
-            pid=pid,
-            # Qwen Code writes the id of the boot before it, and knows a namespace by its number.
-            start=(text(fields, "procStart") or "").rpartition(":")[2] or None,
-            domain=text(fields, "pidDomain") or (str(namespace) if namespace is not None else None),
-            began=(number(fields, "startedAt") or 0.0) / 1000,
-            wait=self._wait_in(fields),
-        )
+            self._seen.add((pid, start))
+        is_known = is_of_this_system(self.directory) and (domain is not None or sees_all())
+        return gone if not gone or is_known or (pid, start) in self._seen else None
 
 
-def _gone(registered: Registered) -> bool | None:
-    """Whether no such process runs here, of any user."""
-    if registered.domain is not None and not is_ours(registered.domain):
-        return None
+def _is_gone(pid: int, start: str | None) -> bool | None:
     try:
-        os.kill(registered.pid, 0)
+        os.kill(pid, 0)
+        if start is None or not start.isdigit() or sys.platform != "linux":
+            return False
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except ProcessLookupError:
         return True
-    except (PermissionError, OverflowError):
+    except (OSError, OverflowError):
         return None
-    if registered.start is None or not registered.start.isdigit() or sys.platform != "linux":
-        return False
+    return len(fields) > _START and fields[_START].decode("ascii", "replace") != start
+
+
+def _is_ours(domain: str) -> bool:
+    """Whether process ids that count in a domain count here: it is the name of the system, or holds the number of a
+    process namespace of Linux."""
+    with suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115  it is no path
+        if "".join(filter(str.isdigit, namespace)) in domain:
+            return True
+    return domain == sys.platform
+
+
+def sees_all() -> bool:
+    """Whether all processes of this system are seen from here: from within a container they are not."""
     try:
-        fields = Path(f"/proc/{registered.pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return sys.platform != "linux" or Path("/proc/self/ns/pid").stat().st_ino == _FIRST_NAMESPACE
     except OSError:
-        return None
-    return len(fields) > _START and fields[_START].decode("ascii", "replace") != registered.start
+        return False
+
+
+@cache
+def is_of_this_system(path: Path) -> bool:
+    """Whether only this system writes what lies there, as far as its file system says."""
+    try:
+        device = path.stat().st_dev
+        mounts = Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return True
+    number = f"{os.major(device)}:{os.minor(device)}"
+    kinds = [row.partition(" - ")[2] for row in mounts if row.split(" ", 3)[2:3] == [number]]
+    return not any(kind.startswith(_SHARED) for kind in kinds)

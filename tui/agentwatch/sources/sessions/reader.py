@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
@@ -109,31 +109,6 @@ def _judged(text: str, key: str) -> Message:
     return Message(0.0, digest, opening, *light)
 
 
-class Texts:
-    """Where the texts of one store stand: they are not kept, but found again by `find`, which gives all texts in a
-    place. What it raises as OSError or ValueError is no text."""
-
-    def __init__(self, find: Callable[..., Iterable[str]]) -> None:
-        self._find = find
-        self._places: dict[str, dict[tuple[object, ...], None]] = {}
-        """By digest: a copy may be there still where another is gone."""
-
-    def message(self, text: str, at: float, *place: object, key: str) -> Message:
-        """A text as a message, as the function does it."""
-        made = message(text, at, key=key)
-        self._places.setdefault(made.digest, {})[place] = None
-        return made
-
-    def get(self, digest: str) -> str | None:
-        """The text, None where it is no longer there or was never known."""
-        for place in reversed(self._places.get(digest, {})):
-            with suppress(OSError, ValueError, RecursionError):
-                for text in self._find(*place):
-                    if digest_of(text) == digest:
-                        return text
-        return None
-
-
 def texts_in(value: object) -> Iterator[str]:
     """All texts in a record that a message may be made of: its strings, also those in JSON that is written in a string,
     and the parts of a message together."""
@@ -155,17 +130,34 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 class StoreReader:
-    """The base of our readers; nothing is held open between two calls."""
+    """The base of our readers; nothing is held open between two calls.
+
+    Texts are not kept, but found again by `find_texts`, which gives all texts in a place. What it raises as OSError or
+    ValueError is no text.
+    """
 
     name: str
 
     def __init__(self, find_texts: Callable[..., Iterable[str]]) -> None:
-        self.texts = Texts(find_texts)
         self.given: Mapping[str, Run] = {}
         """The runs as they were last given, by key."""
+        self._find_texts = find_texts
+        self._texts: dict[str, dict[tuple[object, ...], None]] = {}
+        """By digest: a copy may be there still where another is gone."""
+
+    def message(self, text: str, at: float, *place: object, key: str) -> Message:
+        """A text as a message, as the function does it."""
+        made = message(text, at, key=key)
+        self._texts.setdefault(made.digest, {})[place] = None
+        return made
 
     def text(self, digest: str) -> str | None:
-        return self.texts.get(digest)
+        for place in reversed(self._texts.get(digest, {})):
+            with suppress(OSError, ValueError, RecursionError):
+                for text in self._find_texts(*place):
+                    if digest_of(text) == digest:
+                        return text
+        return None
 
     def close(self) -> None:
         """Nothing is open."""
@@ -174,27 +166,17 @@ class StoreReader:
         """What has changed, now that these are all runs there are."""
         before, self.given = self.given, runs
         gone = [Change(key, None) for key in before.keys() - runs.keys()]
-        changed = ((key, run) for key, run in runs.items() if before.get(key) is not run)
-        return gone + [Change(key, run) for key, run in changed if before.get(key) != run]
+        others = [(key, run) for key, run in runs.items() if before.get(key) is not run]
+        return gone + [Change(key, run) for key, run in others if before.get(key) != run]
 
 
-class Workspace:
-    """The directory in which the agents work, whatever others call it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = os.path.realpath(path)
-        self._same: dict[str, bool] = {}
-
-    def is_at(self, directory: str) -> bool:
-        """Whether this, as a foreign file names it, is the workspace."""
-        known = self._same.get(directory)
-        if known is None:
-            try:
-                known = os.path.isabs(directory) and os.path.realpath(directory) == self.path  # noqa: PTH117
-            except (OSError, ValueError):
-                known = False
-            self._same[directory] = known
-        return known
+@cache
+def is_at(workspace: Path | str, directory: str) -> bool:
+    """Whether a directory, as a foreign file names it, is the workspace."""
+    try:
+        return os.path.isabs(directory) and os.path.realpath(directory) == os.path.realpath(workspace)  # noqa: PTH117
+    except (OSError, ValueError):
+        return False
 
 
 def spellings(workspace: Path) -> list[str]:

@@ -58,47 +58,45 @@ class Registry:
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace
         self._asks_others = True
-        """Those that others ship, once, and again where one could not be used."""
+        """Those that others ship, once."""
 
     def open(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
         """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
-        for name, home in _HOMES.items():
-            if name not in known and (name == CLAUDE_CODE or is_there(home_of(name))):
-                module = import_module(f"agentwatch.sources.{home.package}.{home.package}_reader")
-                yield getattr(module, home.reader)(self._workspace, home_of(name))
         from agentwatch.sources.roo.storages import storages
 
-        if "roo" not in known and any(True for _ in storages(user_home())):
-            from agentwatch.sources.roo.roo_reader import RooReader
-
-            yield RooReader(self._workspace)
-        for name, path in databases().items():
+        stores: dict[str, tuple[str, str, tuple[object, ...]]] = {
+            name: (home.package, home.reader, (home_of(name),))
+            for name, home in _HOMES.items()
+            if name == CLAUDE_CODE or is_there(home_of(name))
+        }
+        if any(True for _ in storages(user_home())):
+            stores["roo"] = "roo", "RooReader", ()
+        stores |= {name: ("opencode", "OpenCodeReader", (path, name)) for name, path in databases().items()}
+        for name, (package, reader, arguments) in stores.items():
             if name not in known:
-                from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
+                module = import_module(f"agentwatch.sources.{package}.{package}_reader")
+                yield getattr(module, reader)(self._workspace, *arguments)
+        if self._asks_others and any(map(_may_name_one, sys.path)):
+            yield from self._shipped_by_others(broken)
+        self._asks_others = False
 
-                yield OpenCodeReader(self._workspace, path, name)
-        if self._asks_others:
-            self._asks_others = False
-            yield from self._shipped_by_others(known, broken)
-
-    def _shipped_by_others(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
+    def _shipped_by_others(self, broken: Broken) -> Iterator[SessionReader]:
         """Those whose names nobody else has."""
-        if not any(map(_may_name_one, sys.path)):
-            return
         from importlib.metadata import entry_points
 
-        from agentwatch.sources.sessions.guarded import Guarded
+        from agentwatch.sources.sessions.reader import SessionReader
 
-        taken = {*known, *looked_in()}
+        taken = {*looked_in()}
         for entry in entry_points(group=GROUP):
             try:
-                made = entry.load()(self._workspace)
-                if made is None or (reader := Guarded(made)).name in known:
+                reader = entry.load()(self._workspace)
+                if reader is None:
                     continue
+                if not isinstance(reader, SessionReader):
+                    raise TypeError("it gives no SessionReader")  # noqa: TRY301
                 if reader.name in taken:
                     raise ValueError(f"another source has its name, {reader.name}")  # noqa: TRY301
             except (Exception, SystemExit) as error:  # noqa: BLE001
-                self._asks_others = True
                 broken(entry.name, error)
             else:
                 taken.add(reader.name)
@@ -132,21 +130,6 @@ def looked_in() -> dict[str, Sequence[Path]]:
         **{name: [_share() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
         "roo": searched(user_home()),
     }
-
-
-def not_understood(workspace: Path) -> dict[str, Sequence[Path]]:
-    """Where programs keep sessions that nothing here reads, by the name of the program: only what is there."""
-    home = user_home()
-    stores = {
-        "amp": [_share() / "amp" / "threads"],
-        "crush": [workspace / ".crush" / "crush.db"],
-        "cursor": [home / ".cursor" / "chats", home / ".cursor" / "projects"],
-        "droid": [home / ".factory" / "sessions"],
-        "goose": [_share() / "goose" / "sessions"],
-        "pi": [Path(os.environ.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent") / "sessions"],
-    }
-    found = {name: list(filter(is_there, places)) for name, places in stores.items()}
-    return {name: places for name, places in found.items() if places}
 
 
 def databases() -> dict[str, Path]:

@@ -90,6 +90,8 @@ class Account:
     """
 
     def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
+        self.cwd: str | None = None
+        self.not_understood = 0
         self.state = RunState.SUBMITTED
         self.reason = ""
         self.prompt: Message | None = None
@@ -220,37 +222,25 @@ def settle(runs: dict[str, Run], program: object, ask: Callable[[Wait], None] | 
     """
     program = program if isinstance(program, Program) else UNKNOWN
     keys = {run.session_id: key for key, run in runs.items()}
-    _end_with_parents(runs, keys)
-    for key, run in runs.items():
-        if run.state in OPEN:
-            # Those of before the program began are among those that no process runs any more: nobody can answer them.
-            gone = True if run.updated_at < program.began else program.gone
-            waiting = "" if gone else run.waiting
-            if (gone, waiting) != (run.process_gone, run.waiting):
-                runs[key] = replace(run, process_gone=gone, waiting=waiting)
+    for key in sorted(runs, key=lambda one: runs[one].started_at):
+        run = runs[key]
+        if run.state not in OPEN:
+            continue
+        above = runs.get(keys.get(run.parent_session or "", ""))
+        cut_off = above is not None and above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
+        if above is not None and (cut_off or above.reason == LEFT_BEHIND):
+            # One in the foreground ends with the one that waits for it; a killed program takes all of them along.
+            at = max(run.started_at, above.ended_at or above.updated_at)
+            runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
+            continue
+        # Those of before the program began are among those that no process runs any more: nobody can answer them.
+        gone = True if run.updated_at < program.began else program.gone
+        waiting = "" if gone else run.waiting
+        if (gone, waiting) != (run.process_gone, run.waiting):
+            runs[key] = replace(run, process_gone=gone, waiting=waiting)
     if program.wait is not None and ask is not None:
         ask(program.wait)
-    _pass_up_life(runs, keys)
-
-
-def _end_with_parents(runs: dict[str, Run], keys: dict[str, str]) -> None:
-    """An agent in the foreground ends with the one that waits for it; a killed program takes all of them along."""
-    below = [key for key, run in runs.items() if run.state in OPEN and run.parent_session in keys]
-    ended = True
-    while ended:
-        ended = False
-        for key in below:
-            run = runs[key]
-            above = runs[keys[run.parent_session or ""]]
-            cut_off = above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
-            if run.state in OPEN and (cut_off or above.reason == LEFT_BEHIND):
-                at = max(run.started_at, above.ended_at or above.updated_at)
-                runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
-                ended = True
-
-
-def _pass_up_life(runs: dict[str, Run], keys: dict[str, str]) -> None:
-    """A session that waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well."""
+    # A session that waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well.
     for run in list(runs.values()):
         parent = run.parent_session
         while parent in keys:

@@ -8,17 +8,19 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from heapq import nlargest
+from operator import attrgetter
 from typing import Final, TypeVar
 
-from agentwatch.background import let_others_work
+from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.events import Event, Ran
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.run import Run, RunState, Session
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
+from agentwatch.sources.sessions.checked import run_of
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader
 from agentwatch.sources.sessions.runs import OPEN
-from agentwatch.sources.sessions.selection import Selection
 from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.05
@@ -37,70 +39,29 @@ _MOST_AT_WORK: Final = 256
 """Such sessions are those with a sign of life in so many seconds; of more of them, only the last ones are."""
 _SEARCH_SECONDS: Final = 10.0
 """Between two searches for stores that were not there before."""
-_JOIN_SECONDS: Final = 1.0
 _FUTURE_SECONDS: Final = 60.0
 
 _Answer = TypeVar("_Answer")
-_Stamps = dict[str, tuple[int, int] | None]
 
 OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
-class ShownRuns:
-    """The runs of a screen by path. One whose transcript is gone, or emptied, stays as it was."""
-
-    def __init__(self) -> None:
-        self._runs: dict[str, Run] = {}
-
-    def update(self, path: str, run: Run | None) -> bool:
-        """A reader says that a run is like this now. Returns whether that is to be shown."""
-        before = self._runs.get(path)
-        if before is not None:
-            is_newer = run is not None and run.updated_at >= before.updated_at
-            if (
-                run is not None
-                and run.state in OPEN
-                and before.state not in OPEN
-                and run.updated_at <= before.updated_at
-            ):
-                # That it has ended perhaps only its parent had heard, whose transcript is gone.
-                return False
-            if not (run is not None and is_newer and run.place == before.place) and before.place.endswith(".jsonl"):
-                # One that was moved has its new place for itself; else it is others that tell of it.
-                places = (one.place for one in self._runs.values())
-                is_moved = run is not None and _is_there(run.place) and run.place not in places
-                if not is_moved and not _is_there(before.place):
-                    return False
-        if run is None:
-            self._runs.pop(path, None)
-        else:
-            self._runs[path] = run
-        return True
-
-
-def _is_there(place: str) -> bool:
-    """Whether something is in a file, or it cannot be told."""
-    try:
-        status = os.lstat(place)
-    except OSError as error:
-        return not isinstance(error, FileNotFoundError | NotADirectoryError)
-    return not place.endswith(".jsonl") or (stat.S_ISREG(status.st_mode) and status.st_size > 0)
-
-
-class SessionsSource(Source):
+class SessionsSource(Background[Batch], Source):
     """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has.
 
-    One thread at a time asks any reader anything. One that raises is a problem until it does not.
+    With a `session`, it tells of the one whose id begins so, and all that it asked for. One thread at a time asks any
+    reader anything. One that raises is a problem until it does not. Once it is started, a run outlives its transcript:
+    what it did is shown, as with a task whose files are gone.
     """
 
+    thread_name = "agentwatch-sessions"
+
     def __init__(
-        self,
-        open_readers: OpenReaders,
-        selection: Selection | None = None,
-        clock: Callable[[], float] = time.time,
+        self, open_readers: OpenReaders, session: str | None = None, clock: Callable[[], float] = time.time
     ) -> None:
+        super().__init__()
         self._open_readers = open_readers
-        self._selection = selection or Selection()
+        self._session = session
         self._clock = clock
         self._readers: dict[str, SessionReader] = {}
         self._lock = threading.RLock()
@@ -108,38 +69,22 @@ class SessionsSource(Source):
         self._troubles: dict[str, str | None] = {}
         """By reader, why not all of it is read."""
         self._search_at = self._changed_at = -math.inf
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
         self._seq = 0
-        self._told: Health | None = None
-        self._at_work: dict[str, str] = {}
-        """By path, the place of a run that works; the last to change are the last."""
-        self._shown: ShownRuns | None = None
-
-    def start(self, emit: Callable[[Batch], None]) -> None:
-        """Begin. Once `emit` raises RuntimeError, as a closed event loop does, nobody listens and the source ends.
-
-        From now on a run outlives its transcript: what it did is shown, as with a task whose files are gone.
-        """
-        self._shown = ShownRuns()
-        self._thread = threading.Thread(target=self._run, args=(emit,), name="agentwatch-sessions", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End, within a second."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(_JOIN_SECONDS)
+        self._runs: dict[str, Run] = {}
+        """All that the readers have told of, by path."""
+        self._told: dict[str, Run] = {}
+        self._told_health: Health | None = None
 
     def scan(self) -> Batch:
-        """What the stores hold now."""
-        self._search()
-        events: list[Event] = []
-        for name in self._readers:
-            events += self._read(name, 1.0)
-            while self._is_busy(name):
-                events += self._read(name, 1.0)
-        return Batch(tuple(events), self._health())
+        """All runs that the stores hold now. Any thread may call it."""
+        with self._lock:
+            self._search()
+            for name in self._readers:
+                self._read(name, 1.0)
+                while self._is_busy(name):
+                    self._read(name, 1.0)
+            self._told = {}
+            return Batch(self._changes(), self._health())
 
     def content(self, digest: str) -> str | None:
         """A text handed over or back. Any thread may call it."""
@@ -159,9 +104,8 @@ class SessionsSource(Source):
         problems = []
         for name, trouble in list(self._troubles.items()):
             if trouble is not None:
-                rows = self._found(name)
-                place = next((row.place for row in rows if row.skipped), rows[0].place if rows else "")
-                problems.append(Problem(name, place, trouble))
+                rows = self._found(name) if name in self._readers else ()
+                problems.append(Problem(name, rows[0].place if rows else "", trouble))
         return tuple(problems)
 
     def found(self) -> list[Found]:
@@ -174,67 +118,95 @@ class SessionsSource(Source):
             self._ask(name, lambda reader: reader.close())
 
     def _run(self, emit: Callable[[Batch], None]) -> None:
-        while not self._stopping.is_set():
+        while not self._stopped:
             if time.monotonic() >= self._search_at:
                 self._search()
-            stamps, began = self._stamps(), time.monotonic()
+            files, began = self._files_at_work(), time.monotonic()
+            stamps = [*map(_stamp, files)]
             for name in self._readers:
-                self._tell(self._read(name, _SLICE_SECONDS), emit)
-            self._tell([], emit)
+                if self._read(name, _SLICE_SECONDS):
+                    self._emit(self._changes(), emit)
+            self._emit((), emit)
             if not any(map(self._is_busy, self._readers)):
-                self._rest(stamps, (time.monotonic() - began) * _READING_COST)
+                self._rest_beside(files, stamps, (time.monotonic() - began) * _READING_COST)
         self.close()
 
-    def _rest(self, stamps: _Stamps, rest: float) -> None:
+    def _rest_beside(self, files: Sequence[str], stamps: Sequence[object], rest: float) -> None:
         """Until a session at work has written something, or it is time to look at all stores again."""
         now = time.monotonic()
         until = now + _PAUSE_SECONDS[now > self._changed_at + _LIVELY_SECONDS]
-        while (left := until - time.monotonic()) > 0:
-            if self._stopping.wait(min(left, max(_GLANCE_SECONDS, rest)) if self._at_work else left):
-                return
+        while not self._stopped and (left := until - time.monotonic()) > 0:
+            self._rest(min(left, max(_GLANCE_SECONDS, rest)) if files else left)
             began = time.monotonic()
-            if self._stamps() != stamps:
+            if [*map(_stamp, files)] != stamps:
                 return
             rest = (time.monotonic() - began) * _GLANCE_COST
 
-    def _stamps(self) -> _Stamps:
-        """What tells that a session that works has written, by file."""
-        return {path: _stamp(path) for path in {path for place in self._at_work.values() for path in _files_of(place)}}
+    def _files_at_work(self) -> Sequence[str]:
+        """What changes when a session that works writes."""
+        since = self._clock() - _AT_WORK_SECONDS
+        working = [run for run in self._runs.values() if run.state is RunState.WORKING and not run.process_gone]
+        latest = nlargest(_MOST_AT_WORK, working, key=attrgetter("updated_at"))
+        return [*{path: None for run in latest if run.updated_at > since for path in _files_of(run.place)}]
 
-    def _tell(self, events: list[Event], emit: Callable[[Batch], None]) -> None:
+    def _emit(self, news: tuple[Event, ...], emit: Callable[[Batch], None]) -> None:
         health = self._health()
-        if events or health != self._told:
-            self._told = health
+        if news or health != self._told_health:
+            self._told_health = health
             try:
-                emit(Batch(tuple(events), health))
-            except RuntimeError:
-                self._stopping.set()
+                emit(Batch(news, health))
+            except RuntimeError:  # nobody listens any more
+                self._stopped = True
 
-    def _read(self, name: str, seconds: float) -> list[Event]:
+    def _changes(self) -> tuple[Event, ...]:
+        """The runs that are to be told, those that came of the session that is asked for, as they are not what was told
+        last."""
+        before, runs = self._told, {run.session: run for run in self._runs.values()}
+        chosen = (path for path, run in self._runs.items() if _root(run, runs).startswith(self._session or ""))
+        self._told = {path: self._runs[path] for path in (self._runs if self._session is None else chosen)}
+        changed = [(path, run) for path, run in self._told.items() if before.get(path) is not run]
+        news: list[tuple[str, float, Run | None]] = [(path, run.updated_at, run) for path, run in changed]
+        news += [(path, self._clock(), None) for path in before if path not in self._told]
+        first, self._seq = self._seq + 1, self._seq + len(news)
+        return tuple(Ran(seq, at, path, run) for seq, (path, at, run) in enumerate(news, first))
+
+    def _read(self, name: str, seconds: float) -> bool:
+        """Take in what a reader has to tell. Returns whether that is anything."""
+
         def look(reader: SessionReader) -> tuple[list[Change], Progress, str | None]:
-            return list(reader.read(seconds)), reader.progress, reader.trouble
+            is_ours = type(reader).__module__.startswith("agentwatch.")
+            changes = [one if is_ours else _checked(one, name) for one in reader.read(seconds)]
+            return changes, Progress(*map(int, reader.progress)), reader.trouble and str(reader.trouble)
 
         changes: list[Change] = []
         self._progress[name] = Progress(0, 0)
         if (looked := self._ask(name, look)) is not None:
             changes, self._progress[name], self._troubles[name] = looked
-        news: list[Ran] = []
+        now = self._clock()
         for key, run in changes:
-            self._changed_at, now, path = time.monotonic(), self._clock(), f"{name}:{key}"
-            if run is not None and run.updated_at > now + _FUTURE_SECONDS:
+            self._changed_at, path = time.monotonic(), f"{name}:{key}"
+            if self._thread is not None and self._outlives(path, run):
+                continue
+            self._runs.pop(path, None)
+            if run is not None:
                 # A time that is still to come would keep a dead run from going stale.
-                run = replace(run, updated_at=now)  # noqa: PLW2901
-            self._at_work.pop(path, None)
-            is_working = run is not None and run.state is RunState.WORKING and not run.process_gone
-            if run is not None and is_working and run.updated_at > now - _AT_WORK_SECONDS:
-                self._at_work[path] = run.place
-                if len(self._at_work) > _MOST_AT_WORK:
-                    del self._at_work[next(iter(self._at_work))]
-            if self._shown is None or self._shown.update(path, run):
-                self._seq += 1
-                news.append(Ran(self._seq, run.updated_at if run is not None else now, path, run))
+                is_to_come = run.updated_at > now + _FUTURE_SECONDS
+                self._runs[path] = replace(run, updated_at=now) if is_to_come else run
             let_others_work()
-        return list(self._selection.choose(news))
+        return bool(changes)
+
+    def _outlives(self, path: str, run: Run | None) -> bool:
+        """Whether a run stays as it was, though its reader says otherwise: its transcript is gone, or emptied."""
+        before = self._runs.get(path)
+        if before is None or not before.place.endswith(".jsonl"):
+            return False
+        if run is not None and run.state in OPEN and before.state not in OPEN and run.updated_at <= before.updated_at:
+            # That it has ended perhaps only its parent had heard, whose transcript is gone.
+            return True
+        if _is_there(before.place):
+            return False
+        # One that was moved has its new place for itself; else it is others that tell of it.
+        return run is None or not _is_there(run.place) or run.place in map(_PLACE, self._runs.values())
 
     def _ask(self, name: str, question: Callable[[SessionReader], _Answer]) -> _Answer | None:
         """The answer of a reader, None where it raises: it must not hide the sessions of the others."""
@@ -246,7 +218,7 @@ class SessionsSource(Source):
             return None
 
     def _found(self, name: str) -> Sequence[Found]:
-        return (self._ask(name, lambda reader: reader.found()) or ()) if name in self._readers else ()
+        return self._ask(name, lambda reader: [Found(*row) for row in reader.found()]) or ()
 
     def _is_busy(self, name: str) -> bool:
         done, total = self._progress[name]
@@ -254,7 +226,6 @@ class SessionsSource(Source):
 
     def _search(self) -> None:
         self._search_at = time.monotonic() + _SEARCH_SECONDS
-        self._troubles = {name: why for name, why in self._troubles.items() if name in self._readers}
         for reader in self._open_readers(frozenset(self._readers), self._note_broken):
             self._readers.setdefault(reader.name, reader)
 
@@ -268,6 +239,36 @@ class SessionsSource(Source):
             return health_of("starting", f"Reading the agents' sessions, {100 * done // total} %", self.problems)
         detail = "Sessions are read as they are written" if self._readers else "No agent's sessions are found"
         return health_of("live", detail, self.problems)
+
+
+_PLACE: Final = attrgetter("place")
+
+
+def _checked(change: Change, name: str) -> Change:
+    """A change of somebody else's reader: each field of a run has its type. Raises ValueError or TypeError."""
+    key, run = change
+    run = None if run is None else run_of(asdict(run))
+    if run is not None and run.source != name:
+        raise ValueError(f"it gives a run of {run.source[:40]!r}, which it is not")
+    return Change(str(key), run)
+
+
+def _root(run: Run, runs: dict[Session, Run]) -> str:
+    """The session from which a run came; a circle ends where it closes."""
+    seen = {run.session}
+    while (above := runs.get((run.source, run.parent_session or ""))) is not None and above.session not in seen:
+        run = above
+        seen.add(run.session)
+    return run.session_id
+
+
+def _is_there(place: str) -> bool:
+    """Whether something is in a transcript, or it cannot be told."""
+    try:
+        status = os.lstat(place)
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError | NotADirectoryError)
+    return stat.S_ISREG(status.st_mode) and status.st_size > 0
 
 
 def _files_of(place: str) -> tuple[str, ...]:
@@ -285,29 +286,3 @@ def _stamp(path: str) -> tuple[int, int] | None:
     except (OSError, ValueError):
         return None
     return status.st_mtime_ns, status.st_size
-
-
-class KeptSessions(Source):
-    """Each `scan` gives all runs there are, however often it is asked. Any thread may call."""
-
-    def __init__(self, source: SessionsSource) -> None:
-        self._source = source
-        self._runs: dict[str, Event] = {}
-        self._scanning = threading.Lock()
-
-    def scan(self) -> Batch:
-        """What the stores hold now."""
-        with self._scanning:
-            batch = self._source.scan()
-            for event in batch.events:
-                if isinstance(event, Ran):
-                    self._runs.pop(event.path, None)
-                    if event.run is not None:
-                        self._runs[event.path] = event
-            return Batch(tuple(self._runs.values()), batch.health)
-
-    def content(self, digest: str) -> str | None:
-        return self._source.content(digest)
-
-    def transcript(self, run: Run) -> RunTranscript | None:
-        return self._source.transcript(run)

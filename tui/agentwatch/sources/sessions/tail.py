@@ -16,6 +16,7 @@ LINE_LIMIT: Final = 32 * 1024 * 1024
 """A longer line is passed over: nobody wrote it to be read, and it must not fill the memory."""
 
 _WITNESS: Final = 64
+_BUFFER: Final = 256 * 1024
 # O_NONBLOCK: opening a pipe would wait for a writer for ever. O_NOCTTY: a terminal must not become ours.
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -46,26 +47,17 @@ class Tail:
 
     def __init__(self, path: Path, *, line_limit: int = LINE_LIMIT, position: int = 0) -> None:
         self.path = path
-        self.size = size_of(path)
-        """Bytes the file had at the last look."""
+        self.position = self._offset = position
+        """Bytes of the file read so far, with the beginning of a line that has no end yet; and without."""
         self.passed_over = 0
+        self.behind = False
+        """Whether the last look left something unread, because its budget was used up."""
         self._line_limit = line_limit
         self._seen: Stamp | None = None
-        self._begin(position)
-
-    def _begin(self, position: int) -> None:
-        self.position = position
-        """Bytes of the file read so far, with the beginning of a line that has no end yet."""
-        self._offset = position
-        """Of the next line; in a compressed file it is another."""
         self._witness = b""
+        """The bytes before the next line: others stand there where the file was cut short and has grown again."""
         self._skips = False
         """The next line is the rest of one that is too long."""
-
-    @property
-    def behind(self) -> bool:
-        """Whether the last look left something unread, because its budget was used up."""
-        return self.position < self.size
 
     def read(self, budget: int) -> Lines:
         """The next lines, out of at most about `budget` bytes.
@@ -73,52 +65,34 @@ class Tail:
         Raises OSError where the file is not there, not readable or no regular file. A file that has not changed costs
         one call of the system.
         """
-        status = self.path.stat(follow_symlinks=False)
-        if stamp_of(status) == self._seen and not self.behind:
+        if stamp_of(self.path.stat(follow_symlinks=False)) == self._seen and not self.behind:
             return Lines()
-        descriptor = open_regular(self.path)
-        try:
-            status = os.fstat(descriptor)
-            restarted = self._is_another(descriptor, status)
+        lines: list[Line] = []
+        with os.fdopen(open_regular(self.path), "rb", buffering=_BUFFER) as file:
+            status = os.fstat(file.fileno())
+            witness = os.pread(file.fileno(), len(self._witness), self._offset - len(self._witness))
+            is_same = self._seen is None or self._seen[:2] == (status.st_dev, status.st_ino)
+            restarted = not is_same or status.st_size < self.position or witness != self._witness
             if restarted:
-                self._begin(0)
-            self.size = status.st_size
-            lines = self._read_lines(descriptor, budget)
-        finally:
-            os.close(descriptor)
+                self._offset, self._skips = 0, False
+            file.seek(self._offset)
+            end, self.behind = self._offset + max(budget, 1), True
+            while self._offset < end:
+                line = file.readline(self._line_limit + 1)
+                is_whole, self.position = line.endswith(b"\n"), self._offset + len(line)
+                if not is_whole and len(line) <= self._line_limit:
+                    self.behind = False
+                    break
+                if is_whole and self._skips:
+                    self.passed_over += 1
+                elif is_whole and not line.isspace():
+                    lines.append(Line(self._offset, line[:-1]))
+                self._skips, self._offset = not is_whole, self.position
+            start = max(self._offset - _WITNESS, 0)
+            self._witness = os.pread(file.fileno(), self._offset - start, start)
+        self.behind = self.behind and self.position < status.st_size
         self._seen = stamp_of(status)
         return Lines(lines, restarted)
-
-    def _is_another(self, descriptor: int, status: os.stat_result) -> bool:
-        seen = self._seen
-        if status.st_size < self.position or (seen is not None and seen[:2] != (status.st_dev, status.st_ino)):
-            return True
-        # Cut short and grown past the old length between two looks: the bytes before the next line are others.
-        return os.pread(descriptor, len(self._witness), self._offset - len(self._witness)) != self._witness
-
-    def _read_lines(self, descriptor: int, budget: int) -> list[Line]:
-        lines: list[Line] = []
-        data = b""
-        while piece := os.pread(descriptor, max(budget, 1), self._offset + len(data)):
-            data += piece
-            self.position = self._offset + len(data)
-            if b"\n" in piece:
-                break
-            if len(data) > self._line_limit:
-                self._offset, data, self._skips = self.position, b"", True
-        else:
-            # It may have been cut short, or have grown, since it was looked at.
-            self.size = self.position
-        *whole, rest = data.split(b"\n")
-        for part in whole:
-            if self._skips or len(part) > self._line_limit:
-                self._skips, self.passed_over = False, self.passed_over + 1
-            elif part and not part.isspace():
-                lines.append(Line(self._offset, part))
-            self._offset += len(part) + 1
-        end = len(data) - len(rest)
-        self._witness = (self._witness + data[max(end - _WITNESS, 0) : end])[-_WITNESS:]
-        return lines
 
 
 def open_regular(path: Path | str) -> int:
@@ -155,16 +129,25 @@ def line_at(path: Path, offset: int, limit: int = LINE_LIMIT) -> bytes | None:
     return line.removesuffix(b"\n") or None if len(line) <= limit else None
 
 
-def record(data: bytes) -> Record | None:
-    """A line as the JSON object it holds, None where it holds none. Bytes that are not UTF-8 become U+FFFD."""
+def parse(data: bytes) -> object:
+    """JSON in bytes; those that are not UTF-8 become U+FFFD. Raises ValueError where it is none."""
     try:
-        value = from_json(data)
+        return from_json(data)
     except ValueError:
         # That one knows neither half a character nor more than 200 levels.
         try:
-            value = json.loads(data.decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            return None
+            value: object = json.loads(data.decode("utf-8", "replace"))
+        except RecursionError as error:
+            raise ValueError from error
+        return value
+
+
+def record(data: bytes) -> Record | None:
+    """A line as the JSON object it holds, None where it holds none."""
+    try:
+        value = parse(data)
+    except ValueError:
+        return None
     return value if isinstance(value, dict) else None
 
 
@@ -174,19 +157,7 @@ def document(path: Path, most: int) -> object:
         data = file.read(most + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    try:
-        value: object = json.loads(data.decode("utf-8", "replace"))
-    except RecursionError as error:
-        raise ValueError from error
-    return value
-
-
-def size_of(path: Path) -> int:
-    """Bytes of a file, 0 where there is none."""
-    try:
-        return path.stat(follow_symlinks=False).st_size
-    except OSError:
-        return 0
+    return parse(data)
 
 
 def stamp_of(status: os.stat_result) -> Stamp:

@@ -24,9 +24,16 @@ from agentwatch.app.widgets.details.view import View
 from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import Task
 from agentwatch.sources.sessions.doing import EntryKind
-from agentwatch.sources.sessions.follower import Follower
-from agentwatch.sources.sessions.following import Look, RunTranscript
-from agentwatch.sources.sessions.steps import Outcome, Place, Step, index_of, place_of
+from agentwatch.sources.sessions.following import (
+    Follower,
+    Look,
+    Outcome,
+    Place,
+    RunTranscript,
+    Step,
+    index_of,
+    place_of,
+)
 from agentwatch.text import folded
 from agentwatch.view import times
 from agentwatch.view.plain import shown, summary
