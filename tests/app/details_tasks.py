@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -22,7 +22,7 @@ from agentwatch.contracts.shapes import (
     TodoStatus,
 )
 from agentwatch.delegation.events import Seen
-from agentwatch.delegation.task import Attempt, Basis, PlacedFinding, Retry, State, Task
+from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import Tree
 
 NOW = 1_700_000_600.0
@@ -266,7 +266,7 @@ def case(
     task.why = f"the return says {result.reported_state}"
     task.updated_at = NOW - 120
     task.ended_at = None if task.state.is_open else NOW - 120
-    task.findings = [PlacedFinding(finding, path) for finding in findings]
+    task.findings = [replace(finding, path=path) for finding in findings]
     task.retry = Retry(recommended=result.retry_recommended, hint=result.retry_hint)
     attempt.session_id = result.session_id
     return Case(task, texts)

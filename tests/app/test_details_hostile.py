@@ -25,7 +25,6 @@ from textual.widgets import Static
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.details.blocks import MAX_LINES
 from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
-from agentwatch.delegation.task import PlacedFinding
 
 CONTRACTS = [Contract.RETURN_FORMAT, Contract.SUBAGENT_RETURN, Contract.RETURN_META, Contract.REPORT_CONTRACT]
 
@@ -122,7 +121,7 @@ def poisoned(contract: Contract, payload: str) -> Case:
     one = case(contract, summary=summary, packet=packet, findings=findings, text=payload, packet_text=payload)
     task = one.task
     task.task_id = task.title = task.parent_id = task.agent = task.ask = task.why = payload
-    task.findings.append(PlacedFinding(findings[0], payload))
+    task.findings.append(replace(findings[0], path=payload))
     return one
 
 
@@ -242,7 +241,7 @@ async def test_huge_lists_are_cut_and_counted() -> None:
     one = case(summary=replace(SUMMARIES[Contract.RETURN_FORMAT], files_created=many, limitations=many))
     one.texts.clear()
     one.task.findings = [
-        PlacedFinding(Finding("RET001", Severity.ERROR, "message", number), "a.md") for number in range(20_000)
+        replace(Finding("RET001", Severity.ERROR, "message", number), path="a.md") for number in range(20_000)
     ]
     async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
         pane = pilot.app.query_one(DetailsPane)

@@ -23,7 +23,7 @@ from details_tasks import (
 
 from agentwatch.app.widgets.details import TABS
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Severity
-from agentwatch.delegation.task import Basis, Below, Counted, PlacedFinding, State
+from agentwatch.delegation.task import Basis, Below, Counted, State
 
 RETURNS = {
     Contract.RETURN_FORMAT: RETURN_FORMAT,
@@ -72,7 +72,7 @@ async def test_overview_of_a_failed_return_format() -> None:
 
 async def test_overview_says_that_a_file_breaks_a_rule_where_the_state_does_not() -> None:
     one = case(None)
-    one.task.findings = [PlacedFinding(finding, "work/api.handoff.md") for finding in BROKEN]
+    one.task.findings = [replace(finding, path="work/api.handoff.md") for finding in BROKEN]
     assert_says(await tab(one, "overview"), "findings ✗ 2 errors in its files, see Findings")
     one.task.state = one.task.attempts[0].state = State.INVALID
     one.task.own_state = State.INVALID
@@ -384,7 +384,7 @@ async def test_findings_are_sorted_by_line_as_check_does() -> None:
 async def test_findings_of_several_files_stand_apart() -> None:
     one = case(findings=BROKEN)
     other = Finding("HOF001", Severity.WARNING, "Give a task_id", 3)
-    one.task.findings.append(PlacedFinding(other, "work/api.handoff.md"))
+    one.task.findings.append(replace(other, path="work/api.handoff.md"))
     text = await tab(one, "findings")
     assert text.index("work/api.return.md") < text.index("work/api.handoff.md") < text.index("HOF001")
 

@@ -134,7 +134,7 @@ def test_what_was_decided_becomes_the_next_attempt_which_succeeds(
     demo.play(at + LONGER)
     task = demo.task(task_id)
     assert (task.own_state, task.attempt, task.needs_operator, task.contradicted) == (State.COMPLETED, 2, False, False)
-    assert [finding for finding in task.findings if finding.finding.severity == "error"] == []
+    assert [finding for finding in task.findings if finding.severity == "error"] == []
     packet = task.packet
     assert isinstance(packet, Handoff)
     assert (packet.decision_id, packet.attempt) == (record.decision_id, 2)
@@ -277,7 +277,7 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(
     assert asking.open == []
     task = asking.demo.task(E2E)
     assert (task.own_state, task.contradicted) == (state, False)
-    assert [finding for finding in task.findings if finding.finding.severity == "error"] == []
+    assert [finding for finding in task.findings if finding.severity == "error"] == []
     returned = (asking.demo.workspace / "verify/e2e.return.md").read_text("utf-8")
     assert ("Chromium" in returned) is bool(note)
 

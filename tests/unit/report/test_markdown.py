@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.task import PlacedFinding, State
+from agentwatch.delegation.task import State
 from agentwatch.history.log import StateChange
 from agentwatch.report.account import Attention, DecisionLine
 from agentwatch.report.markdown import LIMIT, code, inline, markdown
@@ -124,7 +124,7 @@ def test_it_fits_whatever_is_written_in_it() -> None:
         account,
         attention=tuple(Attention(one.task_id, hostile, one.since, one.holds) for one in account.attention),
         changes=[StateChange(START + n, f"{hostile}{n}", None, State.FAILED, 1, hostile) for n in range(100)],
-        notices=tuple(PlacedFinding(Finding("DOC001", Severity.ERROR, hostile, n), hostile) for n in range(100)),
+        notices=tuple(replace(Finding("DOC001", Severity.ERROR, hostile, n), path=hostile) for n in range(100)),
     )
     text = markdown(account)
     assert len(text) <= LIMIT
