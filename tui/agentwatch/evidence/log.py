@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,13 +19,14 @@ from agentwatch.evidence.shell import (
     LONGEST,
     Command,
     Line,
+    Words,
     changes_nothing,
     command_of,
     parse_line,
     words_of,
 )
 from agentwatch.sources.sessions.acts import Act, ActKind, acts_in
-from agentwatch.sources.sessions.doing import Entry
+from agentwatch.sources.sessions.doing import Ended, Entry
 from agentwatch.sources.sessions.following import RunTranscript
 
 _MOST: Final = 20_000
@@ -228,11 +230,6 @@ _FAULTS: Final = re.compile(
 )
 
 
-def shows_faults(output: str) -> bool:
-    """Whether a check says that it found something, or that an error was passed over."""
-    return _FAULTS.search(_COLORS.sub("", output)) is not None
-
-
 _FORGIVING: Final = re.compile(
     r"(?i)[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!|\bnpm error\b"
     r"|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
@@ -240,9 +237,11 @@ _FORGIVING: Final = re.compile(
 """The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
 
 
-def is_forgiving(output: str) -> bool:
-    """Whether an output says that a failure was ignored, or shows a command line that would hide one."""
-    return _FORGIVING.search(output) is not None
+def shows_fault(output: str, *, is_check: bool) -> bool:
+    """Whether an output says that a failure was ignored, shows a command line that would hide one, or is that of a
+    check that found something."""
+    found = is_check and _FAULTS.search(_COLORS.sub("", output))
+    return bool(found or _FORGIVING.search(output))
 
 
 _CUT: Final = re.compile(
@@ -262,31 +261,44 @@ _HOOK: Final = re.compile(
 # Logs
 
 
-class Ran(NamedTuple):
-    """A command line that was run, and what came of it. Times are epoch seconds.
-
-    `over_at` is None where its end is not told, `code` where the exit code of the line is not. `output` is the end of
-    what it printed; `is_cut`: not all is kept. `hooked`: its output shows that git ran a hook.
-    """
-
-    line: Line
-    commands: tuple[Command, ...]
-    cwd: str
-    at: float
-    over_at: float | None
-    code: int | None
-    output: str
-    is_cut: bool
-    call: Call
-    hooked: bool = False
-
-
 class Done(NamedTuple):
-    """An act that happened, without what it printed; `ran` where it is a command."""
+    """An act that happened. Of a command, the `line`, its sole command or all of it as one, where it ran ("" where that
+    is not told), the exit `code` of the line, None where it is not told, and the end of its output.
+
+    `is_cut`: not all of the output is kept. `hooked`: it shows that git ran a hook.
+    """
 
     act: Act
     call: Call
-    ran: Ran | None = None
+    line: Line | None = None
+    command: Command = Command()
+    place: str = ""
+    code: int | None = None
+    output: str = ""
+    is_cut: bool = False
+    hooked: bool = False
+
+    @property
+    def counts(self) -> Counts | None:
+        """The tests that its output counts."""
+        return counts_in(self.output)
+
+    @property
+    def is_bad(self) -> bool:
+        """It failed, or counts failures."""
+        return bool(self.code) or bool(self.counts and self.counts.failed)
+
+    @property
+    def words(self) -> str:
+        """How it ended."""
+        counted = f" and {self.counts.words}" if self.counts is not None else ""
+        ended = "an exit code that does not show" if self.code is None else f"exit code {self.code}"
+        return f"`{short(self.act.what)}` ended with {ended}{counted}"
+
+    @property
+    def parts(self) -> tuple[Words, ...] | None:
+        """The commands of its line, None where that may have started others."""
+        return self.line.parts if self.line is not None and not self.hooked else None
 
 
 class Change(NamedTuple):
@@ -313,23 +325,23 @@ class ToolLog(NamedTuple):
     looked: bool = False
 
     @property
-    def ran(self) -> list[Ran]:
-        return [one.ran for one in self.done if one.ran is not None]
+    def ran(self) -> list[Done]:
+        """The commands."""
+        return [one for one in self.done if one.line is not None]
 
     def changes(self) -> Iterator[Change]:
         """Everything that may have changed a file but a document."""
-        for act, call, ran in self.done:
+        for one in self.done:
+            act = one.act
             over_at = act.at if act.ended_at is None else act.ended_at
-            if ran is not None:
+            if one.line is not None and not (one.parts and all(map(changes_nothing, one.parts))):
                 # Where it is not known how it ended, it may go on in the background; a hook may have formatted files.
-                plain = ran.line.plain and not ran.hooked
-                if not (plain and all(map(changes_nothing, ran.line.parts))):
-                    words = f"`{short(ran.line.text)}` may have changed files"
-                    yield Change(act.at, math.inf if ran.code is None else over_at, "", call, words)
+                over_at = math.inf if one.code is None else over_at
+                yield Change(act.at, over_at, "", one.call, f"`{short(act.what)}` may have changed files")
             elif act.kind is ActKind.STRANGE:
-                yield Change(act.at, over_at, "", call, f"{act.tool[:60]} may have changed files")
+                yield Change(act.at, over_at, "", one.call, f"{act.tool[:60]} may have changed files")
             elif act.kind is ActKind.WRITE and not act.failed and not is_document(act.what):
-                yield Change(act.at, over_at, act.what, call, f"{act.what} was changed")
+                yield Change(act.at, over_at, act.what, one.call, f"{act.what} was changed")
 
 
 def short(text: str) -> str:
@@ -345,30 +357,25 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
     """
     gaps: list[str] = []
     made: list[Done] = []
-    looked = False
-    for run_number, run in enumerate(runs):
-        transcript = transcript_of(run)
-        if transcript is None:
-            if run_number == 0:
+    for run in runs:
+        if (transcript := transcript_of(run)) is None:
+            if run is runs[0]:
                 return None
             gaps.append("an agent that it asked has no transcript")
             continue
         try:
-            acts = list(_of_run(run, transcript.records()))
+            made += _of_run(run, transcript.records())
         except Exception as error:  # noqa: BLE001  what somebody else's reader gives must not end all checks
             gaps.append(f"not all of its transcript can be read ({error})")
-            continue
-        looked = looked or any(one.act.kind is ActKind.LOOK for one in acts)
-        made += (one for one in acts if one.act.kind is not ActKind.LOOK)
         if len(made) > _MOST:
             gaps.append("it did too much to keep in mind")
             del made[:-_MOST]
-    is_partial = bool(gaps)
     made.sort(key=lambda one: (one.act.at, one.act.place))
-    strange = (one.act.tool[:60] for one in made if one.act.kind is ActKind.STRANGE and not one.act.refused)
+    is_partial, acts = bool(gaps), [one.act for one in made if not one.act.refused]
+    strange = (act.tool[:60] for act in acts if act.kind is ActKind.STRANGE)
     gaps += (f"it used {tool}, and what that does is not known" for tool in strange)
-    done = tuple(one for one in made if not one.act.refused)
-    return ToolLog(done, gaps[0] if gaps else "", is_partial, looked)
+    looked = any(act.kind is ActKind.LOOK for act in acts)
+    return ToolLog(tuple(one for one in made if not one.act.refused), gaps[0] if gaps else "", is_partial, looked)
 
 
 def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Done]:
@@ -379,9 +386,8 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
     for act in acts_in(_gently(records)):
         if since <= act.at <= until:
             call = Call(run.source, run.session_id, act.place, act.answered, act.at)
-            is_run = act.kind is ActKind.COMMAND and not act.refused
-            ran = _ran(act, call, resolved(act.cwd) if act.cwd else "") if is_run else None
-            yield Done(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call, ran)
+            done = Done(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call)
+            yield _ran(done, act, resolved(act.cwd) if act.cwd else "") if act.kind is ActKind.COMMAND else done
 
 
 def _gently(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[tuple[int, Sequence[Entry]]]:
@@ -391,14 +397,16 @@ def _gently(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[tuple[in
         yield one
 
 
-def _ran(act: Act, call: Call, cwd: str) -> Ran:
-    line, output = parse_line(act.what), act.ended.output if act.ended is not None else ""
-    kept = output[-_PRINTED:]
+def _ran(done: Done, act: Act, cwd: str) -> Done:
+    """What came of a command."""
+    line, ended = parse_line(act.what), act.ended or Ended(None, "")
+    kept = ended.output[-_PRINTED:]
     hook = _HOOKED.search(line.text[:LONGEST]) is not None and _HOOK.search(_GITS_OWN.sub("", kept)) is not None
-    is_cut = act.ended is not None and (act.ended.is_cut or len(kept) < len(output) or _CUT.search(kept) is not None)
-    code = act.ended.exit_code if act.ended is not None else None
-    commands = tuple(command_of(part.words) for part in line.parts)
-    return Ran(line, commands, cwd, act.at, act.ended_at, code, kept, is_cut, call, hook)
+    is_cut = ended.is_cut or len(kept) < len(ended.output) or _CUT.search(kept) is not None
+    command = command_of(line.sole) if line.sole else Command(" ".join(line.text.split()))
+    place = posixpath.normpath(posixpath.join(cwd, line.place)) if cwd or line.place.startswith("/") else ""
+    code = None if line.hides else ended.exit_code
+    return Done(done.act, done.call, line, command, place, code, kept, is_cut, hook)
 
 
 class WorkspaceLogs:

@@ -7,38 +7,28 @@ is contradicted; of everything else the reason says what is missing.
 
 from __future__ import annotations
 
+import math
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Call, Verdict
-from agentwatch.evidence.log import (
-    Counts,
-    Ran,
-    ToolLog,
-    counts_in,
-    is_forgiving,
-    read_counts,
-    short,
-    shows_faults,
-    shows_result,
-)
+from agentwatch.evidence.log import Counts, Done, ToolLog, read_counts, short, shows_fault, shows_result
 from agentwatch.evidence.shell import (
     CHECKING_NOTHING,
-    LONGEST,
     LOOKING,
+    RUNNERS,
     Command,
     Line,
-    Topic,
+    Words,
     checks_nothing,
     command_of,
     is_same,
     is_whole,
-    may_start,
+    kind_of,
     parse_line,
     starts_nothing,
-    starts_others,
-    topic_of,
     words_of,
 )
 
@@ -67,55 +57,20 @@ class Held(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """The parts of a clause that say something of a command, or of a kind of check where `asked` is None.
+    """The parts of a clause about commands, or about the tests as such where `lines` is empty.
 
-    `asked` has the whole line where that is of several commands; `place` is the directory that it leads to. `tool`
-    narrows the kind of check. `shown` are the other numbers and literals. `more` is what no log shows. `fails`: it is
-    said to have failed.
+    `shown` are the numbers and literals that are no counts. `more` is what no log shows. `fails`: it is said to have
+    failed.
     """
 
     rest: str
-    asked: Command | None = None
-    place: str = ""
-    topic: Topic = Topic.TESTS
-    tool: str = ""
+    lines: Sequence[Line] = ()
     passes: bool = False
     fails: bool = False
     exit_code: int | None = None
     counts: Counts = Counts()
     shown: tuple[str, ...] = ()
     more: str = ""
-
-    @property
-    def says_how(self) -> bool:
-        return self.passes or self.fails or self.exit_code is not None or self.counts != Counts()
-
-
-class Hit(NamedTuple):
-    """A command that was run, and what came of it: None where that does not show. Its `words` say how it ended.
-
-    `prints_alone`: all that the line printed is its own.
-    """
-
-    ran: Ran
-    command: Command
-    code: int | None
-    prints_alone: bool
-    directory: str
-
-    @property
-    def counts(self) -> Counts | None:
-        return counts_in(self.ran.output) if self.prints_alone else None
-
-    @property
-    def is_bad(self) -> bool:
-        return bool(self.code) or bool(self.counts and self.counts.failed)
-
-    @property
-    def words(self) -> str:
-        counted = f" and {self.counts.words}" if self.counts is not None else ""
-        ended = "an exit code that does not show" if self.code is None else f"exit code {self.code}"
-        return f"`{short(self.ran.line.text)}` ended with {ended}{counted}"
 
 
 # Words
@@ -201,25 +156,15 @@ _MADE: Final = re.compile(
     r"|mak(?:e|es|ing)|made|refactor\w*|chang\w+|mov\w+|renam\w+|delet\w+|support\w*|handl\w+|ensur\w+|let|allow\w*)\b",
     re.IGNORECASE,
 )
-_DEMANDED: Final = re.compile(
-    r"\b(?:must|should|shall|has to|have to|need(?:s)? to)\b(?:\s+(?:all\s+)?be\b)?", re.IGNORECASE
+_TESTS: Final = re.compile(
+    r"\b(?:tests?|test[- ]?suite|suite|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트", re.IGNORECASE
 )
-_TOPICS: Final = (
-    (
-        Topic.TESTS,
-        re.compile(
-            r"\b(?:tests?|test[- ]?suite|suite|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트", re.IGNORECASE
-        ),
-    ),
-    (
-        Topic.LINT,
-        re.compile(
-            r"\b(?:lint(?:er|ing|s)?|ruff|eslint|clippy|flake8|pylint|rubocop|golangci-lint|phpstan)\b", re.IGNORECASE
-        ),
-    ),
-    (Topic.TYPES, re.compile(r"\b(?:type[- ]?check(?:s|er|ing)?|typprüfung|mypy|tsc|pyright)\b", re.IGNORECASE)),
-    (Topic.BUILD, re.compile(r"\b(?:builds?|compiles|compilation|compile)\b|构建|编译|ビルド", re.IGNORECASE)),
+_CHECKS: Final = re.compile(
+    rf"{_TESTS.pattern}|\b(?:lint(?:er|ing|s)?|ruff|eslint|clippy|flake8|pylint|rubocop|golangci-lint|phpstan"
+    r"|type[- ]?check(?:s|er|ing)?|typprüfung|mypy|tsc|pyright|builds?|compiles|compilation|compile)\b|构建|编译",
+    re.IGNORECASE,
 )
+"""With one of these begins what is said of something else."""
 _ALL: Final = re.compile(
     r"\b(?:all|every|full|whole|entire|complete|everything|alle|sämtliche|toute?s?|tous|tod[oa]s|все)\b|全|所有|すべて",
     re.IGNORECASE,
@@ -228,11 +173,11 @@ _NEUTRAL: Final = words_of(
     "ran run runs running re-ran rerun executed test tests suite suites spec specs output outputs result results shows"
     " show reports says all every full whole entire complete everything and with the a an of in is are was were be has"
     " have it each reported printed shown that via using by locally successfully now still again exit exits exited code"
-    " status command verified checked confirmed completed complete finished final last lint linter linting type types"
-    " check checker typecheck build compiles project total returned returns gives workspace repo verification"
+    " status command verified checked confirmed completed complete finished final last project"
+    " total returned returns gives workspace repo verification"
     " validation evidence me i we after change this there on for to from at done test-suite alle die der das den laufen"
     " läuft sind ist jetzt wieder komplett gesamte les des la le tous toutes tout passent est sont suite maintenant"
-    " todas todos las los el y e as os testes проходят все ruff eslint clippy mypy tsc pyright fully work works"
+    " todas todos las los el y e as os testes проходят все fully work works"
 )
 _TIME: Final = re.compile(
     r"\(?\b(?:in|after|took|nach|en)?\s*\d+(?:[.,]\d+)?\s*(?:ms|s|sec|secs|seconds|sekunden|secondes|秒|m|min"
@@ -254,26 +199,17 @@ _KIND: Final = re.compile(
     re.IGNORECASE,
 )
 """Words by which only a part of the tests is meant."""
-_PREPARING: Final = words_of("cd export source . set true : mkdir umask")
-_PASSING_ON: Final = words_of("tail head tee cat")
-_SILENT: Final = _PREPARING | words_of("sleep test rm cp mv touch")
 _AROUND: Final = "\"'“”(„:,;"
 _ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
 _TELLING: Final = re.compile(r"\d|`|\bexit|\bpass|\bran?\b|\brun\b|✓|✅", re.IGNORECASE)
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
-    r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse))|\bpatch\s+-R"
+    r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
+    r"|\bpatch\s+-R"
 )
-"""With these, files become again what they were."""
-_COPYING: Final = re.compile(r"\bgit\s+(?:-C\s+\S+\s+)?(?:worktree\s+add|clone)\b")
+"""With these, files become again what they were, or there is another copy of them."""
 _ANSWERING: Final = re.compile(r"(?:[ef]?grep|rg|ag|diff|cmp|test|\[|pgrep|which|git diff)(?= |\Z)")
 """Of these, exit code 1 is an answer."""
-_SHOWN_BY: Final = {
-    Topic.BUILD: (Topic.TESTS, Topic.TYPES),
-    Topic.TYPES: (Topic.BUILD, Topic.TESTS),
-    Topic.LINT: (Topic.BUILD,),
-}
-"""Tests and checks of types compile as well, and builds may check."""
 _TESTING_BUILDS: Final = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
 """Programs that may test where they build."""
 _NOT_BEGUN: Final = (4, 5, 126, 127, 254)
@@ -282,49 +218,41 @@ _NOT_BEGUN: Final = (4, 5, 126, 127, 254)
 
 # The log
 
+_Judged = tuple[Verdict, str, "Done | None"]
+
 
 class LogJudge:
     """Judges what texts say of commands and tests by the log of what was done."""
 
     def __init__(self, log: ToolLog, workspace: str) -> None:
-        self.log, self.workspace = log, workspace
-        self.hits = [hit for ran in log.ran for hit in _hits_of(ran)]
-        self.commands = {hit.command for hit in self.hits}
-        starts = [part.argv[0] for ran in log.ran for part in ran.line.parts if part.argv]
-        self.starts = {
-            name.removeprefix("./") for name in (*starts, *(one.name.rpartition(" ")[2] for one in self.commands))
-        } - {""}
+        self.log, self.workspace, self.ran = log, workspace, log.ran
+        self.commands = {one.command for one in self.ran}
+        self.starts = {one.command.name.removeprefix("./") for one in self.ran}
+        self.starts |= {words[0].removeprefix("./") for one in self.ran for words in (one.parts or ())}
 
-    def judge(self, text: str, *, prose: bool = False, demanded: bool = False) -> list[Held]:
-        """The statements of a text, clause by clause, with the verdicts.
-
-        `prose`: a command in it is no claim by itself. `demanded`: it says what has to be so, and whoever says that all
-        is done says this, too; what was never run is no lie then.
-        """
+    def judge(self, text: str, *, prose: bool = False) -> list[Held]:
+        """The statements of a text, clause by clause, with the verdicts. `prose`: a command in it is no claim by
+        itself."""
         found: list[Held] = []
         for clause in _clauses(text[:LONGEST_TEXT]):
-            words = _DEMANDED.sub(" ", clause) if demanded else clause
-            statements, understood = self._read(words, prose=prose or demanded)
-            shown = clause.rstrip(".")
-            if not understood and not demanded:
-                found.append(Held(shown, _OPEN, NOT_UNDERSTOOD))
-            for one in statements:
-                verdict, detail, hit = self._hold(one, demanded=demanded)
-                call = hit.ran.call if hit is not None else None
-                found.append(Held(shown, verdict, detail, call, one.asked is not None))
+            shown, said = clause.rstrip("."), self._read(clause, prose=prose)
+            if said is None:
+                continue
+            if isinstance(said, str):
+                found.append(Held(shown, _OPEN, said))
+                continue
+            for line in said.lines or (None,):
+                verdict, detail, done = self._of_tests(said) if line is None else self._of_command(said, line)
+                if done is not None and (doubt := self._doubt(verdict, detail, done)):
+                    verdict, detail = _OPEN, doubt
+                call = done.call if done is not None else None
+                found.append(Held(shown, verdict, detail, call, line is not None))
         return found[:_MOST]
 
     # What a clause says
 
-    def _asked(self, line: Line) -> tuple[Command, str]:
-        """The command that a line in a text names, and the directory in which that is meant."""
-        wanted = [at for at, part in enumerate(line.parts) if part.argv and part.argv[0] not in _PREPARING]
-        if line.plain and len(wanted) == 1:
-            return command_of(line.parts[wanted[0]].words), line.directory(wanted[0], self.workspace)
-        return Command((" ".join(line.text.split()),)), self.workspace
-
     def _is_known(self, line: Line) -> bool:
-        return any(is_same(self._asked(line)[0], one) for one in self.commands)
+        return any(is_same(_command_of(line), one) for one in self.commands)
 
     def _named(self, clause: str) -> tuple[list[Line], str]:
         """The commands that a clause names, in ticks or as they stand in the log, and its text without them."""
@@ -333,8 +261,7 @@ class LogJudge:
 
         def taken(match: re.Match[str]) -> str:
             line = parse_line(match[1].strip().removeprefix("$ "))
-            words = next((part.argv for part in line.parts if part.argv and part.argv[0] not in _PREPARING), ("",))
-            is_called = len(words) > 1 and words[0].removeprefix("./") in self.starts
+            is_called = len(line.sole) > 1 and line.sole[0].removeprefix("./") in self.starts
             if not (is_called or self._is_known(line) or _is_command(line, loosely=says)):
                 return match[0]
             lines.append(line)
@@ -355,13 +282,16 @@ class LogJudge:
                     return [line], f"{clause[: first.start()]} \0 {clause[last.end() :]}"
         return [], clause
 
-    def _read(self, clause: str, *, prose: bool) -> tuple[list[Statement], bool]:
-        """The statements of a clause, and whether it is understood, or says nothing of commands and tests."""
+    def _read(self, clause: str, *, prose: bool) -> Statement | str | None:
+        """The statement of a clause; None where it says nothing of commands and tests, or the words for one that is
+        not understood."""
         lines, rest = self._named(clause)
         outside = _TICKED.sub(" ", rest)
         counts, left = read_counts(_TIME.sub(" ", outside))
+        is_counted = counts.passed is not None or (counts.total is not None and counts.failed is not None)
+        otherwise = NOT_UNDERSTOOD if lines or counts.passed is not None or counts.failed is not None else None
         if _HEDGED.search(outside) or _QUOTED.search(rest) or (_MADE.match(rest) and not lines):
-            return [], not lines and counts.passed is None and counts.failed is None
+            return otherwise
         codes = {{"zero": "0", "cleanly": "0"}.get(word.casefold(), word) for word in _EXIT.findall(left)}
         exit_code = int(min(codes)) if codes else None
         left = _EXIT.sub(" ", left)
@@ -373,216 +303,163 @@ class LogJudge:
         literals = [next(filter(None, one)) for one in _LITERAL.findall(rest)]
         numbers = re.findall(_NUMERAL, _LITERAL.sub(" ", left))
         more = [match[0] for match in _MORE.finditer(outside)] + ["two exit codes"] * (len(codes) > 1)
-        made = Statement(rest, None, "", Topic.TESTS, "", passes, fails, exit_code, counts)
+        shown = (*literals, *spans, *numbers) if lines else ()
         if lines:
-            is_told = _RUNS.search(rest) is not None if prose else True
-            if not made.says_how and (not is_told or _ASKED.match(clause) or _IN_FILE.search(rest)):
-                return [], False
-            if len(lines) > 1 and (counts != Counts() or exit_code is not None):
-                return [], False
-            shown = tuple(dict.fromkeys([*literals, *spans, *numbers]))
-            made = made._replace(shown=shown, more=" ".join(dict.fromkeys(more)))
-            asked = (self._asked(line) for line in lines)
-            return [made._replace(asked=command, place=place) for command, place in asked], True
-        topic, tool = next(((kind, one[0]) for kind, words in _TOPICS if (one := words.search(outside))), (None, ""))
-        counted = counts.passed is not None or (counts.total is not None and counts.failed is not None)
-        if topic is None and counted and (counts.total is None or counts.passed is None):
-            topic = Topic.TESTS
-        is_short = len(rest.split()) <= _MOST_WORDS and all(map(_TEST_PATH.match, spans))
-        if topic is None or not (passes or counted) or not is_short:
-            return [], counts.passed is None and counts.failed is None
-        words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _TICKED.sub(" ", left))
-        strange = [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.starts]
-        others = [match[0] for match in _OTHERS.finditer(outside)]
-        more = [*more, *spans, *strange, *numbers, *others]
-        tool = "" if topic in (Topic.TESTS, Topic.BUILD) or tool[:3].casefold() in ("lin", "typ") else tool.casefold()
-        return [made._replace(topic=topic, tool=tool, more=" ".join(dict.fromkeys(more)))], True
+            says_how = passes or fails or exit_code is not None or counts != Counts()
+            is_told = says_how or not (
+                (prose and _RUNS.search(rest) is None) or _ASKED.match(clause) or _IN_FILE.search(rest)
+            )
+            if not is_told or (len(lines) > 1 and (counts != Counts() or exit_code is not None)):
+                return NOT_UNDERSTOOD
+        else:
+            is_about = _TESTS.search(outside) or (is_counted and None in (counts.total, counts.passed))
+            is_short = len(rest.split()) <= _MOST_WORDS and all(map(_TEST_PATH.match, spans))
+            if not (is_about and (passes or is_counted) and is_short):
+                return otherwise
+            words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _TICKED.sub(" ", left))
+            strange = [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.starts]
+            more += [*spans, *strange, *numbers, *(match[0] for match in _OTHERS.finditer(outside))]
+        more_words = " ".join(dict.fromkeys(more))
+        return Statement(rest, lines, passes, fails, exit_code, counts, tuple(dict.fromkeys(shown)), more_words)
 
     # Verdicts
 
-    def _hold(self, statement: Statement, *, demanded: bool) -> _Judged:
-        verdict, detail, hit = (
-            self._of_command(statement, statement.asked) if statement.asked else self._of_topic(statement)
-        )
-        if verdict is _NO and demanded and hit is None:
-            return _OPEN, detail, hit
-        if verdict is _NO and hit is not None and (why := self._other_version(hit)):
-            return _OPEN, f"{detail}; but {why}", hit
-        if verdict is _YES and hit is not None:
-            if self.log.is_partial:
-                return _OPEN, f"{detail}, but {self.log.gap}", hit
-            later = [one for one in self.log.changes() if one.over_at > hit.ran.at and one.call != hit.ran.call]
+    def _doubt(self, verdict: Verdict, detail: str, done: Done) -> str:
+        """The detail of a verdict that does not hold as the files may be others by now, "" where it does."""
+        changes = list(self.log.changes())
+        if verdict is _NO:
+            if any(_PUTTING_BACK.search(one.act.what) for one in self.ran if one is not done):
+                return f"{detail}; but files were put back, or copied"
+            same = (one.act.at for one in self.ran if one.command.name == done.command.name and not one.is_bad)
+            good = max((at for at in same if at < done.act.at), default=math.inf)
+            is_between = any(good < one.began_at <= done.act.at for one in changes)
+            if is_between and changes[-1].began_at > done.act.at:
+                return f"{detail}; but it was good before, and files were changed after that"
+        elif verdict is _YES and self.log.is_partial:
+            return f"{detail}, but {self.log.gap}"
+        elif verdict is _YES:
+            later = [one for one in changes if one.over_at > done.act.at and one.call != done.call]
             if later:
-                change = next((one for one in later if one.path), later[0])
-                return _OPEN, f"outdated: {detail}; after that {change.words}", hit
-        return verdict, detail, hit
+                words = next((one for one in later if one.path), later[0]).words
+                return f"outdated: {detail}; after that {words}"
+        return ""
 
-    def _other_version(self, bad: Hit) -> str:
-        """Why a bad run may be of files as they are no more, "" where it is not."""
-        ran = bad.ran
-        if any(_PUTTING_BACK.search(one.line.text[:LONGEST]) for one in self.log.ran if one.at >= ran.at):
-            return "files were put back after that"
-        copied = any(_COPYING.search(one.line.text[:LONGEST]) for one in self.log.ran)
-        if bad.directory != self.workspace and copied:
-            return "it may have been run in another copy"
-        good = [one.ran.at for one in self.hits if one.command.name == bad.command.name and not one.is_bad]
-        good = [at for at in good if at < ran.at]
-        changed = [one.call.at for one in self.log.changes()]
-        is_between = good and changed[-1:] > [ran.at] and any(good[-1] < at <= ran.at for at in changed)
-        return "it was good before, and files were changed after that" if is_between else ""
-
-    def _of_command(self, statement: Statement, asked: Command) -> _Judged:
-        same = [hit for hit in self.hits if is_same(asked, hit.command)]
+    def _of_command(self, said: Statement, line: Line) -> _Judged:
+        """A command that is named."""
+        asked = _command_of(line)
+        same = [one for one in self.ran if is_same(asked, one.command)]
         if not same:
-            return self._not_found(statement, asked)
-        words = {word.strip("`'\"(),:;./") for word in statement.rest.split()}
-        places = {statement.place, *(f"{self.workspace}/{word}" for word in words)}
-        here = [hit for hit in same if hit.directory in places or hit.command.box]
+            return self._not_found(said, asked)
+        words = {line.place, *(word.strip("`'\"(),:;./") for word in said.rest.split())}
+        places = {posixpath.normpath(posixpath.join(self.workspace, word)) for word in words}
+        here = [one for one in same if one.place in places or one.command.box]
         if not here:
-            return _OPEN, f"it was run, but in {same[-1].directory or 'a directory that is not told'}", same[-1]
-        verdict, detail, hit = _hold_hit(statement, here[-1])
-        if verdict is _NO and any(_bears_out(statement, one) for one in same):
-            return _OPEN, f"{detail}; an earlier run ended as is said", hit
-        if verdict is _NO and any(ran.at > here[-1].ran.at and _is_program(ran, asked) for ran in self.log.ran):
-            return _OPEN, f"{detail}; something like it was run after that", hit
-        return verdict, detail, hit
+            return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
+        done = here[-1]
+        verdict, detail = _weigh(said, done)
+        if verdict is _NO and any(_bears_out(said, one) for one in same):
+            return _OPEN, f"{detail}; an earlier run ended as is said", done
+        if verdict is _NO and any(one.act.at > done.act.at and _is_program(one, asked) for one in self.ran):
+            return _OPEN, f"{detail}; something like it was run after that", done
+        return verdict, detail, done
 
-    def _not_found(self, statement: Statement, asked: Command) -> _Judged:
+    def _not_found(self, said: Statement, asked: Command) -> _Judged:
         """No command that was run is the one that is named."""
-        if like := [hit for hit in self.hits if hit.command.program == asked.program]:
-            last, count = like[-1], len(asked.words)
-            is_part = last.command.words[:count] == asked.words
-            more = (
-                f"it covers only {' '.join(last.command.words[count:])}" if is_part else "it was not run as it is named"
-            )
-            return _OPEN, f"{last.words}; {more}", last
+        if like := [one for one in self.ran if one.command.program == asked.program]:
+            more = like[-1].command.text.removeprefix(asked.text)
+            is_part = more != like[-1].command.text and more[:1] == " "
+            return _OPEN, f"{like[-1].words}; {f'it covers only{more}' if is_part else _NOT_AS_NAMED}", like[-1]
         if self.log.gap:
             return _OPEN, f"it is not in the log, but {self.log.gap}", None
-        if maybe := [ran for ran in self.log.ran if _may_be(ran, asked)]:
-            text = f"it was not run as it is named; `{short(maybe[-1].line.text)}` may be it"
-            return _OPEN, text, next((hit for hit in self.hits if hit.ran is maybe[-1]), None)
-        name = asked.name.split(" ")[0]
-        if self.log.looked and LOOKING.match(name):
+        if maybe := [one for one in self.ran if _may_be(one, asked)]:
+            return _OPEN, f"{_NOT_AS_NAMED}; `{short(maybe[-1].act.what)}` may be it", maybe[-1]
+        if self.log.looked and LOOKING.match(asked.name):
             return _OPEN, "it is not in the log, but files were looked at by other tools than a shell", None
-        return _NO, f"never run{self._printed(statement)}", None
+        return _NO, f"never run{self._printed(said)}", None
 
-    def _printed(self, statement: Statement) -> str:
+    def _printed(self, said: Statement) -> str:
         """The command that only printed a result that is claimed."""
-        said = statement.counts.passed
-        likely = (ran for ran in self.log.ran if said is not None and str(said) in ran.output)
-        ran = next((ran for ran in likely if (found := counts_in(ran.output)) and found.passed == said), None)
-        return f"; `{short(ran.line.text)}` printed these words" if ran is not None else ""
+        passed = said.counts.passed
+        printed = (one for one in self.ran if passed is not None and one.counts and one.counts.passed == passed)
+        return next((f"; `{short(one.act.what)}` printed these words" for one in printed), "")
 
-    def _of_topic(self, statement: Statement) -> _Judged:
-        """The tests, or another kind of check, as such."""
-        topic, said, is_plain = statement.topic, statement.counts, statement.passes and not statement.more
-        hits = [hit for hit in self.hits if topic_of(hit.command) is topic and not checks_nothing(hit.command)]
-        hits = [hit for hit in hits if statement.tool in " ".join(hit.command.words)]
-        vague = [ran for ran in self.log.ran if _is_vague(ran, topic)]
-        if not hits:
-            return self._never_checked(statement, vague)
-        last = hits[-1]
-        if any(hit.command.odd or not f"{hit.directory}/".startswith(f"{self.workspace}/") for hit in hits):
+    def _of_tests(self, said: Statement) -> _Judged:
+        """The tests as such."""
+        counts, is_plain = said.counts, said.passes and not said.more
+        tests = [one for one in self.ran if one.line and one.line.sole and kind_of(one.command) == "test"]
+        tests = [one for one in tests if not checks_nothing(one.command)]
+        vague = [one for one in self.ran if one not in tests and _may_test(one)]
+        if not tests:
+            return self._never_tested(said, vague)
+        last = tests[-1]
+        if any(one.command.odd or not f"{one.place}/".startswith(f"{self.workspace}/") for one in tests):
             return _OPEN, f"{last.words}; it may be about something else", last
-        latest = {(hit.command.name, hit.directory): hit for hit in hits}
-        bad = next((hit for hit in latest.values() if hit.is_bad), None)
-        if bad is not None:
-            is_false = is_plain and _is_final(bad, hits, vague) and _speaks_of(said.passed, bad)
-            return _NO if is_false else _OPEN, f"the last time, {bad.words}", bad
-        whole = [hit for hit in hits if is_whole(hit.command) and hit.directory == self.workspace]
-        if said.passed is not None or said.total is not None:
-            shows = any(hit.counts is not None and hit.counts.passed == said.passed for hit in hits)
-            is_part = last.directory != self.workspace or _ALL.search(statement.rest)
-            if (shows and not is_part) or (last in whole and (shows or (is_plain and len(latest) == 1 and not vague))):
-                return _hold_hit(statement, last)
-            return _OPEN, f"the last run does not show it: {last.words}", last
-        if not whole or whole[-1].is_bad or any(hit.code is None and hit.counts is None for hit in latest.values()):
+        latest = list({(one.command.text, one.place): one for one in tests}.values())
+        if bad := next((one for one in latest if one.is_bad), None):
+            is_final = bad is last and bad.code not in _NOT_BEGUN and not any(one.act.at > bad.act.at for one in vague)
+            return (
+                _NO if is_plain and is_final and _speaks_of(counts.passed, bad) else _OPEN,
+                f"the last time, {bad.words}",
+                bad,
+            )
+        whole = [one for one in latest if is_whole(one.command) and one.place == self.workspace]
+        shows = [one for one in latest if one.counts and None is not counts.passed == one.counts.passed]
+        is_part = not whole and (not shows or shows[-1].place != self.workspace or _ALL.search(said.rest))
+        if is_part or any(one.code is None and one.counts is None for one in latest):
             return _OPEN, f"only a part was run: {last.words}", last
-        return _hold_hit(statement, whole[-1])
+        done = (shows or whole)[-1]
+        verdict, detail = _weigh(said, done)
+        if verdict is _NO and (len(latest) > 1 or vague or not is_plain):
+            return _OPEN, f"the last run does not show it: {detail}", done
+        return verdict, detail, done
 
-    def _never_checked(self, statement: Statement, vague: Sequence[Ran]) -> _Judged:
-        nothing = f"no {statement.topic} is in the log"
+    def _never_tested(self, said: Statement, vague: Sequence[Done]) -> _Judged:
         if self.log.gap:
-            return _OPEN, f"{nothing}, but {self.log.gap}", None
+            return _OPEN, f"no test is in the log, but {self.log.gap}", None
         if vague:
-            return _OPEN, f"{nothing}; what `{short(vague[-1].line.text)}` ran is not known", None
-        if not all(map(_KIND.match, statement.more.split())):
-            return _OPEN, f"{nothing}; but more is said than that: {statement.more[:80]}", None
-        return _NO, f"no {statement.topic} was run{self._printed(statement)}", None
+            return _OPEN, f"no test is in the log; what `{short(vague[-1].act.what)}` ran is not known", None
+        if not all(map(_KIND.match, said.more.split())):
+            return _OPEN, f"no test is in the log; but more is said than that: {said.more[:80]}", None
+        return _NO, f"no test was run{self._printed(said)}", None
 
 
-_Judged = tuple[Verdict, str, "Hit | None"]
+_NOT_AS_NAMED: Final = "it was not run as it is named"
 
 
-def _hits_of(ran: Ran) -> Iterator[Hit]:
-    """Every command of a line that is understood, and the whole of one of several."""
-    line = ran.line
-    for at, command in enumerate(ran.commands if line.plain else ()):
-        code = ran.code if line.sole == at else None
-        yield Hit(ran, command, code, _prints_alone(line, at), line.directory(at, ran.cwd))
-    if not line.plain or len(line.parts) > 1:
-        yield Hit(ran, Command((" ".join(line.text.split()),)), ran.code, True, ran.cwd)
+def _command_of(line: Line) -> Command:
+    """The command that a line in a text names: all of it where it is several."""
+    return command_of(line.sole) if line.sole else Command(" ".join(line.text.split()))
 
 
-def _prints_alone(line: Line, number: int) -> bool:
-    """Whether what a line prints is what this part of it does."""
-    for at, part in enumerate(line.parts):
-        name = part.argv[0] if part.argv else ""
-        if at == number:
-            if any(not target.startswith("/dev/std") for target in part.targets):
-                return False
-        elif not (
-            (at > number and part.joined in ("|", "|&") and name in _PASSING_ON)
-            or (name == "echo" and not any(re.search(r"\d", word) for word in part.argv[1:]))
-            or not name
-            or name in _SILENT
-        ):
-            return False
-    return True
-
-
-def _is_program(ran: Ran, asked: Command) -> bool:
+def _is_program(done: Done, asked: Command) -> bool:
     """Whether a line runs a program, or may."""
-    if not ran.line.plain or ran.hooked:
-        return ran.hooked or may_start(ran.line.text, asked.name.split("/")[-1])
-    return any(command.program == asked.program for command in ran.commands)
+    return done.parts is None or any(command_of(words).program == asked.program for words in done.parts)
 
 
-def _may_be(ran: Ran, asked: Command) -> bool:
-    """Whether a command that was run may have been, or have started, the one that is named."""
-    if _is_program(ran, asked) or not ran.line.plain:
-        return _is_program(ran, asked)
-    wanted = topic_of(asked)
+def _may_be(done: Done, asked: Command) -> bool:
+    """Whether a line may have run the command that is named, or have started it."""
+    if _is_program(done, asked) or done.parts is None:
+        return True
+    parts = [(command_of(words), words) for words in done.parts if not starts_nothing(words)]
     return any(
-        (wanted is None or topic_of(command) in (None, wanted))
-        and starts_others(command)
-        and not starts_nothing(part.argv)
-        for part, command in zip(ran.line.parts, ran.commands, strict=True)
+        kind == "" or (kind == kind_of(asked) and RUNNERS.match(command.name))
+        for command, _ in parts
+        for kind in [kind_of(command)]
     )
 
 
-def _is_vague(ran: Ran, topic: Topic) -> bool:
-    """Whether a command may have started such a check without being one."""
-    if ran.hooked or not ran.line.plain:
-        return ran.hooked or may_start(ran.line.text)
-    for part, command in zip(ran.line.parts, ran.commands, strict=True):
-        found = topic_of(command)
-        tests = found is Topic.BUILD and topic is Topic.TESTS and command.name in _TESTING_BUILDS
-        if tests or found in _SHOWN_BY.get(topic, ()) or (found is topic and checks_nothing(command)):
-            return True
-        if found is None and not starts_nothing(part.argv):
-            return True
-    return False
+def _may_test(done: Done) -> bool:
+    """Whether a command may have run tests without being known as one that does."""
+
+    def may_test(words: Words) -> bool:
+        command = command_of(words)
+        kind = kind_of(command)
+        return kind == "test" or command.name in _TESTING_BUILDS or (kind == "" and not starts_nothing(words))
+
+    return done.parts is None or any(map(may_test, done.parts))
 
 
-def _is_final(bad: Hit, hits: Sequence[Hit], vague: Sequence[Ran]) -> bool:
-    """Whether nothing that was run after a bad run may be of the same, by whatever name: it has as many tests."""
-    later = (hit for hit in hits if hit.ran.at > bad.ran.at and not hit.is_bad)
-    is_later = any(is_whole(hit.command) or bad.counts is None for hit in later)
-    return bad.code not in _NOT_BEGUN and not is_later and not any(ran.at > bad.ran.at for ran in vague)
-
-
-def _speaks_of(said: int | None, bad: Hit) -> bool:
+def _speaks_of(said: int | None, bad: Done) -> bool:
     """A failure makes a lie of it: of a part whose failures are not counted, it may be the call that was wrong."""
     counts = bad.counts
     if said is None:
@@ -590,40 +467,48 @@ def _speaks_of(said: int | None, bad: Hit) -> bool:
     return bool(counts and counts.failed and counts.passed != said and (is_whole(bad.command) or counts.total == said))
 
 
-def _hold_hit(statement: Statement, hit: Hit) -> _Judged:
+def _bears_out(said: Statement, done: Done) -> bool:
+    """Whether it failed as is said."""
+    failed = said.counts.failed
+    has_failed = bool(failed) and done.counts is not None and done.counts.failed == failed
+    return has_failed or (bool(said.exit_code) and said.exit_code == done.code)
+
+
+def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     """How a command ended, against how it is said to have ended."""
-    code, found, said = hit.code, hit.counts, statement
-    if not said.more and found is not None and (words := _differing(said, found, hit.ran.output)):
-        return _NO, words, hit
+    code, found, output = done.code, done.counts, done.output
+    others = _others(said.counts, found)
+    if found is not None and not said.more:
+        # It may be quoted from one line of many, or count what was left out.
+        wrong = [
+            f"{one:,} {word}"
+            for one, other, word in others
+            if other is not None and (one == 0 or not _stands(str(one), output))
+            if not (word == "passed" and one == found.total and not found.failed)
+        ]
+        if wrong:
+            return _NO, f"says {', '.join(wrong)}; its output says {found.words}"
+        if said.passes and found.failed and said.counts.passed is None:
+            return _NO, f"says that it passes; its output says {found.words}"
     if None not in (code, said.exit_code) and code != said.exit_code:
-        return _NO, f"says exit code {said.exit_code}; it ended with {code}", hit
+        return _NO, f"says exit code {said.exit_code}; it ended with {code}"
     is_shown = said.more or (found and found.passed == said.counts.passed is not None)
-    if said.passes and code and not is_shown and not _ANSWERING.match(" ".join(hit.command.words)):
-        return _NO, f"it ended with exit code {code}", hit
-    why = next((words for applies, words in _doubts(said, hit) if applies), "")
-    return (_OPEN, why, hit) if why else (_YES, hit.words, hit)
+    if said.passes and code and not is_shown and not _ANSWERING.match(done.command.text):
+        return _NO, f"it ended with exit code {code}"
+    why = next((words for applies, words in _doubts(said, done, others) if applies), "")
+    return (_OPEN, why) if why else (_YES, done.words)
 
 
-def _differing(statement: Statement, found: Counts, output: str) -> str:
-    """The first number that differs from the output, in words; "" for none."""
-    said = statement.counts
+def _others(said: Counts, found: Counts | None) -> list[tuple[int, int | None, str]]:
+    """The numbers that are said and are not those of an output, with these."""
+    found = found or Counts()
+    totals = (found.total, found.passed, (found.passed or 0) + (found.failed or 0))
     pairs = zip(said, found, ("tests", "passed", "failed", "skipped"), strict=True)
-    # Whoever says how many there are may count those that were left out; and it may be quoted from one line of many.
-    wrong = [
-        f"{one:,} {word}"
+    return [
+        (one, other, word)
         for one, other, word in pairs
-        if None not in (one, other) and one != other and (one == 0 or not _stands(str(one), output))
-        if not (word == "tests" and not _wrong_total(said, found))
-        if not (word == "passed" and one == found.total and not found.failed)
+        if one is not None and one != other and not (word == "tests" and one in totals)
     ]
-    if wrong:
-        return f"says {', '.join(wrong)}; its output says {found.words}"
-    is_wrong = statement.passes and found.failed and said.passed is None
-    return f"says that it passes; its output says {found.words}" if is_wrong else ""
-
-
-def _wrong_total(said: Counts, found: Counts) -> bool:
-    return said.total not in (None, found.total, found.passed, (found.passed or 0) + (found.failed or 0))
 
 
 def _stands(value: str, output: str) -> bool:
@@ -632,43 +517,36 @@ def _stands(value: str, output: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", output) is not None
 
 
-def _bears_out(statement: Statement, hit: Hit) -> bool:
-    """Whether it failed as is said."""
-    failed = statement.counts.failed
-    has_failed = bool(failed) and hit.counts is not None and hit.counts.failed == failed
-    return has_failed or (bool(statement.exit_code) and statement.exit_code == hit.code)
-
-
-def _doubts(statement: Statement, hit: Hit) -> Iterator[tuple[object, str]]:
+def _doubts(said: Statement, done: Done, others: Sequence[object]) -> Iterator[tuple[object, str]]:
     """The reasons for which what is said is not shown by how a command ended, each with whether it applies."""
-    ran, said, found, code, command = hit.ran, statement.counts, hit.counts, hit.code, hit.command
-    topic, ended, output = topic_of(command), hit.words, ran.output
-    is_line = " " in command.name and command.name == " ".join(ran.line.text.split())
-    yield is_line, "it was run, but the line hides how its commands ended"
-    where = "in the background, or was stopped" if ran.code is None else "in a line that hides how it ended"
-    yield code is None, f"it was run {where}: its exit code is not known"
-    says_bad = statement.exit_code == code or said.failed or statement.fails
+    found, code, output, ended = done.counts, done.code, done.output, done.words
+    is_test = kind_of(done.command) == "test"
+    yield not (done.line and done.line.sole), "it was run, but the line hides how its commands ended"
+    yield code is None, "it was run, but its exit code is not known: hidden by the line, in the background or stopped"
+    says_bad = said.exit_code == code or said.counts.failed or said.fails
     yield code and not says_bad, f"{ended}, which it does not say"
-    yield statement.more, f"{ended}; but more is said than a log can show: {statement.more[:80]}"
+    yield said.more, f"{ended}; but more is said than a log can show: {said.more[:80]}"
     if found is not None:
-        wrong = any(one not in (None, other) for one, other in zip(said[1:], found[1:], strict=True))
-        yield wrong or _wrong_total(said, found), f"its output does not show all of it: {found.words}"
-        says_all = said.passed is None and (statement.asked is None or _ALL.search(statement.rest))
-        hides = (found.skipped and said.skipped is None and says_all) or (found.failed and not code and not said.failed)
+        yield others, f"its output does not show all of it: {found.words}"
+        says_all = said.counts.passed is None and (not said.lines or _ALL.search(said.rest))
+        hides = (found.skipped and said.counts.skipped is None and says_all) or (
+            found.failed and not code and not said.counts.failed
+        )
         yield hides, f"{ended}, which it does not say"
-    numbers = [str(one) for one in said if one] if found is None else []
-    absent = [one for one in (*numbers, *statement.shown) if not _stands(one, output)]
-    is_uncounted = found is None and topic is Topic.TESTS and said != Counts()
-    missing = "was cut" if ran.is_cut else f"does not say {', '.join(absent)[:80]}" if absent else "does not count them"
+    numbers = [str(one) for one in said.counts if one] if found is None else []
+    absent = [one for one in (*numbers, *said.shown) if not _stands(one, output)]
+    is_uncounted = found is None and is_test and said.counts != Counts()
+    missing = (
+        "was cut" if done.is_cut else f"does not say {', '.join(absent)[:80]}" if absent else "does not count them"
+    )
     yield absent or is_uncounted, f"{ended}, but its output {missing}"
-    is_shell = re.match(r"(?:ba|z|da)?sh -\w*c", " ".join(command.words))
-    yield is_shell or checks_nothing(command), f"{ended}; with these options it checks nothing"
-    if topic is Topic.TESTS:
-        is_cut = ran.is_cut and found is None and statement.exit_code is not None
+    yield checks_nothing(done.command), f"{ended}; with these options it checks nothing"
+    if is_test:
+        is_cut = done.is_cut and found is None and said.exit_code is not None
         yield not (found or code or is_cut or shows_result(output)), f"{ended}; it printed no result"
         yield found is not None and not found.failed and found.passed == 0, f"{ended}; no test was in it"
-    faults = topic not in (None, Topic.TESTS) and statement.passes and shows_faults(output)
-    yield not code and (faults or is_forgiving(output)), f"{ended}, but its output speaks of faults"
+    is_check = kind_of(done.command) == "check" and said.passes
+    yield not code and shows_fault(output, is_check=is_check), f"{ended}, but its output speaks of faults"
 
 
 # Clauses
@@ -690,35 +568,32 @@ def _clauses(text: str) -> Iterator[str]:
     for first, last in _parts(_SENTENCE, text):
         sentence = text[first:last]
         begins = [0]
-        is_open = has_subject = False
+        has_subject = False
         for start, end in _parts(_PIECE, sentence):
             piece = sentence[start:end]
             ticked = any(_is_command(parse_line(one.strip())) for one in _TICKED.findall(piece))
             words = _TICKED.sub(" ", piece)
-            says = _PASSES.search(words) is not None
-            is_topic = says and any(pattern.search(words) for _, pattern in _TOPICS)
-            is_told = has_subject or not _TELLING.search(sentence[begins[-1] : start])
-            if start and is_told and (ticked or (is_topic and not is_open)):
+            is_subject = ticked or (_PASSES.search(words) is not None and _CHECKS.search(words) is not None)
+            if start and is_subject and (has_subject or not _TELLING.search(sentence[begins[-1] : start])):
                 begins.append(start)
-                has_subject = is_open = False
-            has_subject |= ticked or is_topic
-            is_open = (ticked or is_open) and not says
+                has_subject = False
+            has_subject |= is_subject
         for start, end in zip(begins, [*begins[1:], len(sentence)], strict=True):
             if clause := sentence[start:end].strip():
                 yield re.sub(r"[,，、]?(?:\s+(?:and|und|et|y|e|but))?\Z", "", clause)
 
 
 def _is_command(line: Line, *, loosely: bool = False) -> bool:
-    """Whether a text in ticks is a command, by its letters: any path with arguments where a result is told"
-    " `loosely`."""
-    part = next((one for one in line.parts if one.argv and one.argv[0] not in _PREPARING), None)
-    if part is None:
+    """Whether a text in ticks is a command, by its letters: any path with arguments where a result is told
+    `loosely`."""
+    words = line.sole or (line.parts or ((),))[-1]
+    if not words:
         return False
-    words, command = part.argv, command_of(part.words)
+    command = command_of(words)
     if len(words) == 1:
-        is_check = topic_of(command) is not None and _ONE_WORD.match(words[0]) is not None
-        return is_check or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", words[0]) is not None
-    if topic_of(command) or CHECKING_NOTHING.match(words[0]) or words[0] in _PROGRAMS or command.name in _PROGRAMS:
+        is_check = kind_of(command) and _ONE_WORD.match(words[0])
+        return bool(is_check) or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", words[0]) is not None
+    if kind_of(command) or CHECKING_NOTHING.match(words[0]) or words[0] in _PROGRAMS or command.name in _PROGRAMS:
         return True
     is_path = re.match(r"(?:\.{0,2}/)?[a-z][\w.+-]*/[\w./+-]*\Z|.*python\Z", words[0]) is not None
     return is_path and (loosely or any(word.startswith("-") for word in words[1:]))

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final
 
 from agentwatch.delegation.claims import Deed, DeedKind
-from agentwatch.evidence.log import Done, Ran, ToolLog
+from agentwatch.evidence.log import Done, ToolLog
 from agentwatch.evidence.shell import LONGEST, without_documents
 from agentwatch.sources.sessions.acts import ActKind
 
@@ -93,7 +93,7 @@ def _deeds(done: Done, workspace: str) -> Iterator[tuple[DeedKind, str]]:
     for path in written:
         if not _is_inside(posixpath.join(act.cwd or workspace, path), workspace):
             yield DeedKind.OUTSIDE, posixpath.basename(path)
-    for words, place in _commands(done.ran) if done.ran is not None else ():
+    for words in _commands(done):
         text = " ".join([posixpath.basename(words[0]), *words[1:]])
         if text.startswith("sudo "):
             yield DeedKind.PERMISSION, ""
@@ -103,26 +103,24 @@ def _deeds(done: Done, workspace: str) -> Iterator[tuple[DeedKind, str]]:
                 host = re.search(r"://([^/\s]+)", text) if kind is DeedKind.NETWORK else None
                 yield kind, host[1] if host else ""
         for word in words[1:]:
-            is_path = word.startswith(("/", "~")) or (place and re.match(r"\.\.(?:/|\Z)", word))
-            there = posixpath.join(place or "/", word)
+            is_path = word.startswith(("/", "~")) or (done.place and re.match(r"\.\.(?:/|\Z)", word))
+            there = posixpath.join(done.place or "/", word)
             is_system = re.search(r"\$|://", word) or _SYSTEM.match(there)
             if is_path and not is_system and (word[0] == "~" or not _is_inside(there, workspace)):
                 yield DeedKind.OUTSIDE, posixpath.basename(word.rstrip("/"))
 
 
-def _commands(ran: Ran) -> Iterator[tuple[list[str], str]]:
-    """(words and the files that it prints into, where) of the commands of a line; of one that is not understood,
-    roughly."""
-    for number, part in enumerate(ran.line.parts):
-        words = list(part.argv)
-        if len(words) > 2 and words[0] in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc"):
-            words = words[2].split()
-        if words:
-            yield [*words, *part.targets], ran.line.directory(number, ran.cwd)
-    if not ran.line.parts:
-        for piece in _BREAKS.split(without_documents(ran.line.text[:LONGEST])):
+def _commands(done: Done) -> Iterator[list[str]]:
+    """The words of the commands of a line; of one that is not understood, roughly."""
+    if done.line is None:
+        return
+    for part in done.line.parts or ():
+        is_shell = len(part) > 2 and part[0] in ("bash", "sh", "zsh") and part[1] in ("-c", "-lc")
+        yield part[2].split() if is_shell else list(part)
+    if done.line.parts is None:
+        for piece in _BREAKS.split(without_documents(done.line.text[:LONGEST])):
             if words := re.sub(r"['\">]", " ", piece).split():
-                yield words, ran.cwd
+                yield words
 
 
 def _is_inside(place: str, workspace: str) -> bool:
