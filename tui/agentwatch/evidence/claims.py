@@ -123,8 +123,8 @@ def claims_of(
         if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
             packet = read_and_open(handoff_text, name, handed_over=True)
         if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
-            found += _demanded(packet.model, told, returned_text, judge)
-    removed = set(_removed_in(returned_text))
+            found += _demanded(packet.model, told, returned_text)
+    removed = _removed_in(returned_text)
     claims: dict[tuple[object, ...], Stated] = {}
     for one in found:
         kind, path = one.claim.kind, one.claim.path
@@ -205,66 +205,41 @@ def _resolved(stated: Stated, judge: Judge | None) -> Iterator[Stated]:
 
 
 _RESULT: Final = re.compile(r"\b\d+ (?:\w+ )?(?:pass|fail|green)|\bexit(?:s|ed)?\b", re.IGNORECASE)
-_REMOVES: Final = re.compile(r"\b(?:deleted|removed)\b", re.IGNORECASE)
-_WAS: Final = re.compile(r"\s(?:was|is|has been)\Z")
-_OPENING: Final = " \t`*\"'(:\u2013\u2014-"
-_BETWEEN: Final = f"{_OPENING}),;."
-_BESIDE: Final = 300
+_REMOVED: Final = re.compile(
+    r"\b(?:deleted|removed)\b[ \t`*\"'(:\u2013\u2014-]{0,20}(\S{1,300})"
+    r"|(?<!\S)(\S{1,300})(?:[ \t`*\"'(:\u2013\u2014,;.)-]|\b(?:was|is|has been)\b){0,20}(?=\b(?:deleted|removed)\b)",
+    re.IGNORECASE,
+)
 
 
-def _removed_in(text: str) -> Iterator[str]:
+def _removed_in(text: str) -> set[str]:
     """The words that stand beside one that says that something was removed; among them the paths."""
-    for verb in _REMOVES.finditer(text):
-        before = _WAS.sub("", text[max(verb.start() - _BESIDE, 0) : verb.start()].rstrip(_BETWEEN)).rstrip(_BETWEEN)
-        after = text[verb.end() : verb.end() + _BESIDE].lstrip(_OPENING)
-        yield from (word.lstrip(_OPENING).rstrip(_BETWEEN) for word in (*before.split()[-1:], *after.split()[:1]))
+    return {word.strip("`*\"'(),;.:") for words in _REMOVED.findall(text) for word in words}
 
 
 # Demands of a handoff
 
 _LOOKED_AT: Final = 256 * 1024
-_WORD: Final = re.compile(
-    r"\b(?!(?:must|should|shall|will|that|this|with|from|into|have|been|when|where|which|each|every|least|there|their"
-    r"|they|them|than|then|also|only|other|under|over|about|after|before|without|within|being|does|done|makes?|made"
-    r"|very|more|most|some|such)\b)[^\W_]{4,}"
-)
 
 
-def _demanded(packet: Any, told: OpenDocument, text: str, judge: Judge | None) -> Iterator[Stated]:
+def _demanded(packet: Any, told: OpenDocument, text: str) -> Iterator[Stated]:
     """The demands of a handoff as claims of the return."""
-    model: Any = told.model
-    outcome = getattr(told.document, "outcome", None)
-    unfinished = outcome is not Outcome.COMPLETED
+    unfinished = getattr(told.document, "outcome", None) is not Outcome.COMPLETED
     for one in packet.deliverables or ():
         if one.must_create and one.path:
             yield _stated(ClaimKind.MUST_CREATE, one.path, unfinished=unfinished)
-    looked_at = text[:_LOOKED_AT]
-    cited = "\n".join(model.evidence or ()) if told.contract is Contract.RETURN_FORMAT else looked_at
+    is_listed = told.contract is Contract.RETURN_FORMAT
+    cited = "\n".join(told.model.evidence or ()) if is_listed else text[:_LOOKED_AT]
     for one in packet.evidence or ():
         if one.required and one.path and one.path.strip():
-            path = one.path.strip().removeprefix("./").rstrip("/") or "/"
             # An omission is no false statement: what was left out is shown, and is no lie.
-            verdict = Verdict.UNVERIFIABLE
-            if is_named(path, cited):
-                verdict, detail = Verdict.VERIFIED, ": the return cites it; whether it was read cannot be seen"
-            elif told.contract is not Contract.RETURN_FORMAT:
-                detail = ": this return's contract has no section to cite it in, and the text does not"
-            elif is_named(path, looked_at):
-                detail = ": the return mentions it, but does not cite it in its Evidence"
-            elif outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
-                detail = " is not cited in the return's Evidence; whether it was read cannot be seen"
-            else:
-                detail = " is not cited; the return does not claim that the work is done"
-            yield Stated(Claim(ClaimKind.REQUIRED_EVIDENCE, one.path, verdict, f"required evidence{detail}"))
-    told_words = looked_at.casefold()
-    for criterion in packet.success_criteria or ():
-        if not criterion.strip():
-            continue
-        words = {word[:5] for word in _WORD.findall(criterion[:LONGEST].casefold())}
-        is_told = words and 2 * sum(word in told_words for word in words) >= len(words)
-        said = "the return speaks of it; whether it is met was not checked"
-        said = said if is_told else "the return says nothing about it, so look for yourself"
-        yield _stated(ClaimKind.CRITERION, criterion, f"success criterion: {said}")
+            verdict, detail = Verdict.UNVERIFIABLE, "required evidence: the return does not cite it"
+            if is_named(one.path.strip().removeprefix("./").rstrip("/") or "/", cited):
+                verdict, detail = Verdict.VERIFIED, "required evidence: the return cites it"
+            detail += "; whether it was read cannot be seen"
+            yield Stated(Claim(ClaimKind.REQUIRED_EVIDENCE, one.path, verdict, detail))
+    for criterion in filter(str.strip, packet.success_criteria or ()):
+        yield _stated(ClaimKind.CRITERION, criterion, "success criterion: whether it is met was not checked")
     constraints = (one for one in packet.constraints or () if limit_of(one) is not None)
     yield from (_stated(ClaimKind.CONSTRAINT, one) for one in constraints)
 
@@ -278,48 +253,36 @@ def is_named(path: str, text: str) -> bool:
 # Constraints
 
 _LONGEST_CONSTRAINT: Final = 200
-_DECORATION: Final = re.compile(r"[\s*_`\"'\u2018\u2019\u201c\u201d.!]+")
-_QUOTES: Final = re.compile(r"[\s*`\"'\u2018\u2019]+")
-_NO: Final = r"(?:no|never|do not|don t|without|avoid|must not)"
 _CHANGE: Final = r"(?:edits?|editing|changes?|changing|modif(?:y|ying|ications?)|writes?|writing|touch(?:ing)?)"
-_ONLY_MARKDOWN: Final = re.compile(
-    r"(?:(?:only )?markdown(?: |-)only(?: outputs?| files?| deliverables?| edits?| changes?)?"
-    r"|(?:outputs?|write|produce|create|edit)?:? ?only markdown(?: outputs?| files?)?)\Z"
-)
-_NO_CODE: Final = re.compile(
-    rf"(?:{_NO} (?:any )?(?:source )?code {_CHANGE}|{_NO} {_CHANGE} (?:any |the |of |to )*(?:source )?code"
-    rf"|{_NO} {_CHANGE} (?:to )?(?:any |the )?source(?: code| files?))\Z"
-)
-_NO_FILES: Final = re.compile(
-    rf"(?:read(?: |-)only|{_NO} (?:any )?(?:file )?{_CHANGE}|{_NO} {_CHANGE} (?:to )?(?:any |the )?files?)\Z"
-)
-_ONLY_BELOW: Final = re.compile(
-    rf"(?:{_NO} (?:file |code )?{_CHANGE}(?: to)?(?: any| the)?(?: files?| anything| code)? outside(?: of)?(?: the)?"
-    r"|(?:only edit|edit only|only change|change only|only modify|modify only)(?: files?)? (?:in|under|below|inside))"
-    r" (?P<path>[\w.@+-]+(?:/[\w.@+-]+)*)/?(?: directory| folder)?\Z",
+_LIMITS: Final = re.compile(
+    r"(?P<markdown>(?:only )?markdown[ -]only(?: outputs?| files?| deliverables?| edits?| changes?)?|only markdown)"
+    r"|(?P<nothing>read[ -]only|no (?:file )?(?:edits|changes))"
+    r"|(?:no|never|do not|don't|without|avoid|must not) (?:any )?"
+    rf"(?:(?P<code>(?:source )?code {_CHANGE}|{_CHANGE} (?:any |the |of |to )*(?:source )?code)"
+    rf"|(?:file |code )?{_CHANGE}(?: to)?(?: any| the)?(?: files?| anything| code)? outside(?: of)?(?: the)?"
+    r" (?P<path>[\w.@+-]+(?:/[\w.@+-]+)*)/?(?: directory| folder)?)",
     re.IGNORECASE,
 )
-_MARKDOWN: Final = (".md", ".markdown", ".mdx")
 _CODE: Final = re.compile(
     r"\.(?:bash|bat|c|cc|clj|cpp|cs|css|cxx|dart|ex|exs|erl|go|gradle|groovy|h|hpp|hs|html|java|jl|js|jsx|kt|kts"
-    r"|lean|lua|m|ml|mjs|cjs|php|pl|pm|ps1|py|pyi|r|rb|rs|sass|scala|scss|sh|sql|svelte|swift|ts|tsx|vue|zig|split)\Z"
+    r"|lean|lua|m|ml|mjs|cjs|php|pl|pm|ps1|py|pyi|r|rb|rs|sass|scala|scss|sh|sql|svelte|swift|ts|tsx|vue|zig|split)\Z",
+    re.IGNORECASE,
 )
 
 
-def limit_of(constraint: str) -> Callable[[str], bool] | None:
-    """Whether a path breaks a constraint of a handoff; None for one that cannot be held against paths.
+def limit_of(constraint: str) -> re.Match[str] | None:
+    """The limit that a constraint sets to the paths of a return; None for one that cannot be held against paths.
 
     Only a constraint that says nothing else is understood: half of a sentence would be a guess.
     """
-    if len(constraint) > _LONGEST_CONSTRAINT:
-        return None
-    words = _DECORATION.sub(" ", constraint.casefold()).strip()
-    if _ONLY_MARKDOWN.match(words):
-        return lambda path: not path.casefold().endswith(_MARKDOWN)
-    if _NO_CODE.match(words):
-        return lambda path: _CODE.search(path.casefold()) is not None
-    if _NO_FILES.match(words):
-        return lambda _: True
-    # A path keeps its dots and its case.
-    match = _ONLY_BELOW.match(_QUOTES.sub(" ", constraint).strip(" .!"))
-    return None if match is None else lambda path: not f"{path}/".startswith(f"{match['path']}/")
+    text = re.sub(r"[\s*_`\"\u2018\u2019\u201c\u201d!]+", " ", constraint[: _LONGEST_CONSTRAINT + 1]).strip(" .'")
+    return _LIMITS.fullmatch(text) if len(constraint) <= _LONGEST_CONSTRAINT else None
+
+
+def breaks(limit: re.Match[str], path: str) -> bool:
+    """Whether a file that a return claims is none that a constraint allows."""
+    if limit["markdown"]:
+        return not path.casefold().endswith((".md", ".markdown", ".mdx"))
+    if limit["code"]:
+        return _CODE.search(path) is not None
+    return limit["path"] is None or not f"{path}/".startswith(f"{limit['path']}/")

@@ -10,7 +10,6 @@ import os
 import posixpath
 import re
 import stat
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, StrEnum
 from pathlib import Path
@@ -158,18 +157,11 @@ class Fault(StrEnum):
 class ClaimedPlace(NamedTuple):
     """Where a claimed path leads. `relative` is it below the workspace, with `/`, None where it is not inside.
 
-    An absolute path inside the workspace has both: a fault and where it leads. `is_directory`: it ends in `/`.
+    An absolute path inside the workspace has both: a fault and where it leads.
     """
 
     relative: str | None
     fault: Fault | None = None
-    is_directory: bool = False
-
-    @property
-    def slashed(self) -> str | None:
-        r"""The same with `/` for `\`, None where there is no backslash."""
-        slashed = (self.relative or "").replace("\\", "/")
-        return None if slashed == (self.relative or "") else place_of(slashed, "/").relative
 
 
 def place_of(path: str, workspace: str) -> ClaimedPlace:
@@ -191,7 +183,7 @@ def place_of(path: str, workspace: str) -> ClaimedPlace:
     if _ELSEWHERE.match(path) or not there.startswith(base):
         return ClaimedPlace(None, Fault.OUTSIDE)
     fault = Fault.ABSOLUTE if path[0] == "/" and workspace != "/" else None
-    return ClaimedPlace(there.removeprefix(base), fault, path.endswith(("/", "/.")))
+    return ClaimedPlace(there.removeprefix(base), fault)
 
 
 def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
@@ -249,8 +241,7 @@ class FileKind(StrEnum):
 class DiskFacts(NamedTuple):
     """One path as it was found. `mtime_ns` is in nanoseconds since the epoch, `size` in bytes.
 
-    `words` name an OTHER's kind or why it was REFUSED. `variant` is the path in the spelling that the disk has, where
-    that differs from the one asked for. `linked`: a symbolic link inside the workspace leads there.
+    `words` name an OTHER's kind or why it was REFUSED. `linked`: a symbolic link inside the workspace leads there.
     `names` is how many hard links it has.
     """
 
@@ -260,7 +251,6 @@ class DiskFacts(NamedTuple):
     ctime_ns: int = 0
     empty: bool = False
     words: str = ""
-    variant: str | None = None
     linked: bool = False
     names: int = 1
 
@@ -285,7 +275,7 @@ def look(root: str, path: str) -> DiskFacts:
         return MISSING
     except OSError as error:
         if error.errno in _GONE and os.path.isdir(root):
-            return MISSING._replace(variant=_variant(root, path))
+            return MISSING
         return DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
     if stat.S_ISLNK(status.st_mode):
         return DiskFacts(FileKind.REFUSED, words="its symbolic link leads in a circle or is changing")
@@ -297,21 +287,6 @@ def look(root: str, path: str) -> DiskFacts:
     return facts if is_directory else facts._replace(names=status.st_nlink)
 
 
-def _variant(root: str, path: str) -> str | None:
-    """The path of a file that differs from a missing one only by letter case or Unicode form."""
-    place = root
-    for part in path.split("/"):
-        try:
-            names = [] if os.path.islink(place) else [one.name for one in Path(place).iterdir()]
-        except OSError:
-            return None
-        found = part if part in names else next((name for name in names if _folded(name) == _folded(part)), None)
-        if found is None:
-            return None
-        place += f"/{found}"
-    return place.removeprefix(f"{root}/")
-
-
 def trace(path: str) -> object:
     """Something that is equal as long as a file is not written, replaced or removed. Blocks for one look."""
     try:
@@ -319,7 +294,3 @@ def trace(path: str) -> object:
     except (OSError, ValueError):
         return "gone"
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()

@@ -10,6 +10,7 @@ import math
 import os
 import secrets
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.disk import look
@@ -20,7 +21,6 @@ SLACK: Final = 0.05
 """Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""
 _ASKED: Final = 200  # paths that git is given at once: of more, it looks at everything
 _TIPS: Final = 5_000
-_NANOSECONDS: Final = 1_000_000_000
 _FAN_OUT: Final = 2  # letters of a directory of stored objects
 _LATEST: Final = 2**31 - 1  # the last second that older versions of git understand
 _MODE: Final = "X"
@@ -58,11 +58,6 @@ class GitView(NamedTuple):
     deleted: frozenset[str]
     untracked: frozenset[str]
 
-    @property
-    def differing(self) -> frozenset[str]:
-        """All that differ from the last commit, in whatever way."""
-        return self.changed | self.deleted | self.untracked
-
     def facts(self, path: str, handed_off_at: float | None, *, is_directory: bool = False) -> GitFacts:
         """The facts of a path, with the time of the handoff; of a directory, what holds of any file in it."""
         if is_directory:
@@ -83,11 +78,10 @@ class GitView(NamedTuple):
         known = now or changed is not False
         return GitFacts(known, before, committed, changed, not known and path not in self.untracked)
 
-    def committed_since(self, handed_off_at: float) -> set[str] | None:
-        """The paths that commits have done something to since a handoff; None where that is not known."""
-        if handed_off_at < self.known_since:
-            return None
-        return {path for path, times in self.touched.items() if times[0][0] > handed_off_at - 1}
+    def changed_since(self, time: float) -> set[str]:
+        """The paths that may have been changed since a time: those that differ, and those of later commits."""
+        later = {path for path, times in self.touched.items() if times[0][0] > time - 1}
+        return later | self.changed | self.deleted | self.untracked
 
 
 def ask_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECONDS) -> GitView:
@@ -192,31 +186,20 @@ def _log(git: Plumbing, *asked: str) -> Iterator[tuple[float, str, str, str]]:
             yield at, commit[:10], _letter(word.lstrip("\n")), next(words, "").removeprefix(prefix)
 
 
-def elsewhere(view: GitView, missing: Collection[str], since: float) -> dict[str, tuple[float, str]]:
-    """By path, the work tree or the commit that has a missing file: when it was made, since a time (epoch seconds), and
-    in words. Whoever committed the work to a branch and went back, or removed it later, has not lied."""
-    found: dict[str, tuple[float, str]] = {}
+def elsewhere(view: GitView, missing: Collection[str], since: float) -> dict[str, str]:
+    """By path, the work tree, or the commit since a time (epoch seconds), that has a missing file, in words. Whoever
+    committed the work to a branch and went back, or removed it later, has not lied."""
+    found: dict[str, str] = {}
     try:
         repository = view.git.repository
         for tree in worktrees_of(repository.top):
-            for path in missing:
-                if (facts := look(f"{tree}/{repository.prefix}".rstrip("/"), path)).is_there:
-                    at = max(facts.mtime_ns, facts.ctime_ns) / _NANOSECONDS
-                    found[path] = at, f"the work tree {tree} has it"
+            there = f"{tree}/{repository.prefix}".rstrip("/")
+            found |= {path: f"the work tree {tree} has it" for path in missing if look(there, path).is_there}
         named, age = tips(repository)[:_TIPS], f"--max-age={max(math.floor(since), 0)}"
         asked = ("--full-history", "--diff-filter=AMT", "--ignore-missing", age, *named)
-        for at, commit, _, name in _log(view.git, *asked) if named else ():
-            for path in _above(name):
-                if path in missing:
-                    found.setdefault(path, (at, f"commit {commit} has it"))
+        for _, commit, _, name in _log(view.git, *asked) if named else ():
+            for path in {name, *map(str, PurePosixPath(name).parents)}.intersection(missing):
+                found.setdefault(path, f"commit {commit} has it")
     except NoRepositoryError as error:
-        unasked = math.inf, f"git could not be asked whether a commit has it ({error})"
-        return dict.fromkeys(missing, unasked) | found
+        return dict.fromkeys(missing, f"git could not be asked whether a commit has it ({error})") | found
     return found
-
-
-def _above(path: str) -> Iterator[str]:
-    """A path, and those of the directories that it is in."""
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
