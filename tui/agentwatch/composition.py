@@ -231,7 +231,7 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
     from agentwatch.evidence.inspector import Inspector
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
-    tree.apply(*(one.observed(0, tree.now) for one in inspector.check(inspector.news_of(tree, task_ids))))
+    tree.apply(*inspector.check(inspector.news_of(tree, task_ids)))
 
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:

@@ -32,17 +32,18 @@ _BARE_SUFFIX: Final = re.compile(
     re.IGNORECASE,
 )
 """Suffixes by which a name without a directory is surely a file."""
-_BARE_NAME: Final = re.compile(r"(?:Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
+_BARE_NAME: Final = re.compile(r"(?:\.[A-Za-z].*|Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
 _LETTER: Final = re.compile(r"[^\W_]")
-_TICKED: Final = re.compile(r"`([^`\n]{1,4096})`")
-_LINK: Final = re.compile(r"\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)")
+_MARKED: Final = re.compile(
+    r"`([^`\n]{1,4096})`(:\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?)?|\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)"
+)
+"""A word in ticks, with its lines perhaps behind them, or a link."""
 _SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|\u00a7)\s|[:;]\s|\s\(")
 _LIST: Final = re.compile(r",\s+|\s+and\s+|\s+\+\s+")
 _LINES: Final = re.compile(
     r"(?P<path>.+?)(?::(?P<a>\d{1,9})(?:\s?[-\u2013]\s?(?P<b>\d{1,9}))?(?::\d{1,9})?"
     r"|#L(?P<c>\d{1,9})(?:-L?(?P<d>\d{1,9}))?)\Z"
 )
-_LINES_BEHIND: Final = re.compile(r":\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?")
 _SPELLED_LINES: Final = re.compile(
     r":\s+lines?\s+(?=\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?[`*_]*\s*(?:\Z|[;,(\u2014\u2013\u2192]|--?\s))"
 )
@@ -69,54 +70,34 @@ class Pointer(NamedTuple):
 
 def likeness(word: str) -> Likeness:
     """Whether a word is a path, judged by its letters."""
-    if not word or len(word) > LONGEST or _URL.match(word) or any(letter in word for letter in "<>|"):
+    if len(word) > LONGEST or _URL.match(word) or set("<>|`") & set(word) or not _LETTER.search(word):
         return Likeness.NONE
     name = word.rstrip("/").rpartition("/")[2]
-    spaced = len(word.split()) > 1
-    has_suffix = _SUFFIX.search(name) is not None
-    if "/" in word or "\\" in word:
-        if spaced:
-            # A command takes paths too, so a path with blanks in it has to end like a file.
-            return Likeness.DOUBTFUL if has_suffix and " -" not in word else Likeness.NONE
-        if _LETTER.search(word) is None:
-            return Likeness.NONE
-        if word.startswith(("./", "../", "~/")) or has_suffix or (word.endswith("/") and len(word) > 2):
-            return Likeness.PATH
-        return Likeness.DOUBTFUL if _PATH_CHARACTERS.match(word) else Likeness.NONE
-    if spaced:
-        # As a command may end, too.
-        is_file = _BARE_SUFFIX.search(name) is not None and " -" not in word and "`" not in word
-        return Likeness.DOUBTFUL if is_file else Likeness.NONE
-    if _BARE_SUFFIX.search(name):
+    is_deep, has_suffix, is_file = "/" in word or "\\" in word, _SUFFIX.search(name), _BARE_SUFFIX.search(name)
+    if len(word.split()) > 1:
+        # A command takes paths too, so a path with blanks in it has to end like a file.
+        return Likeness.DOUBTFUL if " -" not in word and (has_suffix if is_deep else is_file) else Likeness.NONE
+    is_dotted = word.startswith(("./", "../", "~/")) or (word.endswith("/") and len(word) > 2)
+    if is_file or (is_deep and (has_suffix or is_dotted)):
         return Likeness.PATH
-    is_hidden = name.startswith(".") and name[1:2].isalpha()
-    return Likeness.DOUBTFUL if has_suffix or is_hidden or _BARE_NAME.match(name) else Likeness.NONE
+    may_be = _PATH_CHARACTERS.match(word) if is_deep else has_suffix or _BARE_NAME.match(name)
+    return Likeness.DOUBTFUL if may_be else Likeness.NONE
 
 
 def pointers(text: str) -> tuple[Pointer, ...]:
     """The paths that a bullet of evidence points to; none where it is a command, a result or a reference."""
     text = _SPELLED_LINES.sub(":", text.strip()[:LONGEST])
-    leading = _TICKED.match(text)
-    if leading is not None:
-        lines = _LINES_BEHIND.match(text, leading.end())
-        word, end = (leading[1] + lines[0], lines.end()) if lines else (leading[1], leading.end())
-        return _of_words([word], stated=_states(text[end:]))
-    if links := list(_LINK.finditer(text)):
-        around = text[: links[0].start()].strip("*_ ") != "" or _states(text[links[-1].end() :])
-        return _of_words([link[1] for link in links], stated=around)
+    marked = ["".join(words) for words in _MARKED.findall(text)]
+    if (leading := _MARKED.match(text)) is not None:
+        rest = text[leading.end() :].lstrip("*_ ")
+        return _of_words(marked[:1], stated=rest.startswith((":", ";")))
     separator = _SEPARATOR.search(text)
     head = (text[: separator.start()] if separator else text).strip().strip("*_").rstrip(".,;:")
     words = [word.strip("`*\"'") for word in _LIST.split(head)]
-    named = _of_words(words, stated=separator is not None and _states(separator[0]))
+    named = _of_words(words, stated=separator is not None and separator[0].startswith((":", ";")))
     if len(named) == len(words):
         return named
-    ticked = [word for word in _TICKED.findall(text) if likeness(_split_lines(word)[0]) is Likeness.PATH]
-    return _of_words(ticked, stated=True)
-
-
-def _states(rest: str) -> bool:
-    """What follows a path is said about it."""
-    return rest.lstrip("*_ ").startswith((":", ";"))
+    return tuple(one for one in _of_words(marked, stated=True) if not one.doubtful)
 
 
 def _of_words(words: list[str], *, stated: bool) -> tuple[Pointer, ...]:
@@ -239,14 +220,13 @@ class FileKind(StrEnum):
 
 
 class DiskFacts(NamedTuple):
-    """One path as it was found. `mtime_ns` is in nanoseconds since the epoch, `size` in bytes.
+    """One path as it was found. `mtime_ns` is in nanoseconds since the epoch.
 
     `words` name an OTHER's kind or why it was REFUSED. `linked`: a symbolic link inside the workspace leads there.
     `names` is how many hard links it has.
     """
 
     kind: FileKind
-    size: int = 0
     mtime_ns: int = 0
     ctime_ns: int = 0
     empty: bool = False
@@ -269,22 +249,19 @@ def look(root: str, path: str) -> DiskFacts:
         if not f"{real}/".startswith(f"{root}/"):
             return DiskFacts(FileKind.OUTSIDE)
         status = os.lstat(real)
-        is_directory = stat.S_ISDIR(status.st_mode)
-        is_empty = next(Path(real).iterdir(), None) is None if is_directory else status.st_size == 0
+        is_directory, is_regular = stat.S_ISDIR(status.st_mode), stat.S_ISREG(status.st_mode)
+        is_empty = next(Path(real).iterdir(), None) is None if is_directory else is_regular and status.st_size == 0
     except ValueError:
         return MISSING
     except OSError as error:
-        if error.errno in _GONE and os.path.isdir(root):
-            return MISSING
-        return DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
+        is_gone = error.errno in _GONE and os.path.isdir(root)
+        return MISSING if is_gone else DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
     if stat.S_ISLNK(status.st_mode):
         return DiskFacts(FileKind.REFUSED, words="its symbolic link leads in a circle or is changing")
-    kind = FileKind.DIRECTORY if is_directory else FileKind.REGULAR
-    linked = real != f"{root}/{path}".rstrip("/")
-    facts = DiskFacts(kind, status.st_size, status.st_mtime_ns, status.st_ctime_ns, is_empty, linked=linked)
-    if not (is_directory or stat.S_ISREG(status.st_mode)):
-        return facts._replace(kind=FileKind.OTHER, empty=False, words=kind_of(status.st_mode))
-    return facts if is_directory else facts._replace(names=status.st_nlink)
+    kind = FileKind.DIRECTORY if is_directory else FileKind.REGULAR if is_regular else FileKind.OTHER
+    words = "" if is_directory or is_regular else kind_of(status.st_mode)
+    linked, names = real != f"{root}/{path}".rstrip("/"), status.st_nlink if is_regular else 1
+    return DiskFacts(kind, status.st_mtime_ns, status.st_ctime_ns, is_empty, words, linked, names)
 
 
 def trace(path: str) -> object:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, let_others_work
-from agentwatch.delegation.claims import Claim, Deed
 from agentwatch.delegation.events import Checked
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
@@ -53,19 +52,6 @@ class Target(NamedTuple):
         return self.returned.path, self.returned.digest, handoff, self.former
 
 
-class Checks(NamedTuple):
-    """The findings about the return with this digest in this file."""
-
-    path: str
-    digest: str
-    claims: tuple[Claim, ...]
-    unsaid: tuple[Deed, ...] = ()
-
-    def observed(self, seq: int, now: float) -> Checked:
-        """The same as an event, made now (epoch seconds)."""
-        return Checked(seq, now, self.path, self.digest, self.claims, self.unsaid)
-
-
 class _Known(NamedTuple):
     """A target that was checked, how the files that it names looked before, and what was found. It is checked again
     `again_at` (monotonic seconds) though all looks the same."""
@@ -73,12 +59,13 @@ class _Known(NamedTuple):
     target: Target
     request: Request
     traces: dict[str, object]
-    checks: Checks
+    found: Checked
     again_at: float
 
 
-class Inspector(Background[Sequence[Checks]]):
-    """Checks claims in its own thread, from `start` to `stop`.
+class Inspector(Background[Sequence[Checked]]):
+    """Checks claims in its own thread, from `start` to `stop`: a round takes as long as git, and no part of a `Worker`
+    may keep the others waiting for that.
 
     `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
     thread may call them. `parsed` may know already what a file claims. The tasks `in_sight` are checked first.
@@ -98,12 +85,12 @@ class Inspector(Background[Sequence[Checks]]):
         super().__init__()
         self.idle = True
         """Whether all that was wanted has been checked and told."""
-        self._workspace, self._text_of, self._transcript_of = workspace, text_of, transcript_of
+        self._workspace, self._text_of, self._transcript_of = Path(os.path.realpath(workspace)), text_of, transcript_of
         self._parsed, self._in_sight = parsed, in_sight
         self._checker: Checker | None = None
         self._logs: WorkspaceLogs | None = None
         self._tree: Tree | None = None
-        self._given: dict[str, Target] = {}
+        self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
         """The queue, those that were wanted last at the end."""
         self._known: dict[str, _Known] = {}
@@ -121,9 +108,8 @@ class Inspector(Background[Sequence[Checks]]):
             runs = tuple(_runs_of(tree, attempt.run)) if attempt.run is not None else ()
             former = tree.former_places(task_id, attempt.returned)
             target = Target(task_id, attempt.returned, attempt.handoff, attempt.handed_off_at, former, runs)
-            given = self._given.get(task_id)
-            if given is None or given.identity != target.identity:
-                self._given[task_id] = target
+            if self._given.get(task_id) != target.identity:
+                self._given[task_id] = target.identity
                 targets.append(target)
         return targets
 
@@ -136,11 +122,6 @@ class Inspector(Background[Sequence[Checks]]):
                 self._wanted[target.task_id] = target
             self._news.notify()
 
-    def check(self, targets: Sequence[Target]) -> list[Checks]:
-        """Check now, in the caller's thread. Returns what is new since each was checked last."""
-        rounds = (targets[start : start + _ROUND] for start in range(0, len(targets), _ROUND))
-        return [checks for some in rounds for checks in self._check(some)]
-
     def look_again(self) -> list[Target]:
         """The targets that were checked and of which a named file looks different by now."""
         from agentwatch.evidence.disk import trace
@@ -148,36 +129,35 @@ class Inspector(Background[Sequence[Checks]]):
         if not os.path.isdir(self._workspace):
             # Nothing can be seen while the workspace is gone: what was found last stays.
             return []
-        now = time.monotonic()
-        return [
-            known.target
-            for known in self._known.values()
-            if (
-                now >= known.again_at
-                or any(trace(f"{self._workspace}/{path}") != one for path, one in known.traces.items())
-            )
-            and self._is_there(known.target.returned)
-        ]
 
-    def _run(self, emit: Callable[[Sequence[Checks]], None]) -> None:
+        def is_other(known: _Known) -> bool:
+            return any(trace(f"{self._workspace}/{path}") != one for path, one in known.traces.items())
+
+        now = time.monotonic()
+        others = [known.target for known in self._known.values() if now >= known.again_at or is_other(known)]
+        # What was found last of a return that is gone stays, or is found again where it was moved to.
+        return [target for target in others if self._is_there(target.returned)]
+
+    def _run(self, emit: Callable[[Sequence[Checked]], None]) -> None:
         while True:
             with self._news:
                 while not self._stopped and (rest := self._due_in()) > 0.0:
                     self._news.wait(rest)
                 if self._stopped:
                     return
-                targets = self._take()
+                in_sight = [task_id for task_id in self._in_sight() if task_id in self._wanted]
+                targets = [self._wanted.pop(task_id) for task_id in in_sight or list(self._wanted)[:_ROUND]]
             let_others_work()
-            began, is_look = time.thread_time(), not targets
-            if is_look:
+            began = time.thread_time()
+            if not targets:
                 targets = self.look_again()
                 pause = min(max((time.thread_time() - began) / _SHARE, _PAUSE_SECONDS[0]), _PAUSE_SECONDS[1])
                 self._look_at = time.monotonic() + pause
-            checks = self.check(targets)
+            found = self.check(targets)
             self._again_at = time.monotonic() + (time.thread_time() - began) / _AGAIN_SHARE
             try:
-                if checks:
-                    emit(checks)
+                if found:
+                    emit(found)
             except RuntimeError:
                 return
             with self._news:
@@ -189,33 +169,27 @@ class Inspector(Background[Sequence[Checks]]):
             return 0.0
         return (self._again_at if self._wanted else self._look_at) - time.monotonic()
 
-    def _take(self) -> list[Target]:
-        """The targets to check now, a round at most: what is in sight first, and alone where many others would keep it
-        waiting."""
-        in_sight = [task_id for task_id in self._in_sight() if task_id in self._wanted]
-        order = list(dict.fromkeys((*in_sight, *self._wanted)))
-        most = len(in_sight) if in_sight and len(order) > _ROUND else _ROUND
-        return [self._wanted.pop(task_id) for task_id in order[:most]]
-
     def _is_there(self, returned: Version) -> bool:
-        """Whether a return is not gone: what was found last of it stays, or is found again where it was moved to."""
         return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")
 
-    def _check(self, targets: Sequence[Target]) -> list[Checks]:
+    def check(self, targets: Sequence[Target]) -> list[Checked]:
+        """Check now, in the caller's thread. Returns what is new since each was checked last."""
         from agentwatch.evidence.checker import Checker
 
         if self._checker is None:
             self._checker = Checker(self._workspace)
-        asked = [(target, request) for target in targets if (request := self._request(target)) is not None]
-        results = self._checker.check([request for _, request in asked])
-        news: list[Checks] = []
-        for (target, request), result in zip(asked, results, strict=True):
-            known = self._known.get(target.task_id)
-            checks = Checks(target.returned.path, target.returned.digest, result.claims, request.unsaid)
-            again_at = time.monotonic() + (_ELSEWHERE_SECONDS if result.is_elsewhere else 1e9)
-            self._known[target.task_id] = _Known(target, request, result.traces, checks, again_at)
-            if known is None or known.target != target or known.checks != checks:
-                news.append(checks)
+        news: list[Checked] = []
+        for start in range(0, len(targets), _ROUND):
+            some = targets[start : start + _ROUND]
+            asked = [(target, request) for target in some if (request := self._request(target)) is not None]
+            results = self._checker.check([request for _, request in asked])
+            for (target, request), result in zip(asked, results, strict=True):
+                known, returned = self._known.get(target.task_id), target.returned
+                found = Checked(0, time.time(), returned.path, returned.digest, result.claims, request.unsaid)
+                again_at = time.monotonic() + (_ELSEWHERE_SECONDS if result.is_elsewhere else 1e9)
+                self._known[target.task_id] = _Known(target, request, result.traces, found, again_at)
+                if known is None or known.target != target or known.found._replace(at=found.at) != found:
+                    news.append(found)
         return news
 
     def _request(self, target: Target) -> Request | None:
@@ -234,24 +208,22 @@ class Inspector(Background[Sequence[Checks]]):
         from agentwatch.evidence.statements import LogJudge
         from agentwatch.evidence.unsaid import unsaid_in
 
-        workspace = os.path.realpath(self._workspace)
-        if self._logs is None:
-            self._logs = WorkspaceLogs(self._runs, self._transcript_of, workspace)
+        workspace, handoff_name = str(self._workspace), handoff.path if handoff is not None else None
+        logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of, workspace)
         log = read_log(target.runs, self._transcript_of) if target.runs else None
         stated = claims_of(
             text,
             returned.path,
             self._text_of(handoff) if handoff is not None else None,
-            handoff.path if handoff is not None else None,
+            handoff_name,
             stored=returned.stored,
             judge=LogJudge(log, workspace).judge if log is not None else None,
             read=read_and_open if self._parsed is None else self._parsed.open,
         )
-        logs, until = self._logs, returned.at
         return Request(
             stated,
             returned.path,
-            handoff.path if handoff is not None else None,
+            handoff_name,
             target.handed_off_at,
             returned.at,
             handoff.at if handoff is not None else None,
@@ -259,7 +231,7 @@ class Inspector(Background[Sequence[Checks]]):
             former=target.former,
             gone=gone,
             unsaid=unsaid_in(log, text, workspace) if log is not None else (),
-            changed_since=lambda at: logs.changed(target.runs, at, until),
+            changed_since=lambda at: logs.changed(target.runs, at, returned.at),
         )
 
     def _runs(self) -> list[Run]:

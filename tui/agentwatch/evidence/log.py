@@ -134,12 +134,6 @@ def read_counts(text: str) -> tuple[Counts, str]:
 
 
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_BESIDE: Final = re.compile(
-    r"^\W*(?:assertions?|suites|snapshots|(?:test )?(?:suites|files))\b|\b(?:suites|steps|features?|files"
-    r"|snapshots|projects|modules)\b",
-    re.IGNORECASE,
-)
-"""A line of a summary that counts something else than tests."""
 _FRAME: Final = words_of(
     "in with and test tests result results ok run ran total finished measured filtered out warnings warning"
     " assertions time took s ms m h sec secs second seconds min info summary duration executed done expectations"
@@ -151,9 +145,6 @@ _ADDING: Final = re.compile(r"test result: |(?:Passed|Failed)! ")
 _DLL: Final = re.compile(r", Duration: .*| - \S+\.dll.*")
 _ALL_WELL: Final = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
 _PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
-_NO_TESTS: Final = re.compile(r"^\W*no tests? (?:ran|found|collected|executed|were)\b", re.IGNORECASE)
-
-
 _LONGEST_LINE: Final = 300
 _COUNTED: Final = re.compile(rf"(?i){_PASSED}|{_FAILED}|{_SKIPPED}|tests?\b|examples?\b|specs?\b|runs?\b|scenarios?\b")
 """Looked for first: most lines count nothing."""
@@ -170,29 +161,24 @@ def counts_in(output: str) -> Counts | None:
             continue
         found, rest = read_counts(line)
         values = {key: count for key, count in found._asdict().items() if count is not None}
-        if _NO_TESTS.match(line):
-            values, rest = {"passed": 0, "failed": 0}, ""
-        elif (groups or values) and _ALL_WELL.match(line) and not (groups and "passed" in values):
+        if (groups or values) and _ALL_WELL.match(line) and not (groups and "passed" in values):
             values.setdefault("failed", 0)
-        if found == Counts(failed=0) and not re.search(r"\d", line):
-            # `No errors` counts no tests.
-            values = {}
+        # `No errors` counts no tests.
+        is_empty = not values or (found == Counts(failed=0) and not re.search(r"\d", line))
         strange = {word.casefold().rstrip(".'/-") for word in re.findall(r"[^\W\d_][\w.'/-]*", rest)} - _FRAME
-        if not values or strange or _BESIDE.search(line):
+        if is_empty or strange:
             continue
         adding = adding and _ADDING.match(line) is not None
         if not groups or adding or any(groups[-1].get(key, count) != count for key, count in values.items()):
             groups.append({})
         groups[-1] |= values
     made = [_completed(one) for one in groups]
-    if not made:
-        packages = [match[1] for match in _PACKAGES.finditer(output)]
-        return Counts(failed=sum(word is None for word in packages)) if packages else None
-    sums = Counts(*(sum(one[at] or 0 for one in made) for at in range(4)))
-    if adding:
-        return sums
-    is_sum = len(made) > 2 and all((one or 0) * 2 == all_of_it for one, all_of_it in zip(made[-1], sums, strict=True))
-    return made[-1] if is_sum or all(one == made[0] for one in made) else None
+    if made and adding:
+        return Counts(*(sum(one or 0 for one in values) for values in zip(*made, strict=True)))
+    if made:
+        return made[-1] if all(one == made[0] for one in made) else None
+    packages = [match[1] for match in _PACKAGES.finditer(output)]
+    return Counts(failed=packages.count(None)) if packages else None
 
 
 def _completed(found: dict[str, int]) -> Counts:

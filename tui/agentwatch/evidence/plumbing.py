@@ -19,7 +19,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple, cast
 
 from agentwatch.shell import find_program, trusted_path
 from agentwatch.sources.worktrees import NoRepositoryError, git_directories
@@ -28,8 +28,7 @@ from agentwatch.sources.worktrees import git_text as _text
 # Programs
 
 _CHUNK: Final = 256 * 1024
-_PAUSE_SECONDS: Final = 0.02
-_REST_SECONDS: Final = 1.0  # what a program leaves running may hold its streams open for ever
+_KILLED_SECONDS: Final = 1.0
 
 
 class TooSlowError(Exception):
@@ -41,7 +40,6 @@ class Output(NamedTuple):
 
     code: int
     text: bytes
-    errors: bytes
     cut: bool = False
 
     @property
@@ -60,48 +58,43 @@ def run(
 ) -> Output:
     """Run a program with exactly this environment; None is ours.
 
-    Of each stream the first `max_bytes` are kept, and a program that writes more is killed. Raises TooSlowError after
+    Of its output the first `max_bytes` are kept, and a program that writes more is killed. Raises TooSlowError after
     `seconds`, OSError where it cannot be started.
     """
-    end = time.monotonic() + seconds
+    end, null, kept = time.monotonic() + seconds, subprocess.DEVNULL, bytearray()
     # A session of its own: whatever it starts is killed with it.
     process = subprocess.Popen(  # noqa: S603  the caller's arguments, no shell
         arguments,
         cwd=directory,
         env=environment,
-        stdin=subprocess.DEVNULL,
+        stdin=null,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=null,
         start_new_session=True,
     )
-    pipes = {pipe: bytearray() for pipe in (process.stdout, process.stderr) if pipe is not None}
-    cut = False
     try:
-        with selectors.DefaultSelector() as streams:
-            for pipe, kept in pipes.items():
-                streams.register(pipe, selectors.EVENT_READ, kept)
-            while streams.get_map() and not cut and time.monotonic() < end:
-                for key, _ in streams.select(_PAUSE_SECONDS):
-                    if not (data := os.read(key.fd, _CHUNK)):
-                        streams.unregister(key.fileobj)
-                    key.data.extend(data)
-                    cut = cut or len(key.data) > max_bytes
-                if process.poll() is not None:
-                    end = min(end, time.monotonic() + _REST_SECONDS)
-        if not cut:
+        with cast("IO[bytes]", process.stdout) as pipe, selectors.DefaultSelector() as ready:
+            ready.register(pipe, selectors.EVENT_READ)
+            while len(kept) <= max_bytes and (data := _read(pipe, ready, end)):
+                kept += data
+        if len(kept) <= max_bytes:
             process.wait(max(end - time.monotonic(), 0.001))
+            return Output(process.returncode, bytes(kept))
     except subprocess.TimeoutExpired:
         raise TooSlowError from None
     finally:
         # One that became another user, as sudo does, is out of reach; it is left behind then.
         with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
-            if process.poll() is None:
+            if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait(_REST_SECONDS)
-        for pipe in pipes:
-            pipe.close()
-    text, errors = (bytes(kept[:max_bytes]) for kept in pipes.values())
-    return Output(process.returncode or 0, text, errors, cut)
+                process.wait(_KILLED_SECONDS)
+    return Output(process.returncode or 0, bytes(kept[:max_bytes]), cut=True)
+
+
+def _read(pipe: IO[bytes], ready: selectors.BaseSelector, end: float) -> bytes:
+    if not ready.select(max(end - time.monotonic(), 0.0)):
+        raise TooSlowError
+    return os.read(pipe.fileno(), _CHUNK)
 
 
 # The repository
@@ -262,8 +255,7 @@ class Plumbing(NamedTuple):
         if output.cut and not cuts:
             raise GitFailedError("git lists too many changes")
         if output.code != 0 and not output.cut:
-            lines = output.errors.decode("utf-8", "replace").strip().splitlines()
-            raise GitFailedError(f"git cannot read this repository: {lines[0] if lines else output.code}"[:200])
+            raise GitFailedError(f"git cannot read this repository: it ended with {output.code}")
         return output
 
 
