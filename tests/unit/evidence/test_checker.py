@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,49 +68,6 @@ def test_artifacts_of_the_drifted_dialect(
 @pytest.mark.parametrize("constraint", ["no code edits except tests", "Use fenced code blocks", "", "x" * 10_000])
 def test_a_constraint_that_is_only_half_understood_is_left_alone(repository: Repository, constraint: str) -> None:
     assert check(repository.root, returned(), handoff(constraints=[constraint])).claims == ()
-
-
-def remove(place: Path) -> None:
-    place.unlink()
-
-
-def replace_by_a_link(place: Path) -> None:
-    place.unlink()
-    place.symlink_to("tracked.md")
-
-
-def edit_and_set_the_time_back(place: Path) -> None:
-    place.write_text("other\n")
-    os.utime(place, (HANDED_OFF + BEFORE, HANDED_OFF + BEFORE))
-
-
-def ignore(place: Path) -> None:
-    (place.parent / ".git/info/exclude").write_text("n.py\n")
-    (place.parent / "n.py").write_text("text\n")
-
-
-@pytest.mark.parametrize(
-    ("hidden", "seen"),
-    [(remove, True), (replace_by_a_link, True), (edit_and_set_the_time_back, False), (ignore, False)],
-)
-def test_that_nothing_was_changed_is_never_verified(
-    repository: Repository, hidden: Callable[[Path], None], seen: bool
-) -> None:
-    repository.write("old.py", at=BEFORE)
-    repository.commit()
-    hidden(repository.root / "old.py")
-    repository.touch(".", AFTER)
-    if (repository.root / "old.py").is_symlink():
-        os.utime(repository.root / "old.py", (HANDED_OFF + AFTER, HANDED_OFF + AFTER), follow_symlinks=False)
-    result = check(repository.root, returned(), handoff(constraints=["no code edits"]))
-    assert only(result).verdict is U
-    assert ("old.py" in only(result).detail) is seen, result
-
-
-def test_without_git_a_kept_constraint_is_not_called_kept(plain: Repository) -> None:
-    plain.write("a.md")
-    result = check(plain.root, returned(created=["a.md"]), handoff(constraints=["markdown-only outputs"]))
-    assert [claim.verdict for claim in result.claims] == [V, U]
 
 
 def test_a_workspace_below_the_top_of_the_repository(repository: Repository) -> None:
@@ -204,10 +159,3 @@ def test_required_evidence_that_names_no_file_is_not_called_cited(repository: Re
     packet = handoff(evidence=[{"path": path, "purpose": "p", "required": True}])
     claim = only(check(repository.root, returned(summary="a" * 200_000), packet))
     assert (claim.verdict, len(claim.path) <= 4_096) == (U, True)
-
-
-def test_the_return_itself_does_not_break_a_constraint(repository: Repository) -> None:
-    repository.write("a.return.md")
-    claims = check(repository.root, returned(created=["a.return.md"]), handoff(constraints=["Read-only."])).claims
-    assert [claim.verdict for claim in claims if claim.kind == "constraint"] == [U]
-    assert "no change that git shows" in claims[-1].detail

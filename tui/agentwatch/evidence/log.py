@@ -302,13 +302,12 @@ class ToolLog(NamedTuple):
     """Calls in the order in which they began.
 
     `gap` says why something may have been run that is not in it, "" where all is; `is_partial`: so that nobody knows
-    what was changed. `looked`: files were looked at by tools that are no shell.
+    what was changed.
     """
 
     done: tuple[Done, ...] = ()
     gap: str = ""
     is_partial: bool = False
-    looked: bool = False
 
     @property
     def ran(self) -> list[Done]:
@@ -357,11 +356,10 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
             gaps.append("it did too much to keep in mind")
             del made[:-_MOST]
     made.sort(key=lambda one: (one.act.at, one.act.place))
-    is_partial, acts = bool(gaps), [one.act for one in made if not one.act.refused]
-    strange = (act.tool[:60] for act in acts if act.kind is ActKind.STRANGE)
+    is_partial, done = bool(gaps), tuple(one for one in made if not one.act.refused)
+    strange = (one.act.tool[:60] for one in done if one.act.kind is ActKind.STRANGE)
     gaps += (f"it used {tool}, and what that does is not known" for tool in strange)
-    looked = any(act.kind is ActKind.LOOK for act in acts)
-    return ToolLog(tuple(one for one in made if not one.act.refused), gaps[0] if gaps else "", is_partial, looked)
+    return ToolLog(done, gaps[0] if gaps else "", is_partial)
 
 
 def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Done]:

@@ -21,7 +21,6 @@ from agentwatch.evidence.shell import (
     RUNNERS,
     Command,
     Line,
-    Words,
     checks_nothing,
     command_of,
     is_same,
@@ -113,17 +112,12 @@ _MORE: Final = re.compile(
     r"|idempotent|stable|determinis\w+|twice|times|consistently|offline|fast(?:er)?|slow(?:er)?|leaks?|secure"
     r"|production-ready|as expected|handles?|rejects?|accepts?|proves?|(?:confirm|show|demonstrate|verif)\w* that"
     r"|because|since|due|apart|other than|besides|bar|only|warnings?|critical|high|major|more|further|return(?:s"
-    r"|ed)? \d+(?! (?:tests?|passed|failed))|\d[\d,]*\s+(?:\w+\s+)?suites?|suites: \d+"
+    r"|ed)? \d+(?! (?:tests?|passed|failed))|\d[\d,]*\s+(?:\w+\s+)?(?:suites|checks?|commands?|builds?"
+    r"|linters?|projects?|changes|edits|verifications?|results|specs)\b|suites: \d+"
     r"|neue[rn]?|nouveaux?|nouvelles?|nuev[oa]s|warnungen|avertissements?)\b|新|警告",
     re.IGNORECASE,
 )
 """More is said than a log shows."""
-_OTHERS: Final = re.compile(
-    r"\b\d[\d,]*\s+(?:\w+\s+)?(?:checks?|commands?|builds?|linters?|projects?|changes|edits|verifications?"
-    r"|results|specs)\b",
-    re.IGNORECASE,
-)
-"""The number of something else than tests."""
 _EXIT: Final = re.compile(
     r"(?:\b(?:exit(?:s|ed|ing)?(?:[ -]?(?:code|status))?|return(?:s|ed)?\s+(?:exit\s+)?(?:code|status)|rc|rückgabewert"
     r"|codes? (?:de )?(?:sortie|retour)|código de salida)|退出[代状]?[码态]|終了コード|код\w* (?:выхода|возврата))"
@@ -143,13 +137,6 @@ _PASSES: Final = re.compile(
 _FAILS: Final = re.compile(
     r"\b(?:fail(?:s|ed|ing)?|red|broken|fehlgeschlagen|schlägt fehl|échoue|échoué|falla|falló)\b|失败", re.IGNORECASE
 )
-_RUNS: Final = re.compile(
-    r"(?:\b(?:re-?)?(?:ran|run|runs|running|executed|verified (?:with|by)|checked with|command|cmd)\b:?|\$|>"
-    r"|\b(?:ausgeführt|lancé|exécuté|ejecuté|ejecutado)\b:?|运行了?|执行了?)\s+",
-    re.IGNORECASE,
-)
-_ASKED: Final = re.compile(r"^\W*(?:(?:re-?)?(?:run|execute)|the (?:\w+ )?command (?:is|to|for))\b", re.IGNORECASE)
-_IN_FILE: Final = re.compile(r"\b(?:in|from|of|see|per) `?\S+\.(?:md|rst|txt|toml|ya?ml|json|cfg)\b")
 _MADE: Final = re.compile(
     r"^\W*(?:add(?:ed|s|ing)?|wr(?:ite|ote|itten)|creat(?:e|ed|es)|fix(?:ed|es)?|updat(?:e|ed)|implement\w*"
     r"|document\w*|remov\w+"
@@ -191,14 +178,6 @@ _PROGRAMS: Final = words_of(
     " gcc g++ clang perl lua julia Rscript"
 )
 _NUMERAL: Final = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
-_TEST_PATH: Final = re.compile(r"\S*(?:tests?|specs?)\S*(?:/|\.\w{1,6})\Z", re.IGNORECASE)
-_KIND: Final = re.compile(
-    r"(?:new|unit|integration|e2e|existing|relevant|regression|affected|related|functional|smoke|acceptance"
-    r"|frontend|backend)\Z"
-    r"|\S*(?:tests?|specs?)\S*(?:/|\.\w{1,6})\Z",
-    re.IGNORECASE,
-)
-"""Words by which only a part of the tests is meant."""
 _AROUND: Final = "\"'“”(„:,;"
 _ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
 _TELLING: Final = re.compile(r"\d|`|\bexit|\bpass|\bran?\b|\brun\b|✓|✅", re.IGNORECASE)
@@ -208,8 +187,6 @@ _PUTTING_BACK: Final = re.compile(
     r"|\bpatch\s+-R"
 )
 """With these, files become again what they were, or there is another copy of them."""
-_ANSWERING: Final = re.compile(r"(?:[ef]?grep|rg|ag|diff|cmp|test|\[|pgrep|which|git diff)(?= |\Z)")
-"""Of these, exit code 1 is an answer."""
 _TESTING_BUILDS: Final = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
 """Programs that may test where they build."""
 _NOT_BEGUN: Final = (4, 5, 126, 127, 254)
@@ -256,13 +233,12 @@ class LogJudge:
 
     def _named(self, clause: str) -> tuple[list[Line], str]:
         """The commands that a clause names, in ticks or as they stand in the log, and its text without them."""
-        says = _TELLING.search(_TICKED.sub(" ", clause)) is not None
         lines: list[Line] = []
 
         def taken(match: re.Match[str]) -> str:
             line = parse_line(match[1].strip().removeprefix("$ "))
             is_called = len(line.sole) > 1 and line.sole[0].removeprefix("./") in self.starts
-            if not (is_called or self._is_known(line) or _is_command(line, loosely=says)):
+            if not (is_called or self._is_known(line) or _is_command(line)):
                 return match[0]
             lines.append(line)
             return " \0 "
@@ -306,21 +282,20 @@ class LogJudge:
         shown = (*literals, *spans, *numbers) if lines else ()
         if lines:
             says_how = passes or fails or exit_code is not None or counts != Counts()
-            is_told = says_how or not (
-                (prose and _RUNS.search(rest) is None) or _ASKED.match(clause) or _IN_FILE.search(rest)
-            )
+            # Where no result is told, a bullet that is nothing but the command says that it was run.
+            is_told = says_how or not (prose or re.search(r"\w", rest))
             if not is_told or (len(lines) > 1 and (counts != Counts() or exit_code is not None)):
                 return NOT_UNDERSTOOD
         else:
             is_about = _TESTS.search(outside) or (is_counted and None in (counts.total, counts.passed))
-            is_short = len(rest.split()) <= _MOST_WORDS and all(map(_TEST_PATH.match, spans))
+            is_short = len(rest.split()) <= _MOST_WORDS
             if not (is_about and (passes or is_counted) and is_short):
                 return otherwise
             words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _TICKED.sub(" ", left))
             strange = [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.starts]
-            more += [*spans, *strange, *numbers, *(match[0] for match in _OTHERS.finditer(outside))]
+            more += [*spans, *strange, *numbers]
         more_words = " ".join(dict.fromkeys(more))
-        return Statement(rest, lines, passes, fails, exit_code, counts, tuple(dict.fromkeys(shown)), more_words)
+        return Statement(rest, lines, passes, fails, exit_code, counts, shown, more_words)
 
     # Verdicts
 
@@ -357,8 +332,8 @@ class LogJudge:
             return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
         done = here[-1]
         verdict, detail = _weigh(said, done)
-        if verdict is _NO and any(_bears_out(said, one) for one in same):
-            return _OPEN, f"{detail}; an earlier run ended as is said", done
+        if verdict is _NO and (said.counts.failed or said.exit_code):
+            return _OPEN, f"{detail}; but it is said to have failed", done
         if verdict is _NO and any(one.act.at > done.act.at and _is_program(one, asked) for one in self.ran):
             return _OPEN, f"{detail}; something like it was run after that", done
         return verdict, detail, done
@@ -373,8 +348,8 @@ class LogJudge:
             return _OPEN, f"it is not in the log, but {self.log.gap}", None
         if maybe := [one for one in self.ran if _may_be(one, asked)]:
             return _OPEN, f"{_NOT_AS_NAMED}; `{short(maybe[-1].act.what)}` may be it", maybe[-1]
-        if self.log.looked and LOOKING.match(asked.name):
-            return _OPEN, "it is not in the log, but files were looked at by other tools than a shell", None
+        if LOOKING.match(asked.name):
+            return _OPEN, "it is not in the log, but there are other tools to look at files", None
         return _NO, f"never run{self._printed(said)}", None
 
     def _printed(self, said: Statement) -> str:
@@ -397,17 +372,20 @@ class LogJudge:
         latest = list({(one.command.text, one.place): one for one in tests}.values())
         if bad := next((one for one in latest if one.is_bad), None):
             is_final = bad is last and bad.code not in _NOT_BEGUN and not any(one.act.at > bad.act.at for one in vague)
-            return (
-                _NO if is_plain and is_final and _speaks_of(counts.passed, bad) else _OPEN,
-                f"the last time, {bad.words}",
-                bad,
+            # Of a part whose failures are not counted, it may be the call that was wrong.
+            failed, is_other = bad.counts and bad.counts.failed, counts.passed is not None
+            speaks = (
+                failed and bad.counts.passed != counts.passed if is_other and bad.counts else failed or not is_other
             )
-        whole = [one for one in latest if is_whole(one.command) and one.place == self.workspace]
-        shows = [one for one in latest if one.counts and None is not counts.passed == one.counts.passed]
-        is_part = not whole and (not shows or shows[-1].place != self.workspace or _ALL.search(said.rest))
+            is_lie = is_plain and is_final and speaks and (is_whole(bad.command) or (failed and not is_other))
+            return _NO if is_lie else _OPEN, f"the last time, {bad.words}", bad
+        here = [one for one in latest if one.place == self.workspace]
+        whole = [one for one in here if is_whole(one.command)]
+        shows = [one for one in here if one.counts and None is not counts.passed == one.counts.passed]
+        done = (shows or whole or [last])[-1]
+        is_part = done not in whole and (not shows or _ALL.search(said.rest))
         if is_part or any(one.code is None and one.counts is None for one in latest):
             return _OPEN, f"only a part was run: {last.words}", last
-        done = (shows or whole)[-1]
         verdict, detail = _weigh(said, done)
         if verdict is _NO and (len(latest) > 1 or vague or not is_plain):
             return _OPEN, f"the last run does not show it: {detail}", done
@@ -418,7 +396,7 @@ class LogJudge:
             return _OPEN, f"no test is in the log, but {self.log.gap}", None
         if vague:
             return _OPEN, f"no test is in the log; what `{short(vague[-1].act.what)}` ran is not known", None
-        if not all(map(_KIND.match, said.more.split())):
+        if said.more:
             return _OPEN, f"no test is in the log; but more is said than that: {said.more[:80]}", None
         return _NO, f"no test was run{self._printed(said)}", None
 
@@ -438,40 +416,20 @@ def _is_program(done: Done, asked: Command) -> bool:
 
 def _may_be(done: Done, asked: Command) -> bool:
     """Whether a line may have run the command that is named, or have started it."""
-    if _is_program(done, asked) or done.parts is None:
-        return True
-    parts = [(command_of(words), words) for words in done.parts if not starts_nothing(words)]
-    return any(
-        kind == "" or (kind == kind_of(asked) and RUNNERS.match(command.name))
-        for command, _ in parts
-        for kind in [kind_of(command)]
+    return _is_program(done, asked) or any(
+        kind == "" or (kind == kind_of(asked) and RUNNERS.match(name)) for kind, name in _starting(done)
     )
 
 
 def _may_test(done: Done) -> bool:
-    """Whether a command may have run tests without being known as one that does."""
-
-    def may_test(words: Words) -> bool:
-        command = command_of(words)
-        kind = kind_of(command)
-        return kind == "test" or command.name in _TESTING_BUILDS or (kind == "" and not starts_nothing(words))
-
-    return done.parts is None or any(map(may_test, done.parts))
+    """Whether a line may have run tests without being known as one that does."""
+    return done.parts is None or any(kind in ("", "test") or name in _TESTING_BUILDS for kind, name in _starting(done))
 
 
-def _speaks_of(said: int | None, bad: Done) -> bool:
-    """A failure makes a lie of it: of a part whose failures are not counted, it may be the call that was wrong."""
-    counts = bad.counts
-    if said is None:
-        return is_whole(bad.command) or bool(counts and counts.failed)
-    return bool(counts and counts.failed and counts.passed != said and (is_whole(bad.command) or counts.total == said))
-
-
-def _bears_out(said: Statement, done: Done) -> bool:
-    """Whether it failed as is said."""
-    failed = said.counts.failed
-    has_failed = bool(failed) and done.counts is not None and done.counts.failed == failed
-    return has_failed or (bool(said.exit_code) and said.exit_code == done.code)
+def _starting(done: Done) -> list[tuple[str, str]]:
+    """The kinds and names of the commands of a line that may start others."""
+    commands = [command_of(words) for words in done.parts or () if not starts_nothing(words)]
+    return [(kind_of(command), command.name) for command in commands]
 
 
 def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
@@ -493,7 +451,7 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     if None not in (code, said.exit_code) and code != said.exit_code:
         return _NO, f"says exit code {said.exit_code}; it ended with {code}"
     is_shown = said.more or (found and found.passed == said.counts.passed is not None)
-    if said.passes and code and not is_shown and not _ANSWERING.match(done.command.text):
+    if said.passes and code and not is_shown and not LOOKING.match(done.command.name):
         return _NO, f"it ended with exit code {code}"
     why = next((words for applies, words in _doubts(said, done, others) if applies), "")
     return (_OPEN, why) if why else (_YES, done.words)
@@ -583,9 +541,8 @@ def _clauses(text: str) -> Iterator[str]:
                 yield re.sub(r"[,，、]?(?:\s+(?:and|und|et|y|e|but))?\Z", "", clause)
 
 
-def _is_command(line: Line, *, loosely: bool = False) -> bool:
-    """Whether a text in ticks is a command, by its letters: any path with arguments where a result is told
-    `loosely`."""
+def _is_command(line: Line) -> bool:
+    """Whether a text in ticks is a command, by its letters."""
     words = line.sole or (line.parts or ((),))[-1]
     if not words:
         return False
@@ -596,4 +553,4 @@ def _is_command(line: Line, *, loosely: bool = False) -> bool:
     if kind_of(command) or CHECKING_NOTHING.match(words[0]) or words[0] in _PROGRAMS or command.name in _PROGRAMS:
         return True
     is_path = re.match(r"(?:\.{0,2}/)?[a-z][\w.+-]*/[\w./+-]*\Z|.*python\Z", words[0]) is not None
-    return is_path and (loosely or any(word.startswith("-") for word in words[1:]))
+    return is_path and any(word.startswith("-") for word in words[1:])
