@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-_JOIN_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.5
 _REST: Final = 0.004
 
@@ -21,6 +20,7 @@ class Background(ABC, Generic[T]):
     """Works in its thread from `start` to `stop`. Who notifies `_news` wakes it, if it waits for that."""
 
     thread_name: ClassVar[str]
+    join_seconds: ClassVar[float] = 2.0
 
     def __init__(self) -> None:
         self._news = threading.Condition()
@@ -39,7 +39,7 @@ class Background(ABC, Generic[T]):
             self._stopped = True
             self._news.notify()
         if self._thread is not None:
-            self._thread.join(_JOIN_SECONDS)
+            self._thread.join(self.join_seconds)
 
     def _rest(self, seconds: float) -> None:
         """Wait until it is stopped, something has rung, or so many seconds have passed."""
@@ -74,6 +74,7 @@ class Worker(Background[Sequence[Any]]):
     """Polls parts, one after the other, in one thread; once more at the end."""
 
     thread_name = "agentwatch-parts"
+    join_seconds = 10.0  # it writes at the end: a slow disk does not cost what was shown
 
     def __init__(self, *parts: Part) -> None:
         super().__init__()

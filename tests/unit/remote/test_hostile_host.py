@@ -22,6 +22,7 @@ from agentwatch.remote.frames import (
     Reset,
     Result,
     Standing,
+    Workspace,
     to_bytes,
 )
 from agentwatch.remote.observed import Told
@@ -74,3 +75,18 @@ def test_what_one_host_says_of_the_workspace_of_another_changes_nothing_there() 
         here.host._take(SIGNER.wrap(to_bytes(lie)))
         here.host.tick()
     assert (there.document(), here.document()["tasks"]) == (before, liar.document()["tasks"])
+
+
+def test_a_greeting_that_takes_more_memory_than_its_bytes_say_is_not_heard() -> None:
+    host, screen = pair()
+    host.see([Recorder().seen("a.json", handoff("a"))])
+    screen.exchange()
+    before = screen.document()
+    many = tuple(Workspace(f"{number:x}", "", "") for number in range(30_000))
+    hello = Hello(PROTOCOL, "1", "b", SIGNER.public.text, "flood", screen.time.at, screen.time.at, many)
+    screen.host._take(SIGNER.wrap(to_bytes(hello)))
+    screen.host._take(SIGNER.wrap(to_bytes(Beat("flood", screen.time.at, {}, {}))))
+    screen.exchange()
+    assert [task["task_id"] for task in before["tasks"]] == ["a"]
+    assert screen.document() == before
+    assert "flood" not in screen.host._epochs
