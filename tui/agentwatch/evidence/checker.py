@@ -293,7 +293,8 @@ class _Round:
             if kind in (ClaimKind.DELIVERABLE, ClaimKind.ARTIFACT):
                 # That it is there is all that is said of it, and all that can be seen.
                 return _YES, f"exists{_UNREAD}"
-            return _OPEN, f"exists; {handed.why}, so nothing tells whether it is of this task"
+            how = "made for this task" if kind == ClaimKind.MUST_CREATE else kind
+            return _OPEN, f"exists; {handed.why}, so nothing tells whether it was {how}"
         why = self.without_git
         if any(os.path.lexists(f"{self.root}/{above}/.git") for above in Path(path).parents[:-1]):
             git, why = None, "it lies in a git repository of its own"

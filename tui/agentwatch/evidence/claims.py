@@ -220,11 +220,17 @@ def _removed_in(text: str) -> set[str]:
 # Demands of a handoff
 
 _LOOKED_AT: Final = 256 * 1024
+_WORD: Final = re.compile(
+    r"\b(?!(?:must|should|shall|will|that|this|with|from|into|have|been|when|where|which|each|every|least|there|their"
+    r"|they|them|than|then|also|only|other|under|over|about|after|before|without|within|being|does|done|makes?|made"
+    r"|very|more|most|some|such)\b)[^\W_]{4,}"
+)
 
 
 def _demanded(packet: Any, told: OpenDocument, text: str) -> Iterator[Stated]:
     """The demands of a handoff as claims of the return."""
-    unfinished = getattr(told.document, "outcome", None) is not Outcome.COMPLETED
+    outcome = getattr(told.document, "outcome", None)
+    unfinished = outcome is not Outcome.COMPLETED
     for one in packet.deliverables or ():
         if one.must_create and one.path:
             yield _stated(ClaimKind.MUST_CREATE, one.path, unfinished=unfinished)
@@ -233,13 +239,19 @@ def _demanded(packet: Any, told: OpenDocument, text: str) -> Iterator[Stated]:
     for one in packet.evidence or ():
         if one.required and one.path and one.path.strip():
             # An omission is no false statement: what was left out is shown, and is no lie.
-            verdict, detail = Verdict.UNVERIFIABLE, "required evidence: the return does not cite it"
+            verdict, detail = Verdict.UNVERIFIABLE, " is not cited; the return does not claim that the work is done"
             if is_named(one.path.strip().removeprefix("./").rstrip("/") or "/", cited):
-                verdict, detail = Verdict.VERIFIED, "required evidence: the return cites it"
-            detail += "; whether it was read cannot be seen"
-            yield Stated(Claim(ClaimKind.REQUIRED_EVIDENCE, one.path, verdict, detail))
+                verdict, detail = Verdict.VERIFIED, ": the return cites it; whether it was read cannot be seen"
+            elif outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
+                detail = " is not cited in the return's Evidence; whether it was read cannot be seen"
+            yield Stated(Claim(ClaimKind.REQUIRED_EVIDENCE, one.path, verdict, f"required evidence{detail}"))
+    told_words = text[:_LOOKED_AT].casefold()
     for criterion in filter(str.strip, packet.success_criteria or ()):
-        yield _stated(ClaimKind.CRITERION, criterion, "success criterion: whether it is met was not checked")
+        words = {word[:5] for word in _WORD.findall(criterion[:LONGEST].casefold())}
+        is_told = words and 2 * sum(word in told_words for word in words) >= len(words)
+        said = "the return speaks of it; whether it is met was not checked"
+        said = said if is_told else "the return says nothing about it, so look for yourself"
+        yield _stated(ClaimKind.CRITERION, criterion, f"success criterion: {said}")
     constraints = (one for one in packet.constraints or () if limit_of(one) is not None)
     yield from (_stated(ClaimKind.CONSTRAINT, one) for one in constraints)
 
