@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import Final
 from unittest.mock import patch
 
+from agentwatch.requests.box import Box
 from screenshots.aged import aged
 from screenshots.machines import LOST, fleet
 
@@ -30,7 +31,6 @@ from agentwatch.demo.asker import ASKS_AT, Asker
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Append, Player, Script, Write
 from agentwatch.monitor import Monitor
-from agentwatch.requests.box import Box
 from agentwatch.requests.source import Inbox
 from agentwatch.sources.files import documents
 from agentwatch.sources.files.source import FilesSource

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Claim, Deed, Verdict
-from agentwatch.evidence.claims import ClaimKind, Stated, breaks, limit_of
+from agentwatch.evidence.claims import ClaimKind, Stated, limit_of
 from agentwatch.evidence.disk import MISSING, DiskFacts, Fault, FileKind, beside, look, place_of, trace
 from agentwatch.evidence.git import SLACK, GitFacts, GitView, ask_git, elsewhere
 from agentwatch.evidence.log import is_document
@@ -65,14 +65,12 @@ class Request(NamedTuple):
 class Result(NamedTuple):
     """The claims of a return, in its order, and the paths whose change should cause another check.
 
-    `traces` are those of the paths before they were looked at. `git` is "" or why git said nothing. `is_elsewhere`: a
-    file is missing, and may be anywhere by now.
+    `traces` are those of the paths before they were looked at. `git` is "" or why git said nothing.
     """
 
     claims: tuple[Claim, ...]
     traces: dict[str, object]
     git: str = ""
-    is_elsewhere: bool = False
 
 
 class _Handed(NamedTuple):
@@ -161,8 +159,7 @@ class _Round:
                 claim = claim._replace(verdict=_OPEN, detail=detail) if change else claim
             claims.append(claim)
         traces = {path: self.traces[path] for path in sorted(watched)}
-        is_elsewhere = any(self.look(path).kind is FileKind.MISSING for path in watched)
-        return Result(tuple(claims), traces, self.without_git, is_elsewhere)
+        return Result(tuple(claims), traces, self.without_git)
 
     def _changed(self, since: float, request: Request) -> str:
         """A file that was changed after a time, by whatever hand: what no log shows, git may."""
@@ -179,7 +176,7 @@ class _Round:
         for one in request.stated:
             path = place_of(one.claim.path, self.root).relative
             is_made = one.names_file and ClaimKind(one.claim.kind).is_made and one.claim.kind != ClaimKind.MUST_CREATE
-            made |= {path} if is_made and path not in own and limit and breaks(limit, path) else set()
+            made |= {path} if is_made and path not in own and limit and limit.match(path) else set()
         if made:
             return claim._replace(verdict=_NO, detail=f"the return itself claims {', '.join(sorted(made)[:3])}")
         return claim._replace(detail="no claimed file breaks it; what else was changed was not looked at")
@@ -207,8 +204,9 @@ class _Round:
         return _Handed(at, max(at, disk.ctime_ns / _NANOSECONDS) if is_file else at)
 
     def _git_facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
-        is_directory = self.look(path).kind is FileKind.DIRECTORY
-        return self.view.facts(path, handed_off_at, is_directory=is_directory) if self.view is not None else None
+        # Of a directory git knows nothing: of the files in it, one may be new and another not.
+        is_known = self.view is not None and self.look(path).kind is not FileKind.DIRECTORY
+        return self.view.facts(path, handed_off_at) if self.view is not None and is_known else None
 
     # Claimed paths
 
@@ -295,7 +293,7 @@ class _Round:
                 return _YES, f"exists{_UNREAD}"
             how = "made for this task" if kind == ClaimKind.MUST_CREATE else kind
             return _OPEN, f"exists; {handed.why}, so nothing tells whether it was {how}"
-        why = self.without_git
+        why = self.without_git or "a directory" * is_directory
         if any(os.path.lexists(f"{self.root}/{above}/.git") for above in Path(path).parents[:-1]):
             git, why = None, "it lies in a git repository of its own"
         had_it = git is not None and git.tracked_before

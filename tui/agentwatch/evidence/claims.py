@@ -117,13 +117,11 @@ def claims_of(
     if told is None or not isinstance(told.document, Return):
         return []
     found = [one for stated in _of_return(told.document, told.model) for one in _resolved(stated, judge)]
-    if handoff_text is not None:
-        name = handoff_name or "handoff.json"
-        packet = read(handoff_text, name)
-        if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
-            packet = read_and_open(handoff_text, name, handed_over=True)
+    name = handoff_name or "handoff.json"
+    for packet in (read(handoff_text or "", name), read_and_open(handoff_text or "", name, handed_over=True)):
         if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
             found += _demanded(packet.model, told, returned_text)
+            break
     removed = _removed_in(returned_text)
     claims: dict[tuple[object, ...], Stated] = {}
     for one in found:
@@ -140,45 +138,39 @@ def claims_of(
 
 def _of_return(document: Return, model: Any) -> Iterator[Stated]:
     """The claims of a return, by its full model, in the order of the document."""
-    unfinished = document.outcome is Outcome.WORKING
-    if not unfinished:
+    is_markdown, is_working = document.contract is Contract.RETURN_FORMAT, document.outcome is Outcome.WORKING
+    unfinished = is_working and not is_markdown
+    if not is_working:
         yield _stated(ClaimKind.SUMMARY, document.summary or "", is_text=True)
-    if document.contract is Contract.RETURN_FORMAT:
-        unfinished = False
-        deliverables = [one for one in model.deliverables or () if not _NOTHING.match(one.path)]
-        evidence = [one for one in model.evidence or () if not _NOTHING.match(one)]
-    elif document.contract is Contract.REPORT_CONTRACT:
+    if document.contract is Contract.REPORT_CONTRACT:
         # As they were written: the model leaves out those that break the contract.
         rows = (model.findings or {}).get("context_map")
         for row in rows if isinstance(rows, list) else ():
             if isinstance(row, list) and len(row) > 1 and isinstance(row[1], str) and row[1].strip():
                 yield _reference(row[1])
         return
-    else:
-        deliverables = evidence = []
-        artifacts = model.artifacts or ()
-        paths = (one.path or "" for one in artifacts)
-        yield from (
-            _stated(ClaimKind.ARTIFACT, path, unfinished=unfinished) for path in paths if not _NOTHING.match(path)
-        )
-        for one in artifacts if not unfinished else ():
-            yield _stated(ClaimKind.ARTIFACT, one.summary or "", is_text=True)
-    for kind, files in ((ClaimKind.CREATED, document.files_created), (ClaimKind.MODIFIED, document.files_modified)):
-        yield from (_stated(kind, path, unfinished=unfinished) for path in files if not _NOTHING.match(path))
-    for one in deliverables:
-        yield _stated(ClaimKind.DELIVERABLE, one.description or "", is_text=True)
-        like = likeness(one.path)
-        why = "it names no file, so there is nothing to look for" if like is Likeness.NONE else ""
-        yield _stated(ClaimKind.DELIVERABLE, one.path, why, doubtful=like is Likeness.DOUBTFUL)
-    yield from (_stated(ClaimKind.EVIDENCE, text, is_text=True) for text in evidence)
+    artifacts = () if is_markdown else model.artifacts or ()
+    paths = [(ClaimKind.ARTIFACT, one.path or "") for one in artifacts]
+    paths += [(ClaimKind.CREATED, path) for path in document.files_created]
+    paths += [(ClaimKind.MODIFIED, path) for path in document.files_modified]
+    yield from (_stated(kind, path, unfinished=unfinished) for kind, path in paths if not _NOTHING.match(path))
+    if not is_working:
+        yield from (_stated(ClaimKind.ARTIFACT, one.summary or "", is_text=True) for one in artifacts)
+    for one in (model.deliverables if is_markdown else None) or ():
+        if not _NOTHING.match(one.path):
+            yield _stated(ClaimKind.DELIVERABLE, one.description or "", is_text=True)
+            like = likeness(one.path)
+            why = "it names no file, so there is nothing to look for" if like is Likeness.NONE else ""
+            yield _stated(ClaimKind.DELIVERABLE, one.path, why, doubtful=like is Likeness.DOUBTFUL)
+    evidence = (model.evidence if is_markdown else None) or ()
+    yield from (_stated(ClaimKind.EVIDENCE, text, is_text=True) for text in evidence if not _NOTHING.match(text))
 
 
 def _reference(text: str) -> Stated:
     """A pointer of a context map."""
     if (pointer := _REPO.match(text)) is None:
-        return _stated(
-            ClaimKind.REFERENCE, text, "not of the form repo://path:first-last, so there is nothing to look for"
-        )
+        why = "not of the form repo://path:first-last, so there is nothing to look for"
+        return _stated(ClaimKind.REFERENCE, text, why)
     first = pointer["first"]
     lines = (int(first), int(pointer["last"] or first)) if first is not None else None
     return _stated(ClaimKind.REFERENCE, pointer["path"], lines=lines)
@@ -264,37 +256,22 @@ def is_named(path: str, text: str) -> bool:
 
 # Constraints
 
-_LONGEST_CONSTRAINT: Final = 200
-_CHANGE: Final = r"(?:edits?|editing|changes?|changing|modif(?:y|ying|ications?)|writes?|writing|touch(?:ing)?)"
-_LIMITS: Final = re.compile(
-    r"(?P<markdown>(?:only )?markdown[ -]only(?: outputs?| files?| deliverables?| edits?| changes?)?|only markdown)"
-    r"|(?P<nothing>read[ -]only|no (?:file )?(?:edits|changes))"
-    r"|(?:no|never|do not|don't|without|avoid|must not) (?:any )?"
-    rf"(?:(?P<code>(?:source )?code {_CHANGE}|{_CHANGE} (?:any |the |of |to )*(?:source )?code)"
-    rf"|(?:file |code )?{_CHANGE}(?: to)?(?: any| the)?(?: files?| anything| code)? outside(?: of)?(?: the)?"
-    r" (?P<path>[\w.@+-]+(?:/[\w.@+-]+)*)/?(?: directory| folder)?)",
-    re.IGNORECASE,
-)
+_NOT_MARKDOWN: Final = re.compile(r"(?!.*\.(?:md|markdown|mdx)\Z)", re.IGNORECASE)
 _CODE: Final = re.compile(
-    r"\.(?:bash|bat|c|cc|clj|cpp|cs|css|cxx|dart|ex|exs|erl|go|gradle|groovy|h|hpp|hs|html|java|jl|js|jsx|kt|kts"
+    r".*\.(?:bash|bat|c|cc|clj|cpp|cs|css|cxx|dart|ex|exs|erl|go|gradle|groovy|h|hpp|hs|html|java|jl|js|jsx|kt|kts"
     r"|lean|lua|m|ml|mjs|cjs|php|pl|pm|ps1|py|pyi|r|rb|rs|sass|scala|scss|sh|sql|svelte|swift|ts|tsx|vue|zig|split)\Z",
     re.IGNORECASE,
 )
+_CHANGE: Final = r"(?:edit|change|modif|writ|touch)\w*"
+_LIMITS: Final = (
+    (re.compile(r"\W*markdown[ -]only(?: \w+)?\W*|\W*only markdown(?: \w+)?\W*", re.IGNORECASE), _NOT_MARKDOWN),
+    (re.compile(rf"\W*(?:no|do not|don't|never) (?:code {_CHANGE}|{_CHANGE} code)\W*", re.IGNORECASE), _CODE),
+)
 
 
-def limit_of(constraint: str) -> re.Match[str] | None:
-    """The limit that a constraint sets to the paths of a return; None for one that cannot be held against paths.
+def limit_of(constraint: str) -> re.Pattern[str] | None:
+    """The paths that break a constraint of a handoff; None for one that cannot be held against paths.
 
     Only a constraint that says nothing else is understood: half of a sentence would be a guess.
     """
-    text = re.sub(r"[\s*_`\"\u2018\u2019\u201c\u201d!]+", " ", constraint[: _LONGEST_CONSTRAINT + 1]).strip(" .'")
-    return _LIMITS.fullmatch(text) if len(constraint) <= _LONGEST_CONSTRAINT else None
-
-
-def breaks(limit: re.Match[str], path: str) -> bool:
-    """Whether a file that a return claims is none that a constraint allows."""
-    if limit["markdown"]:
-        return not path.casefold().endswith((".md", ".markdown", ".mdx"))
-    if limit["code"]:
-        return _CODE.search(path) is not None
-    return limit["path"] is None or not f"{path}/".startswith(f"{limit['path']}/")
+    return next((paths for words, paths in _LIMITS if words.fullmatch(constraint)), None)

@@ -58,13 +58,8 @@ class GitView(NamedTuple):
     deleted: frozenset[str]
     untracked: frozenset[str]
 
-    def facts(self, path: str, handed_off_at: float | None, *, is_directory: bool = False) -> GitFacts:
-        """The facts of a path, with the time of the handoff; of a directory, what holds of any file in it."""
-        if is_directory:
-            below = {one for one in self.tracked | self.changed | self.untracked if one.startswith(f"{path}/")}
-            facts = [self.facts(one, handed_off_at) for one in below]
-            if facts:
-                return GitFacts(*(max(values, key=(False, None, True).index) for values in zip(*facts, strict=True)))
+    def facts(self, path: str, handed_off_at: float | None) -> GitFacts:
+        """The facts of a file, with the time of the handoff."""
         now, before, committed = path in self.tracked, None, None
         times = self.touched.get(path, [])
         # A commit of the handoff's second may be from before or after it.

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from agentwatch.evidence.log import TranscriptOf, WorkspaceLogs
 
 _ROUND: Final = 1_000  # returns that are checked against one answer of git
-_ELSEWHERE_SECONDS: Final = 15.0
-"""Between two checks of a return that names a file that is missing: other branches and work trees may have it by now,
-which no file here tells."""
 _PAUSE_SECONDS: Final = (1.0, 60.0)
 _SHARE: Final = 0.003
 """The part of one core that looking for changes may take: the pause grows with the cost of a look."""
@@ -53,14 +50,12 @@ class Target(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A target that was checked, how the files that it names looked before, and what was found. It is checked again
-    `again_at` (monotonic seconds) though all looks the same."""
+    """A target that was checked, how the files that it names looked before, and what was found."""
 
     target: Target
     request: Request
     traces: dict[str, object]
     found: Checked
-    again_at: float
 
 
 class Inspector(Background[Sequence[Checked]]):
@@ -130,13 +125,13 @@ class Inspector(Background[Sequence[Checked]]):
             # Nothing can be seen while the workspace is gone: what was found last stays.
             return []
 
-        def is_other(known: _Known) -> bool:
-            return any(trace(f"{self._workspace}/{path}") != one for path, one in known.traces.items())
-
-        now = time.monotonic()
-        others = [known.target for known in self._known.values() if now >= known.again_at or is_other(known)]
         # What was found last of a return that is gone stays, or is found again where it was moved to.
-        return [target for target in others if self._is_there(target.returned)]
+        return [
+            known.target
+            for known in self._known.values()
+            if any(trace(f"{self._workspace}/{path}") != one for path, one in known.traces.items())
+            and self._is_there(known.target.returned)
+        ]
 
     def _run(self, emit: Callable[[Sequence[Checked]], None]) -> None:
         while True:
@@ -186,8 +181,7 @@ class Inspector(Background[Sequence[Checked]]):
             for (target, request), result in zip(asked, results, strict=True):
                 known, returned = self._known.get(target.task_id), target.returned
                 found = Checked(0, time.time(), returned.path, returned.digest, result.claims, request.unsaid)
-                again_at = time.monotonic() + (_ELSEWHERE_SECONDS if result.is_elsewhere else 1e9)
-                self._known[target.task_id] = _Known(target, request, result.traces, found, again_at)
+                self._known[target.task_id] = _Known(target, request, result.traces, found)
                 if known is None or known.target != target or known.found._replace(at=found.at) != found:
                     news.append(found)
         return news

@@ -428,12 +428,6 @@ class WorkspaceLogs:
         known = self._changes.get(key)
         if known is None or known[0] != run:
             log = read_log([replace(run, rounds=())], self.transcript_of)
-            inside = (
-                None if log is None or log.is_partial else [one for one in log.changes() if self._is_inside(one.path)]
-            )
-            known = self._changes[key] = run, inside
+            changes = None if log is None or log.is_partial else list(log.changes())
+            known = self._changes[key] = run, changes
         return known[1]
-
-    def _is_inside(self, path: str) -> bool:
-        place = os.path.realpath(os.path.join(self.workspace, path))  # noqa: PTH118  a path as it was given
-        return not path or place.startswith(f"{self.workspace}/")
