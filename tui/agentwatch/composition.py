@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from agentwatch import history
 from agentwatch.config import Settings
 from agentwatch.disk import DOT
-from agentwatch.evidence.commits import Commits
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.source import FilesSource
@@ -57,6 +56,8 @@ def source_of(
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out. With
     `dates`, what is there at first is as old as it says itself, or git."""
+    from agentwatch.evidence.git import Commits
+
     files = FilesSource(
         workspace,
         settings,

@@ -15,7 +15,7 @@ from agentwatch.app.widgets.task_line import age_of
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
-from agentwatch.evidence.commits import Commits
+from agentwatch.evidence.git import Commits
 from agentwatch.history.store import Recorder
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import state_directory

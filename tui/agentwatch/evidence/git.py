@@ -9,17 +9,20 @@ import contextlib
 import math
 import os
 import secrets
+import time
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.disk import look
 from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing, find_repository, plumbing, tips
+from agentwatch.sources.files.walk import is_candidate
 from agentwatch.sources.worktrees import NoRepositoryError, worktrees_of
 
 SLACK: Final = 0.05
 """Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""
 _ASKED: Final = 200  # paths that git is given at once: of more, it looks at everything
+COPY_SECONDS: Final = 120.0  # the times of the files of a copy would have all of it ask for somebody
 _TIPS: Final = 5_000
 _FAN_OUT: Final = 2  # letters of a directory of stored objects
 _LATEST: Final = 2**31 - 1  # the last second that older versions of git understand
@@ -104,9 +107,9 @@ def ask_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECON
         with contextlib.suppress(GitFailedError):
             first = commit_before(git, head, min(times))
             oldest = math.inf
-            for at, _, letter, path in _log(git, head if first is None else f"{first}..{head}"):
+            for at, _, word, path in _log(git, head if first is None else f"{first}..{head}"):
                 oldest = min(oldest, at)
-                touched.setdefault(path, []).append((at, letter))
+                touched.setdefault(path, []).append((at, _letter(word)))
             # A first commit since the handoff may have taken the place of others.
             known_since = began if first is not None else max(began, oldest)
     return GitView(git, tracked, touched, known_since, *_differing(git))
@@ -167,18 +170,20 @@ def _letter(word: str) -> str:
     return _MODE if old == new and old_mode[:3] == mode[:3] else letter
 
 
-def _log(git: Plumbing, *asked: str) -> Iterator[tuple[float, str, str, str]]:
-    """(time, short name, what was done, path) of the commits that a log lists, the newest first."""
+def _log(git: Plumbing, *asked: str, cuts: bool = False) -> Iterator[tuple[float, str, str, str]]:
+    """(time, short name, what was done as git has it, path) of the commits that a log lists, the newest first."""
     # No file can be called so.
     mark, prefix, at, commit = f"\1{secrets.token_hex(8)} ", git.repository.prefix, 0.0, ""
-    options = ("--raw", "--no-ext-diff", f"--format={mark}%ct %H", *_OPTIONS)
-    words = iter(git.ask("log", *options, *asked, "--", prefix or ".").words)
+    options = ("--raw", "--no-abbrev", "--no-ext-diff", f"--format={mark}%ct %H", *_OPTIONS)
+    output = git.ask("log", *options, *asked, "--", prefix or ".", cuts=cuts)
+    # The last word of what was cut may be half a name.
+    words = iter(output.words[:-1] if output.cut else output.words)
     for word in words:
         if word.startswith(mark):
             stamp, commit = word.removeprefix(mark).split(" ")
             at = float(stamp)
         else:
-            yield at, commit[:10], _letter(word.lstrip("\n")), next(words, "").removeprefix(prefix)
+            yield at, commit[:10], word.lstrip("\n"), next(words, "").removeprefix(prefix)
 
 
 def elsewhere(view: GitView, missing: Collection[str], since: float) -> dict[str, str]:
@@ -198,3 +203,40 @@ def elsewhere(view: GitView, missing: Collection[str], since: float) -> dict[str
     except NoRepositoryError as error:
         return dict.fromkeys(missing, f"git could not be asked whether a commit has it ({error})") | found
     return found
+
+
+class Commits:
+    """When the files of a workspace were committed, for those that hold what was committed: asked once for all of them,
+    the first time that somebody wants to know. To be called in a thread: git may take the `COPY_SECONDS`."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = os.path.realpath(workspace)
+        self._times: dict[str, float] | None = None
+        self._asked_at = 0.0
+
+    def time_of(self, name: str, written: float) -> float | None:
+        """When what a file holds was first committed, under whatever name, in seconds since the epoch.
+
+        `name` is relative to the workspace, `written` when the file was last written. None where git cannot say, or
+        the file holds something else by now.
+        """
+        if self._times is None:
+            self._asked_at = time.time()
+            self._times = self._ask()
+        return self._times.get(name) if written <= self._asked_at else None
+
+    def _ask(self) -> dict[str, float]:
+        try:
+            git = plumbing(find_repository(self._workspace), seconds=COPY_SECONDS)
+            if (head := git.repository.head) is None:
+                return {}
+            # The newest commit comes first. Renamed and archived work is as old as its content.
+            blobs, first = dict[str, str](), dict[str, float]()
+            for at, _, word, name in _log(git, head, cuts=True):
+                blob = word.split(" ")[3]
+                first[blob] = at
+                if name and is_candidate(name):
+                    blobs.setdefault(name, blob)
+            return {name: first[blobs[name]] for name in unchanged(git, head, list(blobs))}
+        except NoRepositoryError:
+            return {}

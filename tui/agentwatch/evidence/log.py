@@ -230,12 +230,6 @@ def shows_fault(output: str, *, is_check: bool) -> bool:
     return bool(found or _FORGIVING.search(output))
 
 
-_CUT: Final = re.compile(
-    r"(?i)(?:\d[\d,.]*\s*(?:more )?(?:characters|chars|bytes|lines|tokens|[km]i?b)\b.{0,20}\b(?:truncated"
-    r"|omitted|hidden|cut)"
-    r"|\b(?:output|result|response) (?:was |is )?(?:too (?:large|long)|truncated|clipped)|truncated (?:output|part)"
-    r"|\[(?:\.\.\. ?)?(?:output )?truncated|<persisted-output>|\btruncated\s*(?:\.{3}|\u2026|\]))"
-)
 _GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|branch .*)$", re.MULTILINE)
 _HOOK: Final = re.compile(
     r"\b(?:tests?|pass(?:ed|ing|es)?|fail(?:ed|ing|ures?)?|hooks?|husky|lefthook|lint\w*|checks?)\b"
@@ -251,7 +245,7 @@ class Done(NamedTuple):
     """An act that happened. Of a command, the `line`, its sole command or all of it as one, where it ran ("" where that
     is not told), the exit `code` of the line, None where it is not told, and the end of its output.
 
-    `is_cut`: not all of the output is kept. `hooked`: it shows that git ran a hook.
+    `hooked`: that shows that git ran a hook.
     """
 
     act: Act
@@ -261,7 +255,6 @@ class Done(NamedTuple):
     place: str = ""
     code: int | None = None
     output: str = ""
-    is_cut: bool = False
     hooked: bool = False
 
     @property
@@ -367,30 +360,25 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
     since = run.started_at - _SLACK if run.rounds else -math.inf
     until = run.ended_at + _SLACK if run.rounds and run.ended_at is not None else math.inf
     resolved = cache(os.path.realpath)
-    for act in acts_in(_gently(records)):
-        if since <= act.at <= until:
-            call = Call(run.source, run.session_id, act.place, act.answered, act.at)
-            done = Done(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call)
-            yield _ran(done, act, resolved(act.cwd) if act.cwd else "") if act.kind is ActKind.COMMAND else done
-
-
-def _gently(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[tuple[int, Sequence[Entry]]]:
-    for count, one in enumerate(records):
-        if count % 200 == 0:
+    for count, act in enumerate(acts_in(records)):
+        if count % 100 == 0:
             let_others_work()
-        yield one
-
-
-def _ran(done: Done, act: Act, cwd: str) -> Done:
-    """What came of a command."""
-    line, ended = parse_line(act.what), act.ended or Ended(None, "")
-    kept = ended.output[-_PRINTED:]
-    hook = _HOOKED.search(line.text[:LONGEST]) is not None and _HOOK.search(_GITS_OWN.sub("", kept)) is not None
-    is_cut = ended.is_cut or len(kept) < len(ended.output) or _CUT.search(kept) is not None
-    command = command_of(line.sole) if line.sole else Command(" ".join(line.text.split()))
-    place = posixpath.normpath(posixpath.join(cwd, line.place)) if cwd or line.place.startswith("/") else ""
-    code = None if line.hides else ended.exit_code
-    return Done(done.act, done.call, line, command, place, code, kept, is_cut, hook)
+        if not since <= act.at <= until:
+            continue
+        call = Call(run.source, run.session_id, act.place, act.answered, act.at)
+        done = Done(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call)
+        if act.kind is ActKind.COMMAND:
+            line, (code, output, _) = parse_line(act.what), act.ended or Ended(None, "")
+            cwd, output = resolved(act.cwd) if act.cwd else "", output[-_PRINTED:]
+            done = done._replace(
+                line=line,
+                command=command_of(line.sole) if line.sole else Command(" ".join(line.text.split())),
+                place=posixpath.normpath(posixpath.join(cwd, line.place)) if cwd or line.place[:1] == "/" else "",
+                code=None if line.hides else code,
+                output=output,
+                hooked=bool(_HOOKED.search(line.text[:LONGEST]) and _HOOK.search(_GITS_OWN.sub("", output))),
+            )
+        yield done
 
 
 class WorkspaceLogs:

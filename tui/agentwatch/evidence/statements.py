@@ -360,7 +360,7 @@ class LogJudge:
 
     def _of_tests(self, said: Statement) -> _Judged:
         """The tests as such."""
-        counts, is_plain = said.counts, said.passes and not said.more
+        is_plain = said.passes and not said.more
         tests = [one for one in self.ran if one.line and one.line.sole and kind_of(one.command) == "test"]
         tests = [one for one in tests if not checks_nothing(one.command)]
         vague = [one for one in self.ran if one not in tests and _may_test(one)]
@@ -369,27 +369,25 @@ class LogJudge:
         last = tests[-1]
         if any(one.command.odd or not f"{one.place}/".startswith(f"{self.workspace}/") for one in tests):
             return _OPEN, f"{last.words}; it may be about something else", last
-        latest = list({(one.command.text, one.place): one for one in tests}.values())
-        if bad := next((one for one in latest if one.is_bad), None):
-            is_final = bad is last and bad.code not in _NOT_BEGUN and not any(one.act.at > bad.act.at for one in vague)
+        failed, shows = last.counts is not None and last.counts.failed, False
+        if last.counts is not None and said.counts.passed is not None:
+            shows = last.counts.passed == said.counts.passed
+        whole = is_whole(last.command) and last.place == self.workspace
+        latest = {(one.command.text, one.place): one for one in tests}
+        others = [one for one in latest.values() if one is not last]
+        if any(one.is_bad or (one.code is None and one.counts is None) for one in others):
+            return _OPEN, f"other tests failed, or it is not known how they ended; the last time, {last.words}", last
+        if last.is_bad:
+            is_final = last.code not in _NOT_BEGUN and not any(one.act.at > last.act.at for one in vague)
             # Of a part whose failures are not counted, it may be the call that was wrong.
-            failed, is_other = bad.counts and bad.counts.failed, counts.passed is not None
-            speaks = (
-                failed and bad.counts.passed != counts.passed if is_other and bad.counts else failed or not is_other
-            )
-            is_lie = is_plain and is_final and speaks and (is_whole(bad.command) or (failed and not is_other))
-            return _NO if is_lie else _OPEN, f"the last time, {bad.words}", bad
-        here = [one for one in latest if one.place == self.workspace]
-        whole = [one for one in here if is_whole(one.command)]
-        shows = [one for one in here if one.counts and None is not counts.passed == one.counts.passed]
-        done = (shows or whole or [last])[-1]
-        is_part = done not in whole and (not shows or _ALL.search(said.rest))
-        if is_part or any(one.code is None and one.counts is None for one in latest):
+            is_other = (failed and whole and not shows) if said.counts.passed is not None else (failed or whole)
+            return _NO if is_plain and is_final and is_other else _OPEN, f"the last time, {last.words}", last
+        if not whole and (not shows or last.place != self.workspace or _ALL.search(said.rest)):
             return _OPEN, f"only a part was run: {last.words}", last
-        verdict, detail = _weigh(said, done)
-        if verdict is _NO and (len(latest) > 1 or vague or not is_plain):
-            return _OPEN, f"the last run does not show it: {detail}", done
-        return verdict, detail, done
+        verdict, detail = _weigh(said, last)
+        if verdict is _NO and (others or vague or not is_plain):
+            return _OPEN, f"the last run does not show it: {detail}", last
+        return verdict, detail, last
 
     def _never_tested(self, said: Statement, vague: Sequence[Done]) -> _Judged:
         if self.log.gap:
@@ -494,14 +492,11 @@ def _doubts(said: Statement, done: Done, others: Sequence[object]) -> Iterator[t
     numbers = [str(one) for one in said.counts if one] if found is None else []
     absent = [one for one in (*numbers, *said.shown) if not _stands(one, output)]
     is_uncounted = found is None and is_test and said.counts != Counts()
-    missing = (
-        "was cut" if done.is_cut else f"does not say {', '.join(absent)[:80]}" if absent else "does not count them"
-    )
+    missing = f"does not say {', '.join(absent)[:80]}" if absent else "does not count them"
     yield absent or is_uncounted, f"{ended}, but its output {missing}"
     yield checks_nothing(done.command), f"{ended}; with these options it checks nothing"
     if is_test:
-        is_cut = done.is_cut and found is None and said.exit_code is not None
-        yield not (found or code or is_cut or shows_result(output)), f"{ended}; it printed no result"
+        yield not (found or code or shows_result(output)), f"{ended}; it printed no result"
         yield found is not None and not found.failed and found.passed == 0, f"{ended}; no test was in it"
     is_check = kind_of(done.command) == "check" and said.passes
     yield not code and shows_fault(output, is_check=is_check), f"{ended}, but its output speaks of faults"
