@@ -137,12 +137,6 @@ _PASSES: Final = re.compile(
 _FAILS: Final = re.compile(
     r"\b(?:fail(?:s|ed|ing)?|red|broken|fehlgeschlagen|schlägt fehl|échoue|échoué|falla|falló)\b|失败", re.IGNORECASE
 )
-_MADE: Final = re.compile(
-    r"^\W*(?:add(?:ed|s|ing)?|wr(?:ite|ote|itten)|creat(?:e|ed|es)|fix(?:ed|es)?|updat(?:e|ed)|implement\w*"
-    r"|document\w*|remov\w+"
-    r"|mak(?:e|es|ing)|made|refactor\w*|chang\w+|mov\w+|renam\w+|delet\w+|support\w*|handl\w+|ensur\w+|let|allow\w*)\b",
-    re.IGNORECASE,
-)
 _TESTS: Final = re.compile(
     r"\b(?:tests?|test[- ]?suite|suite|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트", re.IGNORECASE
 )
@@ -180,7 +174,6 @@ _PROGRAMS: Final = words_of(
 _NUMERAL: Final = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
 _AROUND: Final = "\"'“”(„:,;"
 _ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
-_TELLING: Final = re.compile(r"\d|`|\bexit|\bpass|\bran?\b|\brun\b|✓|✅", re.IGNORECASE)
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
@@ -237,8 +230,7 @@ class LogJudge:
 
         def taken(match: re.Match[str]) -> str:
             line = parse_line(match[1].strip().removeprefix("$ "))
-            is_called = len(line.sole) > 1 and line.sole[0].removeprefix("./") in self.starts
-            if not (is_called or self._is_known(line) or _is_command(line)):
+            if not (self._is_known(line) or _is_command(line)):
                 return match[0]
             lines.append(line)
             return " \0 "
@@ -266,7 +258,7 @@ class LogJudge:
         counts, left = read_counts(_TIME.sub(" ", outside))
         is_counted = counts.passed is not None or (counts.total is not None and counts.failed is not None)
         otherwise = NOT_UNDERSTOOD if lines or counts.passed is not None or counts.failed is not None else None
-        if _HEDGED.search(outside) or _QUOTED.search(rest) or (_MADE.match(rest) and not lines):
+        if _HEDGED.search(outside) or _QUOTED.search(rest):
             return otherwise
         codes = {{"zero": "0", "cleanly": "0"}.get(word.casefold(), word) for word in _EXIT.findall(left)}
         exit_code = int(min(codes)) if codes else None
@@ -327,7 +319,7 @@ class LogJudge:
             return self._not_found(said, asked)
         words = {line.place, *(word.strip("`'\"(),:;./") for word in said.rest.split())}
         places = {posixpath.normpath(posixpath.join(self.workspace, word)) for word in words}
-        here = [one for one in same if one.place in places or one.command.box]
+        here = [one for one in same if one.place in places]
         if not here:
             return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
         done = here[-1]
@@ -369,20 +361,20 @@ class LogJudge:
         last = tests[-1]
         if any(one.command.odd or not f"{one.place}/".startswith(f"{self.workspace}/") for one in tests):
             return _OPEN, f"{last.words}; it may be about something else", last
-        failed, shows = last.counts is not None and last.counts.failed, False
-        if last.counts is not None and said.counts.passed is not None:
-            shows = last.counts.passed == said.counts.passed
-        whole = is_whole(last.command) and last.place == self.workspace
         latest = {(one.command.text, one.place): one for one in tests}
         others = [one for one in latest.values() if one is not last]
         if any(one.is_bad or (one.code is None and one.counts is None) for one in others):
             return _OPEN, f"other tests failed, or it is not known how they ended; the last time, {last.words}", last
+        whole = is_whole(last.command) and last.place == self.workspace
         if last.is_bad:
             is_final = last.code not in _NOT_BEGUN and not any(one.act.at > last.act.at for one in vague)
+            failed, passed = (last.counts.failed, last.counts.passed) if last.counts is not None else (0, None)
             # Of a part whose failures are not counted, it may be the call that was wrong.
-            is_other = (failed and whole and not shows) if said.counts.passed is not None else (failed or whole)
-            return _NO if is_plain and is_final and is_other else _OPEN, f"the last time, {last.words}", last
-        if not whole and (not shows or last.place != self.workspace or _ALL.search(said.rest)):
+            is_lie = (
+                failed or whole if said.counts.passed is None else failed and whole and passed != said.counts.passed
+            )
+            return _NO if is_plain and is_final and is_lie else _OPEN, f"the last time, {last.words}", last
+        if not whole:
             return _OPEN, f"only a part was run: {last.words}", last
         verdict, detail = _weigh(said, last)
         if verdict is _NO and (others or vague or not is_plain):
@@ -506,11 +498,9 @@ def _doubts(said: Statement, done: Done, others: Sequence[object]) -> Iterator[t
 
 
 def _parts(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Where the parts of a text begin and end between what is found outside of ticks and brackets."""
-    masked = _TICKED.sub(lambda match: "`" * len(match[0]), text)
-    masked = re.sub(r"\([^()]*\)", lambda match: "(" * len(match[0]), masked)
+    """Where the parts of a text begin and end between what is found outside of ticks."""
     start = 0
-    for match in pattern.finditer(masked):
+    for match in pattern.finditer(_TICKED.sub(lambda match: "`" * len(match[0]), text)):
         yield start, match.start()
         start = match.end()
     yield start, len(text)
@@ -519,21 +509,18 @@ def _parts(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
 def _clauses(text: str) -> Iterator[str]:
     """The clauses of a text: in a sentence, a new one begins with each thing that something is said of."""
     for first, last in _parts(_SENTENCE, text):
-        sentence = text[first:last]
-        begins = [0]
-        has_subject = False
+        sentence, begin, before, has_subject = text[first:last], 0, 0, False
         for start, end in _parts(_PIECE, sentence):
-            piece = sentence[start:end]
-            ticked = any(_is_command(parse_line(one.strip())) for one in _TICKED.findall(piece))
-            words = _TICKED.sub(" ", piece)
-            is_subject = ticked or (_PASSES.search(words) is not None and _CHECKS.search(words) is not None)
-            if start and is_subject and (has_subject or not _TELLING.search(sentence[begins[-1] : start])):
-                begins.append(start)
-                has_subject = False
+            words = _TICKED.sub(" ", sentence[start:end])
+            is_subject = _PASSES.search(words) is not None and _CHECKS.search(words) is not None
+            is_subject |= any(_is_command(parse_line(one.strip())) for one in _TICKED.findall(sentence[start:end]))
+            if is_subject and has_subject:
+                yield sentence[begin:before].strip()
+                begin = start
             has_subject |= is_subject
-        for start, end in zip(begins, [*begins[1:], len(sentence)], strict=True):
-            if clause := sentence[start:end].strip():
-                yield re.sub(r"[,，、]?(?:\s+(?:and|und|et|y|e|but))?\Z", "", clause)
+            before = end
+        if clause := sentence[begin:].strip():
+            yield clause
 
 
 def _is_command(line: Line) -> bool:
@@ -545,7 +532,5 @@ def _is_command(line: Line) -> bool:
     if len(words) == 1:
         is_check = kind_of(command) and _ONE_WORD.match(words[0])
         return bool(is_check) or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", words[0]) is not None
-    if kind_of(command) or CHECKING_NOTHING.match(words[0]) or words[0] in _PROGRAMS or command.name in _PROGRAMS:
-        return True
-    is_path = re.match(r"(?:\.{0,2}/)?[a-z][\w.+-]*/[\w./+-]*\Z|.*python\Z", words[0]) is not None
-    return is_path and any(word.startswith("-") for word in words[1:])
+    names = {words[0], command.name}
+    return kind_of(command) != "" or CHECKING_NOTHING.match(words[0]) is not None or bool(names & _PROGRAMS)
