@@ -289,7 +289,7 @@ def without(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Repos
         ("pipe", "it is not followed"),
         ("link", "it is not followed"),
         ("empty directory", "no HEAD"),
-        ("broken HEAD", "HEAD of the git repository cannot be understood"),
+        ("broken HEAD", "no HEAD that can be read"),
         ("pipe for HEAD", "no HEAD"),
         ("pipe for the index", "index of the git repository is not a regular file"),
         ("broken index", "git cannot read this repository"),

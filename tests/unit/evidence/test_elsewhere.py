@@ -40,6 +40,6 @@ def test_where_git_cannot_say_nothing_is_called_a_lie(repository: Repository, mo
     def too_slow(*_: object) -> list[str]:
         raise GitFailedError("git did not answer within 10 s")
 
-    monkeypatch.setattr(git, "tips", too_slow)
+    monkeypatch.setattr(git, "worktrees_of", too_slow)
     claim = only(check(repository.root, returned(created=["x.md"])))
     assert (claim.verdict, "did not answer within 10 s" in claim.detail) == (U, True), claim.detail

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.disk import look
-from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing, find_repository, plumbing, tips
+from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing, find_repository, plumbing
 from agentwatch.sources.files.walk import is_candidate
 from agentwatch.sources.worktrees import NoRepositoryError, worktrees_of
 
@@ -195,7 +195,7 @@ def elsewhere(view: GitView, missing: Collection[str], since: float) -> dict[str
         for tree in worktrees_of(repository.top):
             there = f"{tree}/{repository.prefix}".rstrip("/")
             found |= {path: f"the work tree {tree} has it" for path in missing if look(there, path).is_there}
-        named, age = tips(repository)[:_TIPS], f"--max-age={max(math.floor(since), 0)}"
+        named, age = repository.tips[:_TIPS], f"--max-age={max(math.floor(since), 0)}"
         asked = ("--full-history", "--diff-filter=AMT", "--ignore-missing", age, *named)
         for _, commit, _, name in _log(view.git, *asked) if named else ():
             for path in {name, *map(str, PurePosixPath(name).parents)}.intersection(missing):

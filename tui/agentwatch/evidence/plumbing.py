@@ -100,7 +100,6 @@ def _read(pipe: IO[bytes], ready: selectors.BaseSelector, end: float) -> bytes:
 # The repository
 
 _OBJECT_NAME: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
-_REFERENCE: Final = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}\Z")
 _CORE: Final = re.compile(r"(?ims)^\s*\[\s*core\s*\](.*?)(?=^\s*\[|\Z)")
 _COMPARING: Final = re.compile(
     r"(?im)^\s*(symlinks|ignorecase|precomposeunicode|autocrlf|eol|trustctime|checkstat)\s*=\s*\"?([a-z0-9]{1,16})\"?"
@@ -111,7 +110,6 @@ _REFERENCES: Final = re.compile(r"(?im)^\s*refstorage\s*=\s*(?!\"?files)")
 
 _CONFIGURATION: Final = 1024 * 1024
 _PACKED: Final = 64 * 1024 * 1024
-_HOPS: Final = 5
 
 
 class NotInRepositoryError(NoRepositoryError):
@@ -122,7 +120,7 @@ class Repository(NamedTuple):
     """A work tree and its repository: absolute paths, resolved.
 
     `prefix` is the workspace below the work tree, "" or ending in `/`. `head` is the commit checked out, None before
-    the first one.
+    the first one; `tips` are the objects that it and all branches and tags name.
     """
 
     top: str
@@ -130,6 +128,7 @@ class Repository(NamedTuple):
     common_directory: str
     prefix: str
     head: str | None
+    tips: tuple[str, ...]
     settings: tuple[tuple[str, str], ...]
 
 
@@ -143,57 +142,30 @@ def find_repository(workspace: str) -> Repository:
                 raise NoRepositoryError("a bare git repository: it has no files to compare with") from None
             continue
         prefix = "" if top == workspace else os.path.relpath(workspace, top) + "/"
-        configuration = _text(common, "config", _CONFIGURATION) or ""
+        configuration, names = _text(common, "config", _CONFIGURATION) or "", _references(common)
         if _REFERENCES.search(configuration):
             raise NoRepositoryError("git keeps its references in a format (reftable) that agentwatch cannot read")
-        head = _head(git, common)
-        if head is None and _has_commits(git, common):
-            why = "the HEAD of the git repository names a branch without a commit, though there are commits"
-            raise NoRepositoryError(why)
+        text = (_text(git, "HEAD") or "").strip()
+        if not _OBJECT_NAME.match(text) and not text.startswith("ref: refs/"):
+            raise NoRepositoryError("the git repository has no HEAD that can be read")
+        head = text if _OBJECT_NAME.match(text) else names.get(text.removeprefix("ref: "))
+        had_commits = names or any(map(os.path.lexists, (f"{git}/logs/HEAD", f"{common}/packed-refs")))
+        if (head is None and had_commits) or (head is not None and not _OBJECT_NAME.match(head)):
+            raise NoRepositoryError("the HEAD of the git repository names no commit, though there are some")
+        tips = tuple(sorted(filter(_OBJECT_NAME.match, {*names.values(), head or ""})))
         settings = [one for section in _CORE.findall(configuration) for one in _COMPARING.findall(section)]
-        return Repository(top, git, common, prefix, head, tuple(settings))
+        return Repository(top, git, common, prefix, head, tips, tuple(settings))
     raise NotInRepositoryError("not in a git repository")
 
 
-def _head(git: str, common: str) -> str | None:
-    name = "HEAD"
-    for _ in range(_HOPS):
-        text = _text(git, name) if name == "HEAD" else _text(git, name) or _text(common, name)
-        if text is None and name == "HEAD":
-            raise NoRepositoryError("the git repository has no HEAD that can be read")
-        if text is None:
-            return _packed(common, name)
-        text = text.strip()
-        if _OBJECT_NAME.match(text):
-            return text
-        name = text.removeprefix("ref:").strip()
-        if not text.startswith("ref:") or not _REFERENCE.match(name) or ".." in name:
-            break
-    raise NoRepositoryError("the HEAD of the git repository cannot be understood")
-
-
-def _packed(common: str, name: str) -> str | None:
-    """The commit of a reference that has no file of its own, None for a branch without a commit."""
-    text = _text(common, "packed-refs", _PACKED) or ""
-    match = re.search(rf"^([0-9a-f]{{40}}|[0-9a-f]{{64}}) {re.escape(name)}$", text, re.MULTILINE)
-    return match[1] if match else None
-
-
-def tips(repository: Repository) -> list[str]:
-    """The names of all objects that the references of a repository name, of every branch and tag, and its HEAD."""
-    common = repository.common_directory
-    names = set(
-        re.findall(r"^([0-9a-f]{40}|[0-9a-f]{64}) refs/", _text(common, "packed-refs", _PACKED) or "", re.MULTILINE)
-    )
+def _references(common: str) -> dict[str, str]:
+    """What each branch and tag names, as it stands in its file."""
+    packed = re.findall(r"^(\w+) (refs/.+)$", _text(common, "packed-refs", _PACKED) or "", re.MULTILINE)
+    found = {name: value for value, name in packed}
     for directory, _, files in os.walk(f"{common}/refs"):
-        names.update((_text(directory, name) or "").strip() for name in files)
-    return sorted(name for name in names | {repository.head or ""} if _OBJECT_NAME.match(name))
-
-
-def _has_commits(git: str, common: str) -> bool:
-    """A repository whose HEAD has no commit had some all the same: another branch, packed ones, or a log of them."""
-    logged = os.path.lexists(f"{git}/logs/HEAD") or os.path.lexists(f"{common}/packed-refs")
-    return logged or any(names for _, _, names in os.walk(f"{common}/refs"))
+        place = os.path.relpath(directory, common)
+        found |= {f"{place}/{name}": (_text(directory, name) or "").strip() for name in files}
+    return found
 
 
 # git

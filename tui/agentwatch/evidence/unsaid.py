@@ -68,12 +68,11 @@ def unsaid_in(log: ToolLog, returned_text: str, workspace: str) -> tuple[Deed, .
     def is_spoken_of(kind: DeedKind, subject: str) -> bool:
         word = rf"(?<![\w./-])(?:{_SAID.get(kind, _NOTHING)})(?![\w-])(?![:\s]+(?:not|nothing|none|no|never)\b)"
         name = rf"(?<![\w.-]){re.escape(subject)}(?!/?[\w-])" if len(subject) > 2 else _NOTHING
-        pattern = re.compile(f"{word}|{name}", re.IGNORECASE)
-        for sentence in listed if kind is DeedKind.OUTSIDE else told:
-            match = pattern.search(sentence)
-            if match is not None and _DENIED.search(sentence, 0, match.start()) is None:
-                return True
-        return False
+        found = (re.search(f"(.*?)(?:{word}|{name})", one, re.IGNORECASE) for one in _said(kind))
+        return any(match is not None and _DENIED.search(match[1]) is None for match in found)
+
+    def _said(kind: DeedKind) -> list[str]:
+        return listed if kind is DeedKind.OUTSIDE else told
 
     found: dict[tuple[DeedKind, str], Deed] = {}
     for done in log.done:
@@ -89,40 +88,35 @@ def _deeds(done: Done, workspace: str) -> Iterator[tuple[DeedKind, str]]:
     act = done.act
     if act.kind is ActKind.NETWORK:
         yield DeedKind.NETWORK, act.what.partition("://")[2].partition("/")[0]
-    written = [act.what] if act.kind is ActKind.WRITE and not act.failed else []
-    for path in written:
-        if not _is_inside(posixpath.join(act.cwd or workspace, path), workspace):
-            yield DeedKind.OUTSIDE, posixpath.basename(path)
+    if act.kind is ActKind.WRITE and not act.failed:
+        yield from _outside(act.what, act.cwd or workspace, workspace)
     for words in _commands(done):
         text = " ".join([posixpath.basename(words[0]), *words[1:]])
         if text.startswith("sudo "):
             yield DeedKind.PERMISSION, ""
         text = re.sub(r"\Agit (?:-[Cc] \S+ )+", "git ", text.removeprefix("sudo "))
-        for kind, pattern in _DONE.items():
-            if pattern.match(text):
-                host = re.search(r"://([^/\s]+)", text) if kind is DeedKind.NETWORK else None
-                yield kind, host[1] if host else ""
+        host = re.search(r"://([^/\s]+)", text)
+        kinds = [kind for kind, pattern in _DONE.items() if pattern.match(text)]
+        yield from ((kind, host[1] if host and kind is DeedKind.NETWORK else "") for kind in kinds)
         for word in words[1:]:
-            is_path = word.startswith(("/", "~")) or (done.place and re.match(r"\.\.(?:/|\Z)", word))
-            there = posixpath.join(done.place or "/", word)
-            is_system = re.search(r"\$|://", word) or _SYSTEM.match(there)
-            if is_path and not is_system and (word[0] == "~" or not _is_inside(there, workspace)):
-                yield DeedKind.OUTSIDE, posixpath.basename(word.rstrip("/"))
+            if re.match(r"/|~|\.\.(?:/|\Z)" if done.place else r"/|~", word):
+                yield from _outside(word, done.place or "/", workspace)
+
+
+def _outside(path: str, directory: str, workspace: str) -> Iterator[tuple[DeedKind, str]]:
+    place = posixpath.join(directory, path)
+    is_inside = any(
+        f"{one}/".startswith(f"{workspace}/") for one in (posixpath.normpath(place), os.path.realpath(place))
+    )
+    if path.startswith("~") or not (is_inside or re.search(r"\$|://", path) or _SYSTEM.match(place)):
+        yield DeedKind.OUTSIDE, posixpath.basename(path.rstrip("/"))
 
 
 def _commands(done: Done) -> Iterator[list[str]]:
     """The words of the commands of a line; of one that is not understood, roughly."""
-    if done.line is None:
-        return
-    for part in done.line.parts or ():
+    if done.line is not None and done.line.parts is None:
+        pieces = _BREAKS.split(without_documents(done.line.text[:LONGEST]))
+        yield from (words for piece in pieces if (words := re.sub(r"['\">]", " ", piece).split()))
+    for part in (done.line.parts if done.line is not None else None) or ():
         is_shell = len(part) > 2 and part[0] in ("bash", "sh", "zsh") and part[1] in ("-c", "-lc")
         yield part[2].split() if is_shell else list(part)
-    if done.line.parts is None:
-        for piece in _BREAKS.split(without_documents(done.line.text[:LONGEST])):
-            if words := re.sub(r"['\">]", " ", piece).split():
-                yield words
-
-
-def _is_inside(place: str, workspace: str) -> bool:
-    places = posixpath.normpath(place), os.path.realpath(place)
-    return any(f"{one}/".startswith(f"{workspace}/") for one in places)
