@@ -12,7 +12,7 @@ from agentwatch.contracts.reading import read_and_open
 from agentwatch.contracts.shapes import Contract, Document, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
-from agentwatch.evidence.statements import Held
+from agentwatch.evidence.statements import NOT_UNDERSTOOD
 
 MAX_CLAIMS: Final = 1_000
 """Claims of one return that are checked; one more says that there were more."""
@@ -87,8 +87,8 @@ class ParsedDocuments:
         return known[1] if known is not None and known[0] == text else read_and_open(text, name)
 
 
-Judge = Callable[..., "list[Held]"]
-"""Holds a text against the log of what was done; with `prose` and `demanded` as `LogJudge.judge` has them."""
+Judge = Callable[..., list[Claim]]
+"""Holds a text against the log of what was done, as `LogJudge.judge`."""
 
 _NOTHING: Final = re.compile(r"\s*(?:\(?none\)?\.?|\(?n/a\)?|-|\[\]|\(empty\))\s*\Z", re.IGNORECASE)
 _REPO: Final = re.compile(r"repo://(?P<path>.*?)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z", re.DOTALL)
@@ -154,11 +154,8 @@ def _of_return(document: Return, model: Any) -> Iterator[Stated]:
     paths += [(ClaimKind.CREATED, path) for path in document.files_created]
     paths += [(ClaimKind.MODIFIED, path) for path in document.files_modified]
     yield from (_stated(kind, path, unfinished=unfinished) for kind, path in paths if not _NOTHING.match(path))
-    if not is_working:
-        yield from (_stated(ClaimKind.ARTIFACT, one.summary or "", is_text=True) for one in artifacts)
     for one in (model.deliverables if is_markdown else None) or ():
         if not _NOTHING.match(one.path):
-            yield _stated(ClaimKind.DELIVERABLE, one.description or "", is_text=True)
             like = likeness(one.path)
             why = "it names no file, so there is nothing to look for" if like is Likeness.NONE else ""
             yield _stated(ClaimKind.DELIVERABLE, one.path, why, doubtful=like is Likeness.DOUBTFUL)
@@ -183,12 +180,9 @@ def _resolved(stated: Stated, judge: Judge | None) -> Iterator[Stated]:
         return
     kind, text = ClaimKind(stated.claim.kind), stated.claim.path
     is_bullet = kind is ClaimKind.EVIDENCE
-    held = judge(text, prose=not is_bullet) if judge is not None and text else []
-    named = pointers(text) if is_bullet and not any(one.is_command for one in held) else ()
-    if named:
-        held = [one for one in held if one.is_understood]
-    for one in held:
-        yield Stated(Claim(kind, one.text, one.verdict, one.detail, call=one.call), is_text=True)
+    held = judge(kind, text, prose=not is_bullet) if judge is not None and text else []
+    named = pointers(text) if is_bullet and all(one.detail == NOT_UNDERSTOOD for one in held) else ()
+    yield from (Stated(one, is_text=True) for one in held if not named)
     if is_bullet and not named and not held:
         yield _stated(kind, text, _NOT_A_PATH)
     for pointer in named:

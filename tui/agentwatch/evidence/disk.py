@@ -10,12 +10,14 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum, StrEnum
+from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.sources.files.read import kind_of
+from agentwatch.sources.files.walk import to_name
 
 LONGEST: Final = 4_096
 """Characters of a text that are looked at; no path is longer."""
@@ -174,27 +176,20 @@ def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
     that the path names, too, and which has got deeper or less deep since: `specs/7/x.md` in `specs/archive/7/`.
     """
     parts, into = path.split("/"), returned.split("/")[:-1]
-    places = [*_moved_along(parts, into, former), *_deeper(parts, into)]
-    return [place for place in dict.fromkeys("/".join(one) for one in places) if place != path]
-
-
-def _moved_along(parts: list[str], into: list[str], former: Iterable[str]) -> Iterator[list[str]]:
+    places: list[list[str]] = []
     for name in former:
-        old, new = name.split("/")[:-1], list(into)
+        old, new = to_name(name).split("/")[:-1], list(into)
         # What stands at the end of both was inside of what was moved.
         while old and new and old[-1] == new[-1]:
             old.pop()
             new.pop()
         if parts[: len(old)] == old:
-            yield [*new, *parts[len(old) :]]
-
-
-def _deeper(parts: list[str], into: list[str]) -> Iterator[list[str]]:
-    for end in range(len(into), 0, -1):
-        for start in range(len(parts) - 1, 0, -1):
-            old, new = parts[:start], into[:end]
-            if old[-1] == new[-1] and (_is_within(old, new) or _is_within(new, old)):
-                yield [*new, *parts[start:]]
+            places.append([*new, *parts[len(old) :]])
+    for end, start in product(range(len(into), 0, -1), range(len(parts) - 1, 0, -1)):
+        old, new = parts[:start], into[:end]
+        if old[-1] == new[-1] and (_is_within(old, new) or _is_within(new, old)):
+            places.append([*new, *parts[start:]])
+    return [place for place in dict.fromkeys(map("/".join, places)) if place != path]
 
 
 def _is_within(some: Sequence[str], all_of_them: Sequence[str]) -> bool:

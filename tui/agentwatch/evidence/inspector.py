@@ -203,7 +203,7 @@ class Inspector(Background[Sequence[Checked]]):
         from agentwatch.evidence.unsaid import unsaid_in
 
         workspace, handoff_name = str(self._workspace), handoff.path if handoff is not None else None
-        logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of, workspace)
+        logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of)
         log = read_log(target.runs, self._transcript_of) if target.runs else None
         stated = claims_of(
             text,

@@ -279,16 +279,23 @@ class Done(NamedTuple):
         """The commands of its line, None where that may have started others."""
         return self.line.parts if self.line is not None and not self.hooked else None
 
+    @property
+    def over_at(self) -> float:
+        """When it was over; of a command whose end is not known, never: it may go on in the background."""
+        if self.line is not None and self.code is None:
+            return math.inf
+        return self.act.at if self.act.ended_at is None else self.act.ended_at
 
-class Change(NamedTuple):
-    """A change that a log shows: from when to when it may have been made, of which file ("" where that is not known),
-    by which call, and in words."""
-
-    began_at: float
-    over_at: float
-    path: str
-    call: Call
-    words: str
+    @property
+    def change(self) -> str:
+        """In words, how it may have changed a file that is no document; "" where it did not."""
+        kind, what = self.act.kind, self.act.what
+        if kind is ActKind.WRITE:
+            return "" if self.act.failed or is_document(what) else f"{what} was changed"
+        # A hook may have formatted files.
+        if kind is ActKind.COMMAND and not (self.parts and all(map(changes_nothing, self.parts))):
+            return f"`{short(what)}` may have changed files"
+        return f"{self.act.tool[:60]} may have changed files" if kind is ActKind.STRANGE else ""
 
 
 class ToolLog(NamedTuple):
@@ -307,19 +314,10 @@ class ToolLog(NamedTuple):
         """The commands."""
         return [one for one in self.done if one.line is not None]
 
-    def changes(self) -> Iterator[Change]:
-        """Everything that may have changed a file but a document."""
-        for one in self.done:
-            act = one.act
-            over_at = act.at if act.ended_at is None else act.ended_at
-            if one.line is not None and not (one.parts and all(map(changes_nothing, one.parts))):
-                # Where it is not known how it ended, it may go on in the background; a hook may have formatted files.
-                over_at = math.inf if one.code is None else over_at
-                yield Change(act.at, over_at, "", one.call, f"`{short(act.what)}` may have changed files")
-            elif act.kind is ActKind.STRANGE:
-                yield Change(act.at, over_at, "", one.call, f"{act.tool[:60]} may have changed files")
-            elif act.kind is ActKind.WRITE and not act.failed and not is_document(act.what):
-                yield Change(act.at, over_at, act.what, one.call, f"{act.what} was changed")
+    @property
+    def changes(self) -> list[Done]:
+        """Everything that may have changed a file."""
+        return [one for one in self.done if one.change]
 
 
 def short(text: str) -> str:
@@ -387,35 +385,27 @@ class WorkspaceLogs:
     `runs` are all of the workspace. One thread uses it.
     """
 
-    def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf, workspace: str) -> None:
-        self._runs = runs
-        self.transcript_of = transcript_of
-        self.workspace = workspace
-        self._changes: dict[tuple[str, str], tuple[Run, list[Change] | None]] = {}
+    def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf) -> None:
+        self._runs, self._transcript_of = runs, transcript_of
+        self._changes: dict[tuple[str, str], tuple[Run, list[Done] | None]] = {}
 
     def changed(self, own: Iterable[Run], since: float, until: float | None) -> str:
         """Changes by other than the `own` runs in a span of time, in words; "" for none."""
-        mine = {(run.source, run.session_id) for run in own}
+        mine = {run.session for run in own}
         last = math.inf if until is None else until
         for run in self._runs():
             is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since
-            if (run.source, run.session_id) in mine or is_over or run.started_at > last:
+            if run.session in mine or is_over or run.started_at > last:
                 continue
-            changes = self._of(run)
-            if changes is None:
+            known = self._changes.get(run.session)
+            if known is None or known[0] != run:
+                log = read_log([replace(run, rounds=())], self._transcript_of)
+                changes = None if log is None or log.is_partial else [one._replace(output="") for one in log.changes]
+                known = self._changes[run.session] = run, changes
+            if known[1] is None:
                 return "another agent was at work, and no log tells what it did"
             # A command may have changed a file at any time until it was over.
-            found = [one for one in changes if one.began_at <= last and one.over_at > since]
-            if found:
-                return f"another agent: {next((one for one in found if one.path), found[0]).words}"
+            for one in known[1]:
+                if one.act.at <= last and one.over_at > since:
+                    return f"another agent: {one.change}"
         return ""
-
-    def _of(self, run: Run) -> list[Change] | None:
-        """The changes of a run inside of the workspace; None where they are not known."""
-        key = run.source, run.session_id
-        known = self._changes.get(key)
-        if known is None or known[0] != run:
-            log = read_log([replace(run, rounds=())], self.transcript_of)
-            changes = None if log is None or log.is_partial else list(log.changes())
-            known = self._changes[key] = run, changes
-        return known[1]

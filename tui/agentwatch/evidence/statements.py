@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.claims import Call, Verdict
+from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.log import Counts, Done, ToolLog, read_counts, short, shows_fault, shows_result
 from agentwatch.evidence.shell import (
     CHECKING_NOTHING,
@@ -39,20 +39,6 @@ _MOST_WORDS: Final = 16
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 NOT_UNDERSTOOD: Final = "not understood"
-
-
-class Held(NamedTuple):
-    """A statement with its verdict, the reason, and the call it rests on."""
-
-    text: str
-    verdict: Verdict
-    detail: str
-    call: Call | None = None
-    is_command: bool = False
-
-    @property
-    def is_understood(self) -> bool:
-        return self.detail != NOT_UNDERSTOOD
 
 
 class Statement(NamedTuple):
@@ -200,24 +186,23 @@ class LogJudge:
         self.starts = {one.command.name.removeprefix("./") for one in self.ran}
         self.starts |= {words[0].removeprefix("./") for one in self.ran for words in (one.parts or ())}
 
-    def judge(self, text: str, *, prose: bool = False) -> list[Held]:
-        """The statements of a text, clause by clause, with the verdicts. `prose`: a command in it is no claim by
-        itself."""
-        found: list[Held] = []
+    def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
+        """The statements of a text as claims, clause by clause. `prose`: a command in it is no claim by itself."""
+        found: list[Claim] = []
         for clause in _clauses(text[:LONGEST_TEXT]):
-            shown, said = clause.rstrip("."), self._read(clause, prose=prose)
-            if said is None:
-                continue
-            if isinstance(said, str):
-                found.append(Held(shown, _OPEN, said))
-                continue
-            for line in said.lines or (None,):
-                verdict, detail, done = self._of_tests(said) if line is None else self._of_command(said, line)
-                if done is not None and (doubt := self._doubt(verdict, detail, done)):
-                    verdict, detail = _OPEN, doubt
-                call = done.call if done is not None else None
-                found.append(Held(shown, verdict, detail, call, line is not None))
+            said = self._read(clause, prose=prose)
+            claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
+            if isinstance(said, Statement):
+                judged = [self._of_command(said, line) for line in said.lines] or [self._of_tests(said)]
+                found += (self._with_verdict(claim, *one) for one in judged)
+            elif said:
+                found.append(claim)
         return found[:_MOST]
+
+    def _with_verdict(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
+        if done is not None and (doubt := self._doubt(verdict, detail, done)):
+            verdict, detail = _OPEN, doubt
+        return claim._replace(verdict=verdict, detail=detail, call=None if done is None else done.call)
 
     # What a clause says
 
@@ -250,14 +235,13 @@ class LogJudge:
                     return [line], f"{clause[: first.start()]} \0 {clause[last.end() :]}"
         return [], clause
 
-    def _read(self, clause: str, *, prose: bool) -> Statement | str | None:
-        """The statement of a clause; None where it says nothing of commands and tests, or the words for one that is
-        not understood."""
+    def _read(self, clause: str, *, prose: bool) -> Statement | bool:
+        """The statement of a clause, or whether it speaks of commands or tests and is not understood."""
         lines, rest = self._named(clause)
         outside = _TICKED.sub(" ", rest)
         counts, left = read_counts(_TIME.sub(" ", outside))
         is_counted = counts.passed is not None or (counts.total is not None and counts.failed is not None)
-        otherwise = NOT_UNDERSTOOD if lines or counts.passed is not None or counts.failed is not None else None
+        otherwise = bool(lines) or counts.passed is not None or counts.failed is not None
         if _HEDGED.search(outside) or _QUOTED.search(rest):
             return otherwise
         codes = {{"zero": "0", "cleanly": "0"}.get(word.casefold(), word) for word in _EXIT.findall(left)}
@@ -277,7 +261,7 @@ class LogJudge:
             # Where no result is told, a bullet that is nothing but the command says that it was run.
             is_told = says_how or not (prose or re.search(r"\w", rest))
             if not is_told or (len(lines) > 1 and (counts != Counts() or exit_code is not None)):
-                return NOT_UNDERSTOOD
+                return True
         else:
             is_about = _TESTS.search(outside) or (is_counted and None in (counts.total, counts.passed))
             is_short = len(rest.split()) <= _MOST_WORDS
@@ -293,22 +277,19 @@ class LogJudge:
 
     def _doubt(self, verdict: Verdict, detail: str, done: Done) -> str:
         """The detail of a verdict that does not hold as the files may be others by now, "" where it does."""
-        changes = list(self.log.changes())
+        changes = self.log.changes
         if verdict is _NO:
             if any(_PUTTING_BACK.search(one.act.what) for one in self.ran if one is not done):
                 return f"{detail}; but files were put back, or copied"
             same = (one.act.at for one in self.ran if one.command.name == done.command.name and not one.is_bad)
             good = max((at for at in same if at < done.act.at), default=math.inf)
-            is_between = any(good < one.began_at <= done.act.at for one in changes)
-            if is_between and changes[-1].began_at > done.act.at:
+            if any(good < one.act.at <= done.act.at for one in changes) and changes[-1].act.at > done.act.at:
                 return f"{detail}; but it was good before, and files were changed after that"
         elif verdict is _YES and self.log.is_partial:
             return f"{detail}, but {self.log.gap}"
         elif verdict is _YES:
-            later = [one for one in changes if one.over_at > done.act.at and one.call != done.call]
-            if later:
-                words = next((one for one in later if one.path), later[0]).words
-                return f"outdated: {detail}; after that {words}"
+            later = (one for one in changes if one.over_at > done.act.at and one is not done)
+            return next((f"outdated: {detail}; after that {one.change}" for one in later), "")
         return ""
 
     def _of_command(self, said: Statement, line: Line) -> _Judged:
