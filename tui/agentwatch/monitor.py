@@ -19,7 +19,7 @@ from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task, Version
 from agentwatch.delegation.tree import Tree
-from agentwatch.evidence.inspector import Inspector
+from agentwatch.evidence.inspector import Inspector, ParsedDocuments
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
 from agentwatch.state import state_directory
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
-    from agentwatch.evidence.claims import ParsedDocuments
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient

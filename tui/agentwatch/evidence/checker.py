@@ -172,11 +172,10 @@ class _Round:
 
     def _judge_constraint(self, claim: Claim, request: Request) -> Claim:
         """A constraint against the files that the return claims; that it was kept is never verified."""
-        own, limit, made = (None, request.returned_name, request.handoff_name), limit_of(claim.path), set[str]()
-        for one in request.stated:
-            path = place_of(one.claim.path, self.root).relative
-            is_made = one.names_file and ClaimKind(one.claim.kind).is_made and one.claim.kind != ClaimKind.MUST_CREATE
-            made |= {path} if is_made and path not in own and limit and limit.match(path) else set()
+        limit, own, made = limit_of(claim.path), (request.returned_name, request.handoff_name), set[str]()
+        for path, kind in ((one.claim.path, one.claim.kind) for one in request.stated if one.names_file):
+            if ClaimKind(kind).is_made and kind != ClaimKind.MUST_CREATE and path not in own:
+                made |= {path} if limit is not None and limit.match(path) else set()
         if made:
             return claim._replace(verdict=_NO, detail=f"the return itself claims {', '.join(sorted(made)[:3])}")
         return claim._replace(detail="no claimed file breaks it; what else was changed was not looked at")

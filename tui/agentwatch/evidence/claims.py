@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.reading import read_and_open
-from agentwatch.contracts.shapes import Contract, Document, OpenDocument, Outcome, Return
+from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
 from agentwatch.evidence.statements import NOT_UNDERSTOOD
@@ -63,28 +63,6 @@ class Stated(NamedTuple):
 
 def _stated(kind: ClaimKind, path: str, why: str = "", lines: tuple[int, int] | None = None, **flags: bool) -> Stated:
     return Stated(Claim(kind, path, Verdict.UNVERIFIABLE, why, lines), **flags)
-
-
-class ParsedDocuments:
-    """Reads the documents of a workspace for a command that looks once, and remembers them, while they fit into `room`
-    characters: so each is parsed once for the tree and the evidence."""
-
-    def __init__(self, room: int = 64 * 1024 * 1024) -> None:
-        self._room = room
-        self._known: dict[str, tuple[str, OpenDocument | None]] = {}
-
-    def read(self, text: str, name: str) -> Document | None:
-        """Recognise a text, as `read_document` does."""
-        opened = self.open(text, name)
-        self._room -= len(text)
-        if self._room > 0:
-            self._known[name] = text, opened
-        return opened and Document(opened.document, opened.findings, opened.complete)
-
-    def open(self, text: str, name: str) -> OpenDocument | None:
-        """The same with its model, parsed where it was not yet."""
-        known = self._known.get(name)
-        return known[1] if known is not None and known[0] == text else read_and_open(text, name)
 
 
 Judge = Callable[..., list[Claim]]

@@ -6,9 +6,11 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, let_others_work
+from agentwatch.contracts.shapes import OpenDocument
 from agentwatch.delegation.events import Checked
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.task import Version
@@ -17,7 +19,6 @@ from agentwatch.sources.files.walk import to_name
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
     from agentwatch.evidence.checker import Checker, Request
-    from agentwatch.evidence.claims import ParsedDocuments
     from agentwatch.evidence.log import TranscriptOf, WorkspaceLogs
 
 _ROUND: Final = 1_000  # returns that are checked against one answer of git
@@ -26,6 +27,28 @@ _SHARE: Final = 0.003
 """The part of one core that looking for changes may take: the pause grows with the cost of a look."""
 _AGAIN_SHARE: Final = 0.1
 """The same of checking again returns that were checked before and are others now."""
+
+
+class ParsedDocuments:
+    """Reads the documents of a workspace, and remembers the `most` that were read last, so that each is parsed once for
+    the tree and the evidence."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._known: dict[str, tuple[str, OpenDocument | None]] = {}
+
+    def open(self, text: str, name: str) -> OpenDocument | None:
+        """Recognise a text, as `read_and_open` does."""
+        from agentwatch.contracts.reading import read_and_open
+
+        with self._lock:
+            known = self._known.pop(name, None)
+            if known is None or known[0] != text:
+                known = text, read_and_open(text, name)
+            self._known[name] = known
+            if len(self._known) > self._most:
+                del self._known[next(iter(self._known))]
+            return known[1]
 
 
 class Target(NamedTuple):
@@ -81,7 +104,7 @@ class Inspector(Background[Sequence[Checked]]):
         self.idle = True
         """Whether all that was wanted has been checked and told."""
         self._workspace, self._text_of, self._transcript_of = Path(os.path.realpath(workspace)), text_of, transcript_of
-        self._parsed, self._in_sight = parsed, in_sight
+        self._parsed, self._in_sight = parsed or ParsedDocuments(1), in_sight
         self._checker: Checker | None = None
         self._logs: WorkspaceLogs | None = None
         self._tree: Tree | None = None
@@ -195,7 +218,6 @@ class Inspector(Background[Sequence[Checked]]):
         text = self._text_of(returned)
         if text is None:
             return None
-        from agentwatch.contracts.reading import read_and_open
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.log import WorkspaceLogs, read_log
@@ -212,7 +234,7 @@ class Inspector(Background[Sequence[Checked]]):
             handoff_name,
             stored=returned.stored,
             judge=LogJudge(log, workspace).judge if log is not None else None,
-            read=read_and_open if self._parsed is None else self._parsed.open,
+            read=self._parsed.open,
         )
         return Request(
             stated,
