@@ -14,8 +14,7 @@ from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
 from agentwatch.evidence.statements import NOT_UNDERSTOOD
 
-MAX_CLAIMS: Final = 1_000
-"""Claims of one return that are checked; one more says that there were more."""
+MAX_CLAIMS: Final = 1_000  # claims of one return that are checked; one more says that there were more
 
 
 class ClaimKind(StrEnum):
@@ -66,7 +65,6 @@ def _stated(kind: ClaimKind, path: str, why: str = "", lines: tuple[int, int] | 
 
 
 Judge = Callable[..., list[Claim]]
-"""Holds a text against the log of what was done, as `LogJudge.judge`."""
 
 _NOTHING: Final = re.compile(r"\s*(?:\(?none\)?\.?|\(?n/a\)?|-|\[\]|\(empty\))\s*\Z", re.IGNORECASE)
 _REPO: Final = re.compile(r"repo://(?P<path>.*?)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z", re.DOTALL)

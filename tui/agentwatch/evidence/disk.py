@@ -19,8 +19,7 @@ from typing import Final, NamedTuple
 from agentwatch.sources.files.read import kind_of
 from agentwatch.sources.files.walk import to_name
 
-LONGEST: Final = 4_096
-"""Characters of a text that are looked at; no path is longer."""
+LONGEST: Final = 4_096  # characters of a text that are looked at; no path is longer
 
 # Words that are paths
 
@@ -33,7 +32,6 @@ _BARE_SUFFIX: Final = re.compile(
     r"|png|proto|py|pyi|rb|rs|rst|scala|sh|sql|svg|swift|tex|toml|ts|tsx|txt|vue|xml|yaml|yml|zig)\Z",
     re.IGNORECASE,
 )
-"""Suffixes by which a name without a directory is surely a file."""
 _BARE_NAME: Final = re.compile(r"(?:\.[A-Za-z].*|Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
 _LETTER: Final = re.compile(r"[^\W_]")
 _MARKED: Final = re.compile(
@@ -124,14 +122,12 @@ def _split_lines(word: str) -> tuple[str, tuple[int, int] | None]:
 # Places
 
 _ELSEWHERE: Final = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
-_LONGEST_NAME: Final = 255
 
 
 class Fault(StrEnum):
     """Why a claimed path is not a file of the workspace; the value is the reason in words."""
 
     EMPTY = "it is empty: it names no file"
-    IMPOSSIBLE = "no file can have this name"
     OUTSIDE = "outside the workspace"
     ABSOLUTE = "absolute: a claimed path has to be relative to the workspace"
     WORKSPACE = "it is the workspace itself, not a file in it"
@@ -152,13 +148,6 @@ def place_of(path: str, workspace: str) -> ClaimedPlace:
     path = path.strip()
     if not path:
         return ClaimedPlace(None, Fault.EMPTY)
-    names = path.split("/")
-    if (
-        "\0" in path
-        or len(path) > LONGEST
-        or any(len(name.encode("utf-8", "replace")) > _LONGEST_NAME for name in names)
-    ):
-        return ClaimedPlace(None, Fault.IMPOSSIBLE)
     there = posixpath.normpath(posixpath.join(workspace, path))
     if there == workspace:
         return ClaimedPlace(None, Fault.WORKSPACE)

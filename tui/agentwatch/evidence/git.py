@@ -19,8 +19,7 @@ from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing, find
 from agentwatch.sources.files.walk import is_candidate
 from agentwatch.sources.worktrees import NoRepositoryError, worktrees_of
 
-SLACK: Final = 0.05
-"""Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""
+SLACK: Final = 0.05  # seconds by which two clocks may differ: a file's time comes from a coarser one than a program's
 _ASKED: Final = 200  # paths that git is given at once: of more, it looks at everything
 COPY_SECONDS: Final = 120.0  # the times of the files of a copy would have all of it ask for somebody
 _TIPS: Final = 5_000

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 _ROUND: Final = 1_000  # returns that are checked against one answer of git
 _PAUSE_SECONDS: Final = (1.0, 60.0)
-_SHARE: Final = 0.003
-"""The part of one core that looking for changes may take: the pause grows with the cost of a look."""
-_AGAIN_SHARE: Final = 0.1
-"""The same of checking again returns that were checked before and are others now."""
+_SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with the cost of a look
+_AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
 
 
 class ParsedDocuments:

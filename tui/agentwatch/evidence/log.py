@@ -29,12 +29,9 @@ from agentwatch.sources.sessions.acts import Act, ActKind, acts_in
 from agentwatch.sources.sessions.doing import Ended, Entry
 from agentwatch.sources.sessions.following import RunTranscript
 
-_MOST: Final = 20_000
-"""Acts of one attempt that are kept."""
-_PRINTED: Final = 16 * 1024
-"""Characters at the end of an output that are kept: a summary stands last."""
-_SLACK: Final = 1.0
-"""Seconds by which a call may stand before the beginning of its round."""
+_MOST: Final = 20_000  # acts of one attempt that are kept
+_PRINTED: Final = 16 * 1024  # characters at the end of an output that are kept: a summary stands last
+_SLACK: Final = 1.0  # seconds by which a call may stand before the beginning of its round
 _LONGEST_ACT: Final = 2_000
 
 TranscriptOf = Callable[[Run], RunTranscript | None]
@@ -147,7 +144,6 @@ _ALL_WELL: Final = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
 _PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
 _LONGEST_LINE: Final = 300
 _COUNTED: Final = re.compile(rf"(?i){_PASSED}|{_FAILED}|{_SKIPPED}|tests?\b|examples?\b|specs?\b|runs?\b|scenarios?\b")
-"""Looked for first: most lines count nothing."""
 
 
 @lru_cache(256)

@@ -105,7 +105,6 @@ _COMPARING: Final = re.compile(
     r"(?im)^\s*(symlinks|ignorecase|precomposeunicode|autocrlf|eol|trustctime|checkstat)\s*=\s*\"?([a-z0-9]{1,16})\"?"
     r"\s*(?:[#;].*)?$"
 )
-"""Settings of `[core]` that say how files compare and name no program."""
 _REFERENCES: Final = re.compile(r"(?im)^\s*refstorage\s*=\s*(?!\"?files)")
 
 _CONFIGURATION: Final = 1024 * 1024
@@ -174,7 +173,6 @@ SECONDS: Final = 10.0
 MAX_BYTES: Final = 32 * 1024 * 1024
 
 _SHA256: Final = 64
-"""Letters of an object's name."""
 
 _EMPTY: Final = Path(__file__).parent / "empty"
 """Git directories without a commit, one for each kind of object name."""

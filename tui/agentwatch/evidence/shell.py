@@ -19,8 +19,7 @@ def words_of(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-LONGEST: Final = 16_384
-"""Characters of a line that is looked at."""
+LONGEST: Final = 16_384  # characters of a line that is looked at
 
 Words = tuple[str, ...]
 
@@ -105,16 +104,13 @@ _WRAPPERS: Final = re.compile(
     r"|(?P<box>docker[ -]compose (?:-\S+ \S+ )?(?:exec|run) (?:-\S+ )*\S+|(?:docker|podman) exec (?:-\S+ )*\S+))"
     r"(?: (?:-y|--yes|--no-install|--frozen|--locked|--no-sync|-q|--quiet|--preserve-status|--))* "
 )
-"""Commands that start another one and end as it does."""
 _QUIET_VARIABLES: Final = re.compile(
     r"(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|DEBUG|PORT|\w+_ENV|\w*LOG(?:_LEVEL)?|PYTHON(?:UNBUFFERED"
     r"|HASHSEED|DONTWRITEBYTECODE)|RUST_(?:BACKTRACE|LOG)|CARGO_TERM_COLOR|DATABASE_URL)="
 )
-"""Variables with which a program is still the same."""
 _BINARIES: Final = re.compile(
     r"(?:\.?/)?(?:[\w.@-]+/)*(?:\.?v?env[\w.-]*/bin|node_modules/\.bin|vendor/bin)\Z|/(?:usr/(?:local/)?)?bin\Z"
 )
-"""Directories in which a program is the one that its name says."""
 _RENAMED: Final = [
     (re.compile(pattern), name)
     for pattern, name in (
@@ -128,7 +124,6 @@ _RENAMED: Final = [
         (r"\Anpm t(?= |\Z)", "npm test"),
     )
 ]
-"""Other names of the same program, in this order."""
 _NEUTRAL: Final = re.compile(
     r"(?<= )(?:-(?:[qsvxi]{1,4}|l|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1|race)|--(?:(?:tb|colou?rs?"
     r"|durations|cov|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:header|summary|color|cov"
@@ -231,7 +226,6 @@ RUNNERS: Final = re.compile(
 _WHOLE: Final = words_of(
     ". ./... --workspace --all run discover --check --noEmit -r --release --all-features --all-targets"
 )
-"""Arguments with which all is checked."""
 _OWN: Final = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]tests?\b")
 """Programs of one's own, and scripts that test a part: `test:unit`."""
 _MAKING: Final = re.compile(r"-(?:s|w|k|C|j\d*)|--(?:silent|no-print-directory|jobs(?:=\d+)?)")
@@ -296,7 +290,6 @@ _GIT_READS: Final = (
     "|rev-list|cat-file|grep|reflog|ls-remote|ls-tree|version|help|merge-base|check-ignore|for-each-ref|diff-tree"
 )
 GIT_HOOKED: Final = "commit|push|merge|rebase|pull|am|cherry-pick|revert|checkout|switch|worktree"
-"""Commands at which git runs hooks."""
 _GIT: Final = r"git (?:-C \S+ |-(?!c)\S+ )*"
 LOOKING: Final = re.compile(rf"(?:{_LOOKS})\Z")
 """Programs that check nothing whatever they print, and change no file unless an option says so."""
@@ -319,7 +312,6 @@ _PREPARING: Final = re.compile(
     r"|uv (?:sync|pip|add|lock)(?= |\Z)|dotnet (?!run|watch|tool|msbuild|test|exec)"
     r"|cargo (?!run|xtask|make|watch|test|nextest|insta)|go (?!run|generate|tool|test)"
 )
-"""Installations and builds: they start no check."""
 _READING: Final = re.compile(
     rf"(?!(?:{_LOOKS}|{_DOES}|(?:ba|z)?sh|python3?|node|make|just|git) )\S+ (?:\S+ )?(?:validate|show|list|ls|info"
     r"|audit|outdated|status|version|diff|logs|ps|inspect|tree|why|view|describe|--version|-[vV]|--help|dev|start|serve"
@@ -330,7 +322,6 @@ _READING: Final = re.compile(
     r"|--output\S*)(?= |\Z))",
     re.DOTALL,
 )
-"""Commands that leave the files as they are."""
 _FIXING: Final = re.compile(r"(?:--fix\S*|--write|-w|-i|--in-place|-[uaA]|--update\S*|--auto\S*)\Z")
 
 

@@ -32,10 +32,8 @@ from agentwatch.evidence.shell import (
 )
 
 LONGEST_TEXT: Final = 2_000
-"""Characters of a text in which statements are looked for."""
 _MOST: Final = 20
-_MOST_WORDS: Final = 16
-"""Words of a command in a clause without ticks, and of a clause about the tests as such."""
+_MOST_WORDS: Final = 16  # words of a command in a clause without ticks, and of a clause about the tests as such
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 NOT_UNDERSTOOD: Final = "not understood"
@@ -167,7 +165,6 @@ _PUTTING_BACK: Final = re.compile(
 )
 """With these, files become again what they were, or there is another copy of them."""
 _TESTING_BUILDS: Final = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
-"""Programs that may test where they build."""
 _NOT_BEGUN: Final = (4, 5, 126, 127, 254)
 """Of pytest, that it was called wrongly or found no test; of a shell and npm, that there is no such program."""
 

@@ -33,11 +33,9 @@ _DONE: Final = {
     ),
     DeedKind.PERMISSION: re.compile(r"(?:chmod|chown|chgrp|setfacl|su|doas|setcap)(?= |\Z)"),
 }
-"""Commands that reach further than the work."""
 _SYSTEM: Final = re.compile(
     r"/(?:usr|bin|sbin|lib\w*|opt|proc|sys|dev|nix|snap|etc/(?:os-release|hosts|resolv\.conf))(?:/|\Z)"
 )
-"""Paths that every program reads."""
 _BREAKS: Final = re.compile(r"[;&|\n(){}`]+|\$\(")
 _SAID: Final = {
     DeedKind.PUSH: r"(?:force-?)?push(?:ed|es|ing)?",
@@ -54,7 +52,6 @@ _DENIED: Final = re.compile(
     r"\b(?:not|never|no|nothing|none|neither|nor|without|cannot)\b|n['\u2019]t\b", re.IGNORECASE
 )
 _ATTESTED: Final = re.compile(r"^##+ runtime attestation.*?(?=^##? |\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
-"""Lists and keys, and nothing that is told."""
 _NOTHING: Final = r"\Z."
 _SENTENCE: Final = re.compile(r"[.!?;]\s|\n|,\s+(?:and|but)\s")
 
