@@ -254,7 +254,7 @@ class _Round:
         doubts = (
             (request.gone, "missing, and so is its return: the work may have been cleared away as a whole"),
             (one.unfinished, "missing so far; the return does not say that the work is done"),
-            (one.removed, "missing, and the return says that it was removed"),
+            (one.removed and kind != ClaimKind.MUST_CREATE, "missing, and the return says that it was removed"),
             (one.doubtful, "nothing of this name is there, and it may not be a path"),
             (set("*?") & set(one.claim.path), "a pattern, not a path: name the files one by one"),
             (not is_lie and path in self.elsewhere, f"missing here, but {self.elsewhere.get(path)}"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.reading import read_and_open
@@ -99,13 +98,8 @@ def claims_of(
             found += _demanded(packet.model, told, returned_text)
             break
     removed = _removed_in(returned_text)
-    claims: dict[tuple[object, ...], Stated] = {}
-    for one in found:
-        kind, path = one.claim.kind, one.claim.path
-        key = (kind, path, one.claim.lines, one.claim.call, one.claim.detail if one.is_text else "")
-        is_removed = path in removed and kind != ClaimKind.MUST_CREATE
-        claims.setdefault(key, one._replace(removed=True) if is_removed else one)
-    kept = list(islice(claims.values(), MAX_CLAIMS))
+    claims = list(dict.fromkeys(found))
+    kept = [one._replace(removed=one.claim.path in removed) for one in claims[:MAX_CLAIMS]]
     if len(claims) > MAX_CLAIMS:
         more = f"this return claims more than {MAX_CLAIMS} things: the rest was not checked, so look for yourself"
         kept.append(_stated(ClaimKind(kept[-1].claim.kind), "", more))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.evidence.log import Counts, Done, ToolLog, read_counts, short, shows_fault, shows_result
+from agentwatch.evidence.log import Counts, Done, ToolLog, number, read_counts, short, shows_fault, shows_result
 from agentwatch.evidence.shell import (
     CHECKING_NOTHING,
     LOOKING,
@@ -105,7 +105,7 @@ _MORE: Final = re.compile(
 _EXIT: Final = re.compile(
     r"(?:\b(?:exit(?:s|ed|ing)?(?:[ -]?(?:code|status))?|return(?:s|ed)?\s+(?:exit\s+)?(?:code|status)|rc|rückgabewert"
     r"|codes? (?:de )?(?:sortie|retour)|código de salida)|退出[代状]?[码态]|終了コード|код\w* (?:выхода|возврата))"
-    r"(?:\s+(?:with|code|status|value|was|is|of|a|mit|war|est))*\s*[:=：]?\s*\(?(?P<code>-?\d{1,3}|zero|cleanly)\b"
+    r"(?:\s+(?:with|code|status|value|was|is|of|a|mit|war|est))*\s*[:=：]?\s*\(?(?P<code>\d{1,3}|zero)\b"
     r"(?!\s*/|\s+(?:passed|failed|tests?|errors?|warnings?))\)?",
     re.IGNORECASE,
 )
@@ -241,17 +241,17 @@ class LogJudge:
         otherwise = bool(lines) or counts.passed is not None or counts.failed is not None
         if _HEDGED.search(outside) or _QUOTED.search(rest):
             return otherwise
-        codes = {{"zero": "0", "cleanly": "0"}.get(word.casefold(), word) for word in _EXIT.findall(left)}
-        exit_code = int(min(codes)) if codes else None
+        codes = set(map(number, _EXIT.findall(left)))
+        exit_code = min(codes) if codes else None
         left = _EXIT.sub(" ", left)
         told = _PASSES.search(left) is not None or counts.passed is not None or counts.failed == 0
         fails = not told and (_FAILS.search(left) is not None or bool(counts.failed))
         passes = told and not counts.failed and not exit_code
         left = _PASSES.sub(" ", left)
         spans: list[str] = _TICKED.findall(rest)
-        literals = [next(filter(None, one)) for one in _LITERAL.findall(rest)]
+        literals = ["".join(one) for one in _LITERAL.findall(rest)]
         numbers = re.findall(_NUMERAL, _LITERAL.sub(" ", left))
-        more = [match[0] for match in _MORE.finditer(outside)] + ["two exit codes"] * (len(codes) > 1)
+        more: list[str] = _MORE.findall(outside) + ["two exit codes"] * (len(codes) > 1)
         shown = (*literals, *spans, *numbers) if lines else ()
         if lines:
             says_how = passes or fails or exit_code is not None or counts != Counts()
