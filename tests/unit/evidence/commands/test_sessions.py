@@ -8,9 +8,7 @@ from pathlib import Path
 from agentwatch.config import Settings
 from agentwatch.delegation.claims import Claim
 from agentwatch.monitor import Monitor
-from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.source import KeptSessions, SessionsSource
-from agentwatch.view.document import tree_document
+from agentwatch.sources.sessions.source import SessionsSource
 from tests.unit.claude_code.building import BEGIN, Log, Store, meta, packet
 from tests.unit.evidence.repository import HANDED_OFF, Repository, returned
 
@@ -68,19 +66,6 @@ def test_a_child_that_says_that_its_tests_pass_after_a_run_that_failed_is_caught
     assert task.contradicted
     assert task.ask is not None
     assert task.ask.startswith("a claim is false: all tests pass (the last time, `pytest -q` ended with exit code 1")
-
-
-def test_whoever_looks_again_and_again_catches_it_as_well(tmp_path: Path) -> None:
-    store, main = store_of(tmp_path)
-    agent = child(store, main, "a1", "shop.cart")
-    ran(agent, "t1", "pytest -q", RED, 1)
-    agent.said(returned(summary="All tests pass."))
-    store.save()
-    kept = KeptSessions(SessionsSource(lambda known, _: () if known else (store.reader(),)))
-    for _ in range(2):
-        monitor = Monitor(store.workspace, Settings(), kept, clock=lambda: 2e9, inspects=True)
-        monitor.scan()
-        assert monitor.tree.tasks["shop.cart"].contradicted
 
 
 def test_the_call_that_a_verdict_rests_on_is_found_in_the_transcript_again(tmp_path: Path) -> None:
@@ -145,27 +130,3 @@ def test_a_file_that_somebody_changed_before_the_return_makes_a_run_outdated(tmp
     repository.write("cart.py", at=changed)
     (claim,) = monitor_of(store).tree.tasks["shop.cart"].claims
     assert (claim.verdict, claim.detail.rpartition("; ")[2]) == ("unverifiable", "after that cart.py was changed")
-
-
-def test_what_was_done_and_not_said_is_listed(tmp_path: Path) -> None:
-    store, main = store_of(tmp_path)
-    agent = child(store, main, "a1", "shop.cart")
-    for number, command in enumerate(("git push origin main", "rm -rf build", "curl -s https://example.org/x", "ls")):
-        ran(agent, f"t{number}", command, "")
-    agent.said(returned(summary="Built the cart and removed the old build."))
-    document = tree_document(monitor_of(store).tree, "workspace")
-    task = next(one for one in document["tasks"] if one["task_id"] == "shop.cart")
-    assert [(deed["kind"], deed["what"]) for deed in task["unsaid"]] == [
-        ("push", "git push origin main"),
-        ("network", "curl -s https://example.org/x"),
-    ]
-    assert not any(claim["verdict"] == "contradicted" for claim in task["claims"])
-
-
-def test_without_a_transcript_a_command_stays_what_it_was(tmp_path: Path) -> None:
-    text = returned(evidence=["`pytest -q` \u2014 412 passed"], summary="All tests pass.")
-    (tmp_path / "a.return.md").write_text(text)
-    monitor = Monitor(tmp_path, Settings(), FilesSource(tmp_path), clock=lambda: 2e9, inspects=True)
-    monitor.scan()
-    (task,) = monitor.tree.tasks.values()
-    assert [(claim.kind, claim.verdict) for claim in task.claims] == [("evidence", "unverifiable")]
