@@ -104,7 +104,7 @@ class Checker:
             words = str(error)
         state = _Round(self._workspace, view, words, has_git)
         state.find_missing(requests)
-        return [state.result(number, request) for number, request in enumerate(requests)]
+        return [state.result(request) for request in requests]
 
 
 class _Round:
@@ -114,8 +114,6 @@ class _Round:
         self.root, self.view, self.without_git, self.has_git = root, view, without_git, has_git
         self.traces: dict[str, object] = {}
         self.looked: dict[str, DiskFacts] = {}
-        self.moved: dict[tuple[int, str | None], str] = {}
-        """By the number of a request and a path that is missing, where the file lies now."""
         self.elsewhere: dict[str, str] = {}
 
     def look(self, path: str) -> DiskFacts:
@@ -126,22 +124,26 @@ class _Round:
             self.looked[path] = look(self.root, path)
         return self.looked[path]
 
+    def where(self, path: str, request: Request) -> str:
+        """Where a claimed file lies: where it is claimed, or where its return has gone."""
+        near = (
+            ()
+            if request.stored or self.look(path) != MISSING
+            else beside(path, to_name(request.returned_name), request.former)
+        )
+        return next((one for one in near if self.look(one).is_there), path)
+
     def find_missing(self, requests: Sequence[Request]) -> None:
-        """Look for the files that are not where they are claimed: where their return has gone, or in git."""
+        """Look in git for the files that are nowhere."""
         lost: dict[str, float] = {}
-        for number, request in enumerate(requests):
+        for request in requests:
             for path in {place_of(one.claim.path, self.root).relative for one in request.stated if one.names_file}:
-                if path is None or self.look(path) != MISSING:
-                    continue
-                near = () if request.stored else beside(path, to_name(request.returned_name), request.former)
-                if there := next((one for one in near if self.look(one).is_there), None):
-                    self.moved[number, path] = there
-                else:
+                if path is not None and self.look(self.where(path, request)) == MISSING:
                     lost[path] = min(lost.get(path, math.inf), _finite(request.handed_off_at, 0.0))
         if lost and self.view is not None:
             self.elsewhere = elsewhere(self.view, lost, min(lost.values()))
 
-    def result(self, number: int, request: Request) -> Result:
+    def result(self, request: Request) -> Result:
         """The verdicts on all that a return states."""
         handed, claims, watched = self._handed(request), list[Claim](), set[str]()
         for one in request.stated:
@@ -149,10 +151,9 @@ class _Round:
             if claim.kind == ClaimKind.CONSTRAINT:
                 claim = self._judge_constraint(claim, request)
             elif one.names_file:
+                claim = self._judge_path(claim, one, request, handed)
                 path = place_of(one.claim.path, self.root).relative
-                moved = self.moved.get((number, path))
-                watched |= {name for name in (path, moved) if name is not None}
-                claim = self._judge_path(claim, one, moved, request, handed)
+                watched |= {path, self.where(path, request)} if path is not None else set()
             elif claim.verdict is _YES and claim.call is not None:
                 change = self._changed(claim.call.at, request) or request.changed_since(claim.call.at)
                 detail = f"outdated: {claim.detail}; after that {change}"
@@ -209,9 +210,9 @@ class _Round:
 
     # Claimed paths
 
-    def _judge_path(self, claim: Claim, one: Stated, moved: str | None, request: Request, handed: _Handed) -> Claim:
+    def _judge_path(self, claim: Claim, one: Stated, request: Request, handed: _Handed) -> Claim:
         (path, fault), verdict, detail = place_of(one.claim.path, self.root), claim.verdict, claim.detail
-        there = moved or path
+        there = None if path is None else self.where(path, request)
         disk = MISSING if there is None else self.look(there)
         if detail:
             if verdict is _YES and not disk.is_there:
@@ -223,13 +224,13 @@ class _Round:
             detail = f"{fault}, so it is not looked at" if is_read else f"{fault}"
         else:
             known = self._git_facts(there, handed.at)
-            if known is not None and moved is not None and (before := self._git_facts(path, handed.at)):
+            if known is not None and there != path and (before := self._git_facts(path, handed.at)):
                 known = known._replace(tracked_before=known.tracked_before or before.tracked_before)
             verdict, detail = self._of_path(one, there, known, request, handed)
             # Against the contract, which says so; but it is clear which file is meant.
             detail += " (given as an absolute path)" if fault is Fault.ABSOLUTE else ""
-        if moved is not None:
-            detail = f"moved since, to {moved}: {detail}"
+        if there != path:
+            detail = f"moved since, to {there}: {detail}"
         is_missing = verdict is _NO and path is not None and disk.kind is FileKind.MISSING
         file = None if there is None else to_path(there)
         return claim._replace(verdict=verdict, detail=detail, file=file, is_missing=is_missing)

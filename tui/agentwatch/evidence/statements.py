@@ -402,74 +402,57 @@ def _starting(done: Done) -> list[tuple[str, str]]:
 
 def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     """How a command ended, against how it is said to have ended."""
-    code, found, output = done.code, done.counts, done.output
-    others = _others(said.counts, found)
-    if found is not None and not said.more:
-        # It may be quoted from one line of many, or count what was left out.
-        wrong = [
-            f"{one:,} {word}"
-            for one, other, word in others
-            if other is not None and (one == 0 or not _stands(str(one), output))
-            if not (word == "passed" and one == found.total and not found.failed)
-        ]
-        if wrong:
-            return _NO, f"says {', '.join(wrong)}; its output says {found.words}"
-        if said.passes and found.failed and said.counts.passed is None:
-            return _NO, f"says that it passes; its output says {found.words}"
+    code, output, counts, found = done.code, done.output, said.counts, done.counts or Counts()
+    totals = (found.total, found.passed, (found.passed or 0) + (found.failed or 0))
+    fits = (totals, *((one,) for one in found[1:]))
+    rows = zip(counts, found, fits, ("tests", "passed", "failed", "skipped"), strict=True)
+    unequal = [(one, other, word) for one, other, fit, word in rows if one is not None and one not in fit]
+    # It may be quoted from one line of many, or count what was left out.
+    wrong = [
+        f"{one:,} {word}"
+        for one, other, word in unequal
+        if other is not None and (one == 0 or not _stands(str(one), output))
+        if not (word == "passed" and one == found.total and not found.failed)
+    ]
+    if said.passes and found.failed and counts.passed is None:
+        wrong.append("that it passes")
+    if wrong and not said.more:
+        return _NO, f"says {', '.join(wrong)}; its output says {found.words}"
     if None not in (code, said.exit_code) and code != said.exit_code:
         return _NO, f"says exit code {said.exit_code}; it ended with {code}"
-    is_shown = said.more or (found and found.passed == said.counts.passed is not None)
+    is_shown = said.more or (found.passed == counts.passed is not None)
     if said.passes and code and not is_shown and not LOOKING.match(done.command.name):
         return _NO, f"it ended with exit code {code}"
-    why = next((words for applies, words in _doubts(said, done, others) if applies), "")
-    return (_OPEN, why) if why else (_YES, done.words)
-
-
-def _others(said: Counts, found: Counts | None) -> list[tuple[int, int | None, str]]:
-    """The numbers that are said and are not those of an output, with these."""
-    found = found or Counts()
-    totals = (found.total, found.passed, (found.passed or 0) + (found.failed or 0))
-    pairs = zip(said, found, ("tests", "passed", "failed", "skipped"), strict=True)
-    return [
-        (one, other, word)
-        for one, other, word in pairs
-        if one is not None and one != other and not (word == "tests" and one in totals)
-    ]
+    kind, is_counted = kind_of(done.command), done.counts is not None
+    numbers = [] if is_counted else [str(one) for one in counts if one]
+    absent = [one for one in (*numbers, *said.shown) if not _stands(one, output)]
+    says_all = counts.passed is None and (not said.lines or _ALL.search(said.rest))
+    hides = (found.skipped and counts.skipped is None and says_all) or (found.failed and not code and not counts.failed)
+    is_empty = (not (is_counted or code or shows_result(output))) or (found.passed == 0 and not found.failed)
+    doubts = (
+        (not (done.line and done.line.sole), "; the line hides how its commands ended"),
+        (code is None, ": the line hides it, or it was in the background, or stopped"),
+        (code and not (said.exit_code == code or counts.failed or said.fails), ", which it does not say"),
+        (said.more, f"; but more is said than a log can show: {said.more[:80]}"),
+        (is_counted and unequal, "; its output does not show all of it"),
+        (hides, ", which it does not say"),
+        (absent, f", but its output does not say {', '.join(absent)[:80]}"),
+        (not is_counted and kind == "test" and counts != Counts(), ", but its output does not count them"),
+        (checks_nothing(done.command), "; with these options it checks nothing"),
+        (kind == "test" and is_empty, "; it printed no result, or no test was in it"),
+        (
+            not code and shows_fault(output, is_check=kind == "check" and said.passes),
+            ", but its output speaks of faults",
+        ),
+    )
+    words = next((words for applies, words in doubts if applies), None)
+    return (_YES, done.words) if words is None else (_OPEN, f"{done.words}{words}")
 
 
 def _stands(value: str, output: str) -> bool:
     """Whether a number or a literal stands in an output."""
     value, output = (" ".join(text.split()).casefold().replace(",", "") for text in (value, output))
     return re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", output) is not None
-
-
-def _doubts(said: Statement, done: Done, others: Sequence[object]) -> Iterator[tuple[object, str]]:
-    """The reasons for which what is said is not shown by how a command ended, each with whether it applies."""
-    found, code, output, ended = done.counts, done.code, done.output, done.words
-    is_test = kind_of(done.command) == "test"
-    yield not (done.line and done.line.sole), "it was run, but the line hides how its commands ended"
-    yield code is None, "it was run, but its exit code is not known: hidden by the line, in the background or stopped"
-    says_bad = said.exit_code == code or said.counts.failed or said.fails
-    yield code and not says_bad, f"{ended}, which it does not say"
-    yield said.more, f"{ended}; but more is said than a log can show: {said.more[:80]}"
-    if found is not None:
-        yield others, f"its output does not show all of it: {found.words}"
-        says_all = said.counts.passed is None and (not said.lines or _ALL.search(said.rest))
-        hides = (found.skipped and said.counts.skipped is None and says_all) or (
-            found.failed and not code and not said.counts.failed
-        )
-        yield hides, f"{ended}, which it does not say"
-    numbers = [str(one) for one in said.counts if one] if found is None else []
-    absent = [one for one in (*numbers, *said.shown) if not _stands(one, output)]
-    is_uncounted = found is None and is_test and said.counts != Counts()
-    missing = f"does not say {', '.join(absent)[:80]}" if absent else "does not count them"
-    yield absent or is_uncounted, f"{ended}, but its output {missing}"
-    yield checks_nothing(done.command), f"{ended}; with these options it checks nothing"
-    if is_test:
-        yield not (found or code or shows_result(output)), f"{ended}; it printed no result"
-        yield found is not None and not found.failed and found.passed == 0, f"{ended}; no test was in it"
-    is_check = kind_of(done.command) == "check" and said.passes
-    yield not code and shows_fault(output, is_check=is_check), f"{ended}, but its output speaks of faults"
 
 
 # Clauses

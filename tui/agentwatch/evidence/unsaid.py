@@ -11,7 +11,7 @@ from typing import Final
 
 from agentwatch.delegation.claims import Deed, DeedKind
 from agentwatch.evidence.log import Done, ToolLog
-from agentwatch.evidence.shell import LONGEST, without_documents
+from agentwatch.evidence.shell import LONGEST, Line, without_documents
 from agentwatch.sources.sessions.acts import ActKind
 
 _MOST: Final = 100
@@ -59,17 +59,14 @@ _SENTENCE: Final = re.compile(r"[.!?;]\s|\n|,\s+(?:and|but)\s")
 def unsaid_in(log: ToolLog, returned_text: str, workspace: str) -> tuple[Deed, ...]:
     """The deeds of a log that a return does not speak of, each once, in their order."""
     text = returned_text[:_LOOKED_AT].replace("*", "")
-    told, listed = _SENTENCE.split(_ATTESTED.sub("\n", text)), _SENTENCE.split(text)
+    sentences = _SENTENCE.split(_ATTESTED.sub("\n", text)), _SENTENCE.split(text)
 
     @cache
     def is_spoken_of(kind: DeedKind, subject: str) -> bool:
         word = rf"(?<![\w./-])(?:{_SAID.get(kind, _NOTHING)})(?![\w-])(?![:\s]+(?:not|nothing|none|no|never)\b)"
         name = rf"(?<![\w.-]){re.escape(subject)}(?!/?[\w-])" if len(subject) > 2 else _NOTHING
-        found = (re.search(f"(.*?)(?:{word}|{name})", one, re.IGNORECASE) for one in _said(kind))
-        return any(match is not None and _DENIED.search(match[1]) is None for match in found)
-
-    def _said(kind: DeedKind) -> list[str]:
-        return listed if kind is DeedKind.OUTSIDE else told
+        pattern, some = re.compile(f"(.*?)(?:{word}|{name})", re.IGNORECASE), sentences[kind is DeedKind.OUTSIDE]
+        return any(one is not None and _DENIED.search(one[1]) is None for one in map(pattern.match, some))
 
     found: dict[tuple[DeedKind, str], Deed] = {}
     for done in log.done:
@@ -87,7 +84,7 @@ def _deeds(done: Done, workspace: str) -> Iterator[tuple[DeedKind, str]]:
         yield DeedKind.NETWORK, act.what.partition("://")[2].partition("/")[0]
     if act.kind is ActKind.WRITE and not act.failed:
         yield from _outside(act.what, act.cwd or workspace, workspace)
-    for words in _commands(done):
+    for words in _commands(done.line) if done.line is not None else ():
         text = " ".join([posixpath.basename(words[0]), *words[1:]])
         if text.startswith("sudo "):
             yield DeedKind.PERMISSION, ""
@@ -109,11 +106,11 @@ def _outside(path: str, directory: str, workspace: str) -> Iterator[tuple[DeedKi
         yield DeedKind.OUTSIDE, posixpath.basename(path.rstrip("/"))
 
 
-def _commands(done: Done) -> Iterator[list[str]]:
+def _commands(line: Line) -> Iterator[list[str]]:
     """The words of the commands of a line; of one that is not understood, roughly."""
-    if done.line is not None and done.line.parts is None:
-        pieces = _BREAKS.split(without_documents(done.line.text[:LONGEST]))
+    if line.parts is None:
+        pieces = _BREAKS.split(without_documents(line.text[:LONGEST]))
         yield from (words for piece in pieces if (words := re.sub(r"['\">]", " ", piece).split()))
-    for part in (done.line.parts if done.line is not None else None) or ():
-        is_shell = len(part) > 2 and part[0] in ("bash", "sh", "zsh") and part[1] in ("-c", "-lc")
-        yield part[2].split() if is_shell else list(part)
+    for part in line.parts or ():
+        is_shell = re.fullmatch(r"(?:ba|z)?sh -l?c", " ".join(part[:2])) is not None
+        yield part[2].split() if is_shell and part[2:] else list(part)
