@@ -32,6 +32,7 @@ from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Append, Player, Script, Write
 from agentwatch.monitor import Monitor
 from agentwatch.requests.source import Inbox
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files import documents
 from agentwatch.sources.files.source import FilesSource
 
@@ -108,7 +109,7 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
             return Desk(workspace, state=state, configuration=configuration)
 
         def open_inbox() -> Inbox:
-            return Inbox(Box(workspace, state=state))
+            return Inbox(RequestStore(workspace, state=state))
 
         settings = Settings()._replace(theme=theme, stale_after=60)
         source = FilesSource(workspace)

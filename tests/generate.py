@@ -5,22 +5,19 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from agentwatch.app.actions import COMMANDS, Group
 from agentwatch.cli.rules import every_rule
-from agentwatch.config import SETTINGS, Kind, Settings
+from agentwatch.config import SETTINGS, Settings
 from tests.schemas import SCHEMAS
 
 MANUAL = Path(__file__).parents[1] / "tui" / "agentwatch" / "manual"
 WIDTH = 78
-WISH = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 MADE = "<!-- Made by `python -m tests.generate`; do not edit. -->\n"
 
 
@@ -67,7 +64,7 @@ def settings() -> str:
     lines += textwrap.wrap(
         "They stand in `$XDG_CONFIG_HOME/agentwatch/config.toml`, usually `~/.config/agentwatch/config.toml`. A"
         " workspace cannot change them, because agents write there. Each key stands here with its default, or with an"
-        " example if it has none. `settings.schema.json` beside this page describes them for editors.",
+        " example if it has none.",
         WIDTH,
     )
     table = None
@@ -76,54 +73,13 @@ def settings() -> str:
         if key.rpartition(".")[0] != table:
             table = key.rpartition(".")[0]
             lines += ["", f"## [{table}]" if table else "## At the top of the file", ""]
-        bounds = f" Must be {kind.words}." if {"enum", "minimum"} & kind.schema.keys() else ""
+        bounds = f" Must be {kind.words}." if kind.words.startswith(("one of", "a number", "a whole number")) else ""
         lines += entry(f"`{name} = {example(key) or toml(default(key))}`: {MEANINGS[key.replace('.', '_')]}{bounds}")
     return page(lines)
 
 
-def schema() -> str:
-    """The JSON schema of config.toml."""
-    tables: dict[str, dict[str, object]] = {}
-    for key, kind in SETTINGS.items():
-        table, _, name = key.rpartition(".")
-        tables.setdefault(table, {})[name] = described(key, kind)
-    top = tables.pop("")
-    closed = {"type": "object", "additionalProperties": False}
-    document = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Settings of agentwatch",
-        "$defs": {"keys": WISH},
-        **closed,
-        "properties": top | {table: {**closed, "properties": keys} for table, keys in tables.items()},
-    }
-    return json.dumps(document, indent=2) + "\n"
-
-
 def document_schema(name: str) -> str:
     return json.dumps(SCHEMAS[name], indent=2) + "\n"
-
-
-def described(key: str, kind: Kind) -> dict[str, object]:
-    meaning = MEANINGS[key.replace(".", "_")]
-    if key == "keys":
-        return {"type": "object", "description": meaning, **keys_by_name()}
-    known = {} if example(key) else {"default": default(key)}
-    return {**kind.schema, "description": meaning, **known}
-
-
-def keys_by_name(above: str = "") -> dict[str, object]:
-    """The commands whose names begin so, each by the rest of its name: in the tables that dots make, or in quotes."""
-    names = {one.id.removeprefix(above): one.tooltip for one in COMMANDS if one.id.startswith(above)}
-    properties: dict[str, Any] = {
-        name: {"$ref": "#/$defs/keys", "description": words} for name, words in names.items() if "." not in name
-    }
-    for table in {name.partition(".")[0] for name in names if "." in name}:
-        inner = {"type": "object", **keys_by_name(f"{above}{table}.")}
-        properties[table] = {"anyOf": [properties[table], inner]} if table in properties else inner
-    made: dict[str, object] = {"additionalProperties": False, "properties": dict(sorted(properties.items()))}
-    if quoted := [re.escape(name) for name in names if "." in name]:
-        made["patternProperties"] = {f"^({'|'.join(quoted)})$": {"$ref": "#/$defs/keys"}}
-    return made
 
 
 def meanings() -> dict[str, str]:
@@ -168,11 +124,10 @@ def page(lines: Iterable[str]) -> str:
     return MADE + "\n".join(lines) + "\n"
 
 
-PAGES = {
+PAGES: dict[str, Callable[[], str]] = {
     "keys.md": keys,
     "rules.md": rules,
     "settings.md": settings,
-    "settings.schema.json": schema,
     **{f"{name}.schema.json": partial(document_schema, name) for name in SCHEMAS},
 }
 

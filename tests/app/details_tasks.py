@@ -21,7 +21,8 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.task import Attempt, Basis, PlacedFinding, Retry, State, Task, Version
+from agentwatch.delegation.events import Seen
+from agentwatch.delegation.task import Attempt, Basis, PlacedFinding, Retry, State, Task
 from agentwatch.delegation.tree import Tree
 
 NOW = 1_700_000_600.0
@@ -145,16 +146,16 @@ class Case:
 
     checks = False
 
-    def content(self, version: Version) -> str | None:
+    def content(self, version: Seen) -> str | None:
         return self.texts.get(version.digest)
 
     def transcript(self, run: object) -> None:
         return None
 
 
-def version(path: str, text: str, document: Fields, findings: tuple[Finding, ...] = (), seq: int = 1) -> Version:
+def version(path: str, text: str, document: Fields, findings: tuple[Finding, ...] = (), seq: int = 1) -> Seen:
     digest = hashlib.sha256(path.encode() + text.encode("utf-8", "surrogatepass")).hexdigest()
-    return Version(seq, STARTED, path, digest, document, findings)
+    return Seen(seq, STARTED, path, digest, document, findings)
 
 
 TODOS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
+from tempfile import mkdtemp
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import (
@@ -187,14 +188,14 @@ def monitor_of(
     clock: Callable[[], float] = lambda: NOW,
     open_shelf: Callable[[], Acknowledgements] | None = None,
 ) -> tuple[Monitor, ToldSource]:
-    """A monitor that has these observations to begin with, and its source. What is put aside is kept by nobody."""
+    """A monitor that has these observations to begin with, and its source."""
     source = ToldSource(events, health)
     monitor = Monitor(
         Path(workspace),
         settings or Settings(),
         source,
         clock,
-        open_shelf=open_shelf or (lambda: Acknowledgements(None, clock=clock)),
+        open_shelf=open_shelf or (lambda: Acknowledgements(Path(mkdtemp()), clock=clock)),
     )
     return monitor, source
 

@@ -68,20 +68,6 @@ def test_a_history_is_replayed_where_it_is(watched: Path, environment: dict[str,
     assert sorted(path.name for path in watched.iterdir()) == before
 
 
-def test_the_bad_lines_of_a_recording_are_told_and_the_rest_is_played(
-    watched: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    file = tmp_path / "session.jsonl"
-    run("log", watched, "--export", file, environment=environment)
-    with file.open("a", encoding="utf-8") as recording:
-        recording.write('{"at": "\x1b]0;owned\x07\n')
-    with Terminal(agentwatch("replay", file, "--speed", "8")) as terminal:
-        check_replay(terminal)
-        # Before the screen, and so behind it: there it is when the screen is left.
-        assert b"session.jsonl:4: no JSON" in terminal.written.partition(b"\x1b[?1049h")[0]
-        assert b"\x1b]0;owned" not in terminal.written
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import threading
 from pathlib import Path
@@ -19,7 +20,6 @@ from agentwatch.disk import (
     PrivateDirectory,
     change_stamp,
     open_dot_directory,
-    take_lock,
 )
 
 
@@ -165,11 +165,11 @@ def test_a_sweep_leaves_the_temporary_file_of_a_writer_at_work(tmp_path: Path) -
 def test_a_file_is_held_before_it_has_its_name(tmp_path: Path) -> None:
     with Directory.open(tmp_path) as directory:
         held = directory.replace_held("a.json", b"{}")
-        with (tmp_path / "a.json").open("r+b") as other, pytest.raises(LockedError):
-            take_lock(other.fileno(), 0.0)
+        with (tmp_path / "a.json").open("r+b") as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.close(held)
         with (tmp_path / "a.json").open("r+b") as other:
-            take_lock(other.fileno(), 0.0)
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_name_that_comes_or_goes_changes_the_stamp_of_its_directory(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from queue import SimpleQueue
 
 import pytest
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.events import Seen
+from agentwatch.delegation.task import State, Task
 from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
@@ -113,7 +113,7 @@ async def test_what_was_found_stays_while_the_workspace_is_gone(tmp_path: Path) 
 
 def test_what_a_session_gave_back_claims_nothing_by_the_tags_around_it(tmp_path: Path) -> None:
     said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
-    version = Version(1, 0.0, "agents:one", "d" * 64, said, (), stored=True)
+    version = Seen(1, 0.0, "agents:one", "d" * 64, said, (), stored=True)
     tagged = RETURN.replace("- (none)\n", "- src/a.py\n</result>\n")
     (checks,) = Inspector(tmp_path, lambda _: tagged).check([Target("x", version)])
     assert [claim.path for claim in checks.claims if claim.kind == "modified"] == ["src/a.py"]
@@ -256,20 +256,3 @@ def test_a_handoff_and_a_return_that_are_backdated_together_make_no_old_file_new
     assert attempt.started_at == pytest.approx(now - 2_000)
     claims = {claim.kind: claim.verdict for claim in monitor.tree.tasks["shop.api"].claims}
     assert claims["created"] is claims["deliverable"] is Verdict.UNVERIFIABLE
-
-
-def test_what_is_in_sight_is_checked_before_all_others_and_many_do_not_keep_it_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agentwatch.evidence.inspector._ROUND", 10)
-    said = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED)
-    targets = [Target(f"t{n}", Version(1, 0.0, f"{n}.return.md", "d" * 64, said, ())) for n in range(25)]
-    rounds: SimpleQueue[list[str]] = SimpleQueue()
-    inspector = Inspector(tmp_path, lambda _: RETURN, in_sight=lambda: ["t20", "gone", "t7"])
-    inspector.want(targets)
-    inspector.start(lambda checks: rounds.put([one.path for one in checks]))
-    found = [rounds.get(timeout=20) for _ in range(4)]
-    inspector.stop()
-    assert found[0] == ["20.return.md", "7.return.md"]
-    assert [len(one) for one in found] == [2, 10, 10, 3]
-    assert found[1][:2] == ["0.return.md", "1.return.md"]

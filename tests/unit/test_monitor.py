@@ -13,8 +13,7 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
-from agentwatch.delegation.events import Event
-from agentwatch.delegation.task import Aside
+from agentwatch.delegation.events import Aside, Event
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health
 from agentwatch.sources.files.source import FilesSource
@@ -167,7 +166,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once()
     source.emit(batch(see("a.json", handoff("a")), see("b.json", handoff("b"))))
     await next_update(updates)
     before = monitor.tree
-    before.asides.known["b"] = Aside(seen="as it was")
+    before.asides["b"] = Aside(seen="as it was")
     taken: list[Event] = []
     monitor.tap = taken.append
     seen = see("b.json", handoff("b")), *(see(f"{number}.json", handoff(f"t{number}")) for number in range(2_000))
@@ -178,7 +177,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once()
         changed = await next_update(updates)
     assert changed == {"a", *monitor.tree.tasks}
     assert monitor.tree.tasks.keys() == {"b", *(f"t{number}" for number in range(2_000))}
-    assert monitor.tree.asides.known["b"] == Aside(seen="as it was")
+    assert monitor.tree.asides["b"] == Aside(seen="as it was")
     assert taken == list(seen)
     await updates.aclose()  # type: ignore[attr-defined]
 

@@ -161,27 +161,3 @@ async def test_the_reason_why_not_all_is_seen_says_on_which_host() -> None:
 )
 def test_workspaces_are_called_by_as_much_of_their_path_as_tells_them_apart(paths: list[str], names: list[str]) -> None:
     assert list(names_of([Path(path) for path in paths]).values()) == names
-
-
-async def test_hosts_that_are_lost_at_once_are_taken_one_after_the_other_and_keys_between_them() -> None:
-    sources: list[ToldSource] = []
-
-    def open_one(place: Place) -> Monitor:
-        sources.append(ToldSource())
-        monitor = Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, host=place.host)
-        monitor.tap = lambda _: taken.append(turns)
-        return monitor
-
-    monitor = Workspaces([Place(Path(f"/ssh:{n}"), f"{n}", host=f"{n}") for n in range(20)], NO_PROGRAMS, open_one)
-    taken: list[int] = []
-    turns = 0
-    async with watching(monitor) as until:
-        await until(lambda: len(sources) == 20 and all(one.health.mode == LIVE.mode for one in parts(monitor)))
-        for source in sources:
-            source.push([Lost(1, 1_000.0)])
-        while len(taken) < 20:
-            # A key is answered when the event loop goes round.
-            await asyncio.sleep(0)
-            turns += 1
-        await until(lambda: all(one.tree.lost_since == 1_000.0 for one in parts(monitor)))
-    assert taken == sorted(set(taken))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,10 @@ from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.delegation.asks import mark_of
 from agentwatch.history import NAME
-from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
 from agentwatch.state import record_first_watch, state_directory
 from tests.homes import DAY, live_in, write_aged
 from tests.unit.sessions.conformance import report
-from tests.unit.test_remembering import watch
 
 NO_PROGRAMS = Settings(sessions=False)
 
@@ -53,14 +50,6 @@ def pending(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) ->
 
 def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> set[str]:
     return {task["task_id"] for task in pending(capsys, workspace, *words)["tasks"]}
-
-
-def test_read_only_refuses(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = workspace.parent / ".config" / "agentwatch" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text("read_only = true\n")
-    code, _, err = asked(capsys, "ack", "new", str(workspace))
-    assert (code, "read_only" in err) == (2, True)
 
 
 def test_a_damaged_file_is_told_and_kept(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,13 +101,6 @@ async def test_nothing_is_new_at_the_first_watch_and_what_comes_while_nobody_wat
     assert list((await watched(workspace)).tree.unseen) == ["later"]
 
 
-async def test_a_read_only_screen_writes_nothing(workspace: Path) -> None:
-    monitor = await watched(workspace, NO_PROGRAMS._replace(read_only=True))
-    assert monitor.shelf is not None
-    monitor.shelf.acknowledge({"new": mark_of(monitor.tree.tasks["new"])})
-    assert Acknowledgements(state_directory(workspace)).read_changes() == []
-
-
 async def test_a_running_screen_takes_in_what_a_command_puts_aside_and_never_asks_for_it_at_the_next_start(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,36 +121,3 @@ async def test_a_running_screen_takes_in_what_a_command_puts_aside_and_never_ask
             assert "friday" not in again.tree.queue
             if {"friday", "new"} <= again.tree.tasks.keys() and again.health.mode == "live":
                 break
-
-
-async def test_a_false_claim_that_comes_back_asks_again_on_every_screen_and_from_the_shell(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (workspace / "lie.handoff.json").write_text(json.dumps({"task_id": "lie", "objective": "Write it."}))
-    (workspace / "README.md").write_text("# Shop")
-    text = report().replace("files_created:\n- (none)", "files_created:\n- made.py")
-    (workspace / "lie.return.md").write_text(text)
-    claimed = workspace / "made.py"
-
-    async def until(*, asks: bool, after: Callable[[], object] = lambda: None) -> None:
-        monitor, steps = monitor_of(workspace, NO_PROGRAMS, remembers=True), [after]
-
-        def is_so() -> bool:
-            task = monitor.tree.tasks.get("lie")
-            if task is None or task.verdict is None or not monitor.tree.asides.is_watching:
-                return False
-            if steps:
-                steps.pop()()
-            return task.contradicted is not claimed.exists() and task.needs_operator is asks
-
-        await watch(monitor, is_so)
-        assert ("lie" in asking(capsys, workspace)) is asks
-
-    await until(asks=True)
-    assert asked(capsys, "ack", "lie", str(workspace))[0] == 0
-    await until(asks=False)
-    await until(asks=False)
-    await until(asks=False, after=lambda: claimed.write_text("x"))
-    claimed.unlink()
-    await until(asks=True)
-    await until(asks=True)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from agentwatch.cli.tree import print_tree
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.text import LINE_LIMIT, indented, say
@@ -94,7 +95,7 @@ def working(**fields: object) -> Task:
     return task(stale=True, attempts=[Attempt(1, run=run(**fields))])
 
 
-PACKET = Version(1, NOW, "h/a.handoff.md", "", Handoff("a", "Do it", mode="architect"), ())
+PACKET = Seen(1, NOW, "h/a.handoff.md", "", Handoff("a", "Do it", mode="architect"), ())
 LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
 
 

@@ -53,10 +53,8 @@ class Background(ABC, Generic[T]):
 
 
 class Part(ABC):
-    """Something that a worker asks again and again. `wake` has it asked at once; any thread may call it.
-
-    `notice` is a message for the operator, one sentence, which may quote foreign text.
-    """
+    """Something that a worker asks again and again. `wake` has it asked at once; any thread may call it. `notice` is a
+    sentence for the operator, which may quote foreign text."""
 
     notice: str | None
     wake: Callable[[], None] = staticmethod(lambda: None)
@@ -122,8 +120,7 @@ class Worker(Background[Sequence[Any]]):
 
 
 class Pace:
-    """What goes on and on takes no more than a share of one core: it is done at once until the credit is used up, which
-    comes back with time, and then rests in between. All in seconds, of the processor but for the rest."""
+    """What goes on and on takes no more than a share of one core, once a credit of seconds is used up."""
 
     def __init__(self, share: float, credit: float, longest: float) -> None:
         self._share, self._most, self._longest = share, credit, longest

@@ -54,8 +54,8 @@ def source_of(
     dates: bool = False,
     parsed: ParsedDocuments | None = None,
 ) -> Source:
-    """The files of a workspace, and the agents' sessions in it unless the settings leave them out. With
-    `dates`, what is there at first is as old as it says itself, or git."""
+    """The files of a workspace, and the agents' sessions in it unless the settings leave them out. With `dates`, git
+    may say how old a file is."""
     from agentwatch.evidence.git import Commits
 
     files = FilesSource(
@@ -82,12 +82,12 @@ def monitor_of(
     dates: bool = True,
     watches: bool = True,
     open_desk: Callable[[], Desk] | None = None,
+    open_shelf: Callable[[], Acknowledgements] | None = None,
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
 ) -> Monitor:
-    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet.
-
-    One that `watches` has what its operator needs besides: a place to put tasks aside, and what programs ask."""
+    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet. One
+    that `watches` knows what programs ask."""
 
     def open_codex() -> CodexClient:
         from agentwatch.requests.codex import CodexClient
@@ -109,7 +109,7 @@ def monitor_of(
         parsed=parsed,
         remembers=remembers,
         open_desk=open_desk,
-        open_shelf=partial(shelf_of, workspace if remembers else None, settings) if remembers or watches else None,
+        open_shelf=open_shelf or (partial(shelf_of, workspace) if remembers else None),
         open_inbox=open_inbox or (partial(inbox_of, workspace) if remembers and watches else None),
         open_codex=open_codex if remembers and settings.sessions and not settings.read_only else None,
         # Past is what was silent since long before the first watch, or since before the worktree was made.
@@ -125,10 +125,8 @@ def watched(
     addresses: Sequence[Address] = (),
     everywhere: float | None = None,
 ) -> Workspaces:
-    """A monitor for the screen: of a workspace and the other worktrees of its repository, or of several as one tree.
-
-    With `everywhere`, of all workspaces in which a session was alive in so many seconds before.
-    """
+    """A monitor for the screen: of a workspace and the other worktrees of its repository, of several as one tree, or
+    of all in which a session was alive in so many seconds before (`everywhere`)."""
     places = [Place(one, name) for one, name in names_of(workspaces).items()]
     finds: list[Callable[[], Places]] = []
     fleet, nowhere, noun = None, user_home(), "workspace"
@@ -176,16 +174,14 @@ def scanned(
     requests: bool = False,
     dates: bool = False,
 ) -> Monitor:
-    """A monitor that has looked once, with the history of the workspace. Blocks, and writes nothing.
-
-    With `requests` it knows what programs ask the operator, which is nothing for agents.
-    """
+    """A monitor that has looked once, with the history of the workspace, and with what programs ask the operator if
+    `requests`. Blocks, and writes nothing."""
     state = state_directory(workspace)
     monitor = monitor_of(
         workspace,
         settings,
         selection,
-        remembers=any(is_there(state / name) for name in (history.NAME, history.OLD_NAME)),
+        remembers=is_there(state / history.NAME),
         inspects=inspects,
         dates=inspects or dates,
         watches=False,
@@ -210,15 +206,13 @@ def shown_worktrees(workspace: Path, settings: Settings, selection: Selection | 
 
 
 Load = Callable[..., Monitor]
-"""Loads a workspace by its path and the settings, with its history; takes `desk`, `inspects` and `dates` as `scanned`.
-Blocks, and writes nothing."""
+"""Loads a workspace by its path and the settings; takes `desk`, `inspects` and `dates` as `scanned` does."""
 
 
 def find_task(
     workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False
 ) -> tuple[Task | None, Sequence[Problem]]:
-    """A task of a workspace as it is now, None where there is none, and what could not be read; with `inspects`, its
-    claims are checked, and those of no other."""
+    """A task of a workspace as it is now, if there is one, and what could not be read; `inspects` checks its claims."""
     # When its handoff was given tells which claims are true.
     monitor = load(workspace, settings, inspects=False, dates=inspects)
     if inspects:
@@ -256,12 +250,11 @@ def known_desk(workspace: Path) -> Desk | None:
     return Desk(workspace, read_only=True)
 
 
-def shelf_of(workspace: Path | None, settings: Settings) -> Acknowledgements:
-    """Acknowledgements in a workspace; without one, only what is put aside from now on, and kept by
-    nobody."""
+def shelf_of(workspace: Path) -> Acknowledgements:
+    """What is put aside in a workspace."""
     from agentwatch.history.acknowledgements import Acknowledgements
 
-    return Acknowledgements(None if workspace is None else state_directory(workspace), writes=not settings.read_only)
+    return Acknowledgements(state_directory(workspace))
 
 
 def inbox_of(workspace: Path) -> Inbox:
@@ -286,7 +279,7 @@ def monitor_of_host(
         source,
         time.time,
         open_desk=partial(desk_of_host, source, place.workspace, settings, passphrase),
-        open_shelf=partial(shelf_of, place.workspace, settings),
+        open_shelf=partial(shelf_of, place.workspace),
         host=place.host,
     )
 

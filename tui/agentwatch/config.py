@@ -1,109 +1,88 @@
-"""The operator's settings: `config.toml` in the user's configuration directory.
-
-The workspace has no say in them: agents write there, and one that could switch off the checks would.
-"""
-# Annotations stand here as values: from them come the manual, the JSON schema, and what a file may say.
+"""The operator's settings: `config.toml` in the user's configuration directory. The workspace has no say in them."""
+# Annotations stand here as values: from them come the manual and the values that a file may have.
 
 import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from agentwatch.errors import ConfigError
 from agentwatch.state import xdg_directory
 
-_PORT: Final = "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 _DAY: Final = 86_400
-_TABLES: Final = ("remote", "retry", "mcp", "hook", "opencode", "notify")
+_TABLES: Final = ("remote", "retry", "mcp", "hook", "notify")
 """The tables of the file that hold settings; a table of another name is itself the value of one."""
 
 
-Fields = Mapping[str, Any]
 Pairs = tuple[tuple[str, str], ...]
 Lists = tuple[tuple[str, tuple[str, ...]], ...]
+T = TypeVar("T")
 
 
 class Kind(NamedTuple):
-    """The allowed values, in words and as a JSON schema, and how the value of the file is converted."""
+    """The allowed values, in words, and how a value of the file is converted: raises ValueError for any other."""
 
     words: str
-    schema: Fields
-    convert: Callable[[Any], object] = lambda value: value
+    convert: Callable[[Any], object]
 
 
 def _one_of(*words: str) -> Kind:
-    return Kind(f"one of {', '.join(words)}", {"enum": words})
+    return Kind(f"one of {', '.join(words)}", lambda value: words[words.index(value)])
 
 
 def _number(least: float, most: float = math.inf, noun: str = "number") -> Kind:
+    def convert(value: Any) -> float:
+        number: float = value if type(value) is float and noun == "number" else _only(int, value)
+        if not least <= number <= most:
+            raise ValueError
+        return number
+
     bounds = f", at least {least:g}" if math.isinf(most) else f" from {least:g} to {most:.0f}"
-    limits = {"minimum": least} if math.isinf(most) else {"minimum": least, "maximum": most}
-    return Kind(f"a {noun}{bounds}", {"type": noun.replace("whole number", "integer"), **limits})
+    return Kind(f"a {noun}{bounds}", convert)
 
 
-def _list(items: Fields, least: int = 0) -> Fields:
-    return {"type": "array", "items": items, "minItems": least}
+def _only(kind: type[T], value: Any) -> T:
+    if type(value) is not kind:
+        raise ValueError
+    return value
 
 
-def _table(values: Fields) -> Fields:
-    return {"type": "object", "additionalProperties": values}
+def _text(value: Any, pattern: str = ".+") -> str:
+    if not re.fullmatch(pattern, _only(str, value)):
+        raise ValueError
+    return str(value)
 
 
-def _one_or_more(value: Fields, *others: Fields) -> Fields:
-    return {"anyOf": [value, _list(value, 1), *others]}
+def _list(value: Any, item: Callable[[Any], T], least: int = 0) -> tuple[T, ...]:
+    if len(_only(list, value)) < least:
+        raise ValueError
+    return tuple(map(item, value))
 
 
-def _pairs(table: Fields) -> Pairs:
-    return tuple(table.items())
+def _table(value: Any, item: Callable[[Any], T]) -> tuple[tuple[str, T], ...]:
+    return tuple((_text(name), item(one)) for name, one in _only(dict, value).items())
 
 
-def _lists(table: Fields, prefix: str = "") -> Lists:
-    """The values of a table and of the tables in it, by their names with dots between, each as a list."""
+def _texts(value: Any, pattern: str = ".+") -> tuple[str, ...]:
+    """One text, or a list of them."""
+    return _list(value if isinstance(value, list) else [value], partial(_text, pattern=pattern), 1)
+
+
+def _keys(value: Any, prefix: str = "") -> Lists:
+    """The keys of commands by their names. Behind a dot, a name is a table to TOML: `filter.state.back` is one in one
+    in one."""
     lists: Lists = ()
-    for name, value in table.items():
-        if isinstance(value, dict):
-            lists += _lists(value, f"{prefix}{name}.")
-        else:
-            lists += ((prefix + name, (value,) if isinstance(value, str) else tuple(value)),)
+    for name, one in _table(value, lambda one: one):
+        lists += _keys(one, f"{prefix}{name}.") if isinstance(one, dict) else ((prefix + name, _texts(one)),)
     return lists
 
 
-_STRING: Final = {"type": "string"}
-_WORD: Final = {"type": "string", "pattern": ".+"}
-_ADDRESS: Final = {"type": "string", "pattern": "^(ssh|nats)://.+"}
-_SERVER: Final = {"type": "string", "pattern": rf"^http://(?:127\.0\.0\.1|localhost|\[::1\]):(?:{_PORT})/?$"}
-_PRICE: Final = {"type": "number", "minimum": 0, "maximum": 1_000_000}
-
-_FLAG: Final = Kind("true or false", {"type": "boolean"})
-_TEXT: Final = Kind("a text", _WORD)
-
-_TYPES: Final[Fields] = {
-    "boolean": [bool],
-    "integer": [int],
-    "number": [int, float],
-    "string": [str],
-    "array": [list],
-    "object": [dict],
-}
-
-
-def _fits(value: Any, schema: Fields) -> bool:
-    """Whether a value fits a JSON schema of the few words that are used here."""
-    if "anyOf" in schema:
-        return any(_fits(value, one) for one in schema["anyOf"])
-    if "enum" in schema:
-        return value in schema["enum"]
-    if type(value) not in _TYPES[schema["type"]]:
-        return False
-    if isinstance(value, str):
-        return re.fullmatch(schema.get("pattern", r"[\s\S]*"), value) is not None
-    if isinstance(value, list):
-        return len(value) >= schema["minItems"] and all(_fits(one, schema["items"]) for one in value)
-    if isinstance(value, dict):
-        return all(name and _fits(one, schema["additionalProperties"]) for name, one in value.items())
-    return bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))
+_STRING: Final = partial(_only, str)
+_FLAG: Final = Kind("true or false", partial(_only, bool))
+_TEXT: Final = Kind("a text", _text)
 
 
 class Settings(NamedTuple):
@@ -119,7 +98,9 @@ class Settings(NamedTuple):
     low_confidence: Annotated[float, _number(0)] = 0.5
     """A finished report asks you for a review if its author is less sure than this."""
     pruned: Annotated[
-        frozenset[str] | None, Kind("a list of directory names", _list(_STRING), frozenset), '["node_modules"]'
+        frozenset[str] | None,
+        Kind("a list of directory names", lambda value: frozenset(_list(value, _STRING))),
+        '["node_modules"]',
     ] = None
     """Directories that are not read. Your list replaces the built-in one."""
     max_bytes: Annotated[int, _number(1024, noun="whole number")] = 1_048_576
@@ -139,8 +120,7 @@ class Settings(NamedTuple):
         Pairs,
         Kind(
             "a list of names of modes, or a table that says what each is for",
-            {"anyOf": [_list(_WORD), _table(_STRING)]},
-            lambda value: _pairs(value if isinstance(value, dict) else dict.fromkeys(value, "")),
+            lambda value: _table(value if isinstance(value, dict) else dict.fromkeys(_list(value, _text), ""), _STRING),
         ),
         '["debug"]',
     ] = ()
@@ -148,26 +128,23 @@ class Settings(NamedTuple):
     for: `debug = "finds the cause of a failure"`."""
     views: Annotated[
         Pairs,
-        Kind("a table that says what each view looks for", _table(_STRING), _pairs),
+        Kind("a table that says what each view looks for", partial(_table, item=_STRING)),
         '{ mine = "is:needs-you agent:review" }',
     ] = ()
     """Saved views: what each looks for, as you would write it behind `/`. The keys `1` to `9` in the tree show them in
     this order. A table `[views]` is easier to read: `failed = "state:failed since:1d"`."""
     prices: Annotated[
         tuple[tuple[str, float], ...],
-        Kind("a table of models, each with a number up to 1000000", _table(_PRICE), _pairs),
+        Kind(
+            "a table of models, each with a number up to 1000000", partial(_table, item=_number(0, 1_000_000).convert)
+        ),
         '{ "claude-opus-4.1" = 15, "gpt-5" = 5 }',
     ] = ()
     """What a million tokens of each model cost, in your currency: one price for all of them, read or written. The
     `cost` in `tree --json` is made of these alone. A name with a dot in it needs quotes."""
     keys: Annotated[
         Lists,
-        Kind(
-            "a table of commands, each with a key or a list of keys",
-            # Behind a dot, a name is a table to TOML: `filter.state.back` is one in one in one.
-            _table(_one_or_more(_WORD, _table(_one_or_more(_WORD, _table(_one_or_more(_WORD)))))),
-            _lists,
-        ),
+        Kind("a table of commands, each with a key or a list of keys", _keys),
         '{ decide.retry = "ctrl+r", timeline = ["t", "f9"] }',
     ] = ()
     """Other keys for the commands of the screen: each command's name, which the manual's topic `keys` tells, with a key
@@ -176,8 +153,7 @@ class Settings(NamedTuple):
         Lists,
         Kind(
             "a table of names, each with an address that begins with ssh:// or nats://, or a list of them",
-            _table(_one_or_more(_ADDRESS)),
-            _lists,
+            partial(_table, item=partial(_texts, pattern="(ssh|nats)://.+")),
         ),
         '{ build1 = "ssh://kim@build1/srv/shop", sandboxes = "nats://broker" }',
     ] = ()
@@ -208,11 +184,6 @@ class Settings(NamedTuple):
     in its terminal. 0: at once."""
     hook_corrects: bool = True
     """Send a child back once when its return breaks its contract."""
-    opencode_url: Annotated[
-        str, Kind("like http://127.0.0.1:4096, a server on this computer", _SERVER), '"http://127.0.0.1:4096"'
-    ] = ""
-    """The server in which your sessions run (`opencode serve`, `opencode --port`). agentwatch tells it that you have
-    decided. It must be on this computer."""
     notify_bell: bool = True
     """Ring the bell when a task begins to need you while you look elsewhere."""
     notify_title: bool = True
@@ -223,7 +194,7 @@ class Settings(NamedTuple):
     """Whether `notify-send` shows notifications. Without it: where there is a desktop."""
     notify_command: Annotated[
         tuple[str, ...],
-        Kind("a list of words, the command and its arguments", _list(_WORD, 1), tuple),
+        Kind("a list of words, the command and its arguments", partial(_list, item=_text, least=1)),
         '["ntfy", "publish", "my-topic"]',
     ] = ()
     """A command in place of `notify-send`. The text becomes its last argument."""
@@ -253,9 +224,7 @@ def config_directory(environment: Mapping[str, str] | None = None) -> Path:
 
 def load(path: Path | None = None) -> Settings:
     """Settings from a TOML file, by default `config.toml` of the configuration directory; defaults where it is absent.
-
-    Raises ConfigError with the file, the line where TOML tells one, and what to do.
-    """
+    Raises ConfigError."""
     path = config_directory() / "config.toml" if path is None else path
     try:
         text = path.read_text("utf-8")
@@ -270,16 +239,18 @@ def load(path: Path | None = None) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     values: dict[str, Any] = {}
-    table.pop("alarms", None)  # older versions had it
+    for old in ("alarms", "opencode"):  # older versions had them
+        table.pop(old, None)
     for name, value in table.items():
         is_table = isinstance(value, dict) and name not in SETTINGS
         for key, one in ({f"{name}.{key}": one for key, one in value.items()} if is_table else {name: value}).items():
             if key not in SETTINGS:
                 raise ConfigError(f"{path}: unknown key {key!r}; known keys are {', '.join(sorted(SETTINGS))}")
             kind = SETTINGS[key]
-            if not _fits(one, kind.schema):
-                raise ConfigError(f"{path}: {key}: must be {kind.words}, not {one!r}")
-            values[key.replace(".", "_")] = kind.convert(one)
+            try:
+                values[key.replace(".", "_")] = kind.convert(one)
+            except (ValueError, RecursionError) as error:
+                raise ConfigError(f"{path}: {key}: must be {kind.words}, not {one!r}") from error
     return Settings(**values)
 
 

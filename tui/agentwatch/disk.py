@@ -1,7 +1,4 @@
-"""Files that are whole or not there: written beside their place, synced, and only then given their name.
-
-Every call to the system goes through `Disk`, so that a test can make each one fail, or forget what was not synced.
-"""
+"""Files that are whole or not there: written beside their place, synced, and only then given their name."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 _SAFE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 _INERT: Final = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
@@ -37,7 +34,7 @@ _ABANDONED: Final = 3_600.0
 
 
 class Disk:
-    """The system calls that are used, one method each, with the arguments and errors of `os`."""
+    """The system calls that are used: a test can make each one fail, or forget what was not synced."""
 
     open = staticmethod(os.open)
     close = staticmethod(os.close)
@@ -81,10 +78,8 @@ class NotADirectoryOfOursError(OSError):
 
 
 class Directory:
-    """An open directory. Names are looked up in it and nowhere else, whatever is renamed meanwhile.
-
-    Every method raises OSError. Close it, or use it in a `with`.
-    """
+    """An open directory, to be closed. Names are looked up in it and nowhere else, whatever is renamed meanwhile. Every
+    method raises OSError."""
 
     def __init__(self, descriptor: int, disk: Disk = DISK) -> None:
         self.descriptor = descriptor
@@ -166,10 +161,8 @@ class Directory:
         return data, before, after
 
     def publish(self, name: str, data: bytes, mode: int = 0o600) -> None:
-        """Give a new file its name, whole and on disk. Raises FileExistsError where the name is taken.
-
-        After any other error the file may be there all the same, whole: look again before saying that it is not.
-        """
+        """Give a new file its name, whole and on disk. Raises FileExistsError where the name is taken; after any other
+        error the file may be there all the same, whole."""
         here = self.descriptor
         with self._written(data, mode) as (temporary, _):
             self._disk.link(temporary, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
@@ -207,13 +200,16 @@ class Directory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes and threads out. Raises LockedError where one of them does not let go.
-
-        Not for the workspace: an agent could hold the lock.
-        """
-        descriptor = self._open(".lock", os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
+        """Keep other processes and threads out. Raises LockedError. Not for a workspace, where agents could lock."""
+        descriptor, end = self._open(".lock", os.O_RDWR | os.O_CREAT | _SAFE, 0o600), time.monotonic() + LOCK_SECONDS
         try:
-            take_lock(descriptor, LOCK_SECONDS, self._disk)
+            while True:
+                with suppress(BlockingIOError):
+                    self._disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                if time.monotonic() >= end:
+                    raise LockedError(errno.EWOULDBLOCK, "another process holds the lock")
+                time.sleep(0.001)
             yield
         finally:
             self._close(descriptor)
@@ -251,29 +247,24 @@ class Directory:
             self._disk.close(descriptor)
 
 
-class PrivateDirectory:
+class PrivateDirectory(NamedTuple):
     """A directory that only the user can enter, not there until something is put into it."""
 
-    def __init__(self, path: Path, disk: Disk = DISK) -> None:
-        self.path: Final = path
-        self._disk = disk
+    path: Path
+    disk: Disk = DISK
 
     def open(self) -> Directory:
         """Raises FileNotFoundError where it was never made, OSError for the rest."""
-        return Directory.open(self.path, self._disk)
+        return Directory.open(self.path, self.disk)
 
     def make(self) -> Directory:
         """Open it, made where it is missing, and kept by a power failure. Raises OSError."""
-        return Directory.make(self.path, self._disk)
+        return Directory.make(self.path, self.disk)
 
 
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:
     """`.agentwatch` in a workspace or a directory inside of it; with `make`, made where it is missing, and left out of
-    git. It is ours by its name only, so nothing that lies in its place is followed.
-
-    Raises NotADirectoryOfOursError where a link or something else is in its place, FileNotFoundError where there is
-    none, OSError for the rest.
-    """
+    git. It is ours by its name only: raises NotADirectoryOfOursError where something else is in its place, OSError."""
     directory, path = Directory.open(workspace, disk), ""
     for name in (DOT, *inner):
         path = f"{path}/{name}".removeprefix("/")
@@ -296,21 +287,8 @@ def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: D
     return directory
 
 
-def take_lock(descriptor: int, seconds: float, disk: Disk = DISK) -> None:
-    """Lock a file until its descriptor is closed. Raises LockedError where somebody else keeps it, OSError."""
-    end = time.monotonic() + seconds
-    while True:
-        with suppress(BlockingIOError):
-            disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        if time.monotonic() >= end:
-            raise LockedError(errno.EWOULDBLOCK, "another process holds the lock")
-        time.sleep(0.001)
-
-
 def change_stamp(directory: Path) -> tuple[int, int, int] | None:
-    """Changes when a name comes into a directory or goes, and with time where one just did; None where there is no
-    directory to be seen. Costs next to nothing."""
+    """Changes when a name comes into a directory or goes, and with time where one just did; None without one."""
     try:
         status = directory.stat()
     except OSError:

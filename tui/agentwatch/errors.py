@@ -1,10 +1,4 @@
-"""Errors that a person can do something about, and the exit codes of commands.
-
-AgentwatchError
-├── UsageError        the command line or the place it was run in is wrong      exit 2
-├── ConfigError       the configuration file is wrong: file, line, what to do   exit 2
-└── WorkspaceError    the workspace cannot be watched or read                   exit 2
-"""
+"""Errors that a person can do something about, and the exit codes of commands."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Sequence, Set
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Sequence, Set
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.background import Worker
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Event, Ran, Rules, Tick
+from agentwatch.delegation.events import Event, Looked, Noted, Ran, Rules, Seen, Tick
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
-from agentwatch.delegation.task import State, Task, Version
+from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.evidence.inspector import Inspector, ParsedDocuments
 from agentwatch.shell import watch_workspace
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.decisions.clerk import Clerk
     from agentwatch.decisions.face import OperatorDesk
-    from agentwatch.decisions.herald import Herald
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
@@ -54,10 +53,9 @@ _TICK_SECONDS: Final = (1.0, 5.0)
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents, what may be decided.
 
-    With `inspects`, the claims of the returns are checked; `parsed` may know what files say. With `remembers`, its
-    history comes first: `updates` records in it, `scan` only reads it. What is silent since `history_before` (epoch
-    seconds) is past. Each `open_…` is called in a thread and makes a part: the operator's decisions, acknowledgements,
-    what programs ask, what Codex asks. `host` is what the operator calls another machine that the workspace is on.
+    With `inspects`, claims are checked; `parsed` may know what files say. With `remembers`, the history comes first:
+    `updates` records in it, `scan` only reads it. What is silent since `history_before` (epoch seconds) is past. Each
+    `open_…` is called in a thread. `host` is what the operator calls another machine that the workspace is on.
     """
 
     def __init__(
@@ -85,18 +83,12 @@ class Monitor:
         self._new_tree = partial(Tree, rules_of(settings, history_before), remembers=True, host=host)
         self.tree = self._new_tree()
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
-        self.in_sight: Callable[[], Collection[str]] = tuple
-        """Tells the ids of the tasks that somebody sees now: they are judged first. Any thread may call it."""
         self.complaints: list[str] = []
-        # The parts, once `updates` runs or `scan` has run, as far as there are any.
         self.shelf: Acknowledgements | None = None
         self.clerk: Clerk | None = None
         self.inbox: Inbox | None = None
         self.tap: Callable[[Event], None] = lambda _: None
         """Is called with every event that the tree has taken."""
-        self.turn: AbstractAsyncContextManager[object] = nullcontext()
-        """Is held while events are applied: of several monitors that share it, one at a time does, and a key waits for
-        one chunk instead of one of each."""
         self._source, self._clock, self._remembers = source, clock, remembers
         self._open_desk, self._open_shelf = open_desk, open_shelf
         self._open_inbox, self._open_codex = open_inbox, open_codex
@@ -104,18 +96,11 @@ class Monitor:
         """Whether what returns claim is checked here."""
         self._inspector: Inspector | None = None
         if inspects:
-            self._inspector = Inspector(
-                workspace,
-                self.content,
-                parsed,
-                self.transcript,
-                in_sight=lambda: self.in_sight(),  # noqa: PLW0108  it is another one later
-            )
+            self._inspector = Inspector(workspace, self.content, parsed, self.transcript)
         self._worker: Worker | None = None
         self._history: History | None = None
         self._recorder: Recorder | None = None
         self._codex: CodexClient | None = None
-        self._herald: Herald | None = None
         self._pending: deque[tuple[Sequence[Event], Health | None, bool]] = deque()
         """Events that are to be applied at a stretch, the health with the last of a batch, and whether it is `anew`."""
         self._is_stopped = False
@@ -138,10 +123,7 @@ class Monitor:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of reading: of the files and sessions, of the history and of the decisions."""
-        place = str(state_directory(self.workspace))
-        parts = {"history": self._history, "decisions": self.clerk, "put aside": self.shelf, "requests": self.inbox}
-        own = [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
-        return (*self.health.problems, *own)
+        return (*self.health.problems, *self._own_problems())
 
     @property
     def shelves(self) -> list[Acknowledgements]:
@@ -151,8 +133,7 @@ class Monitor:
     @property
     def notices(self) -> list[str]:
         """Messages about the files of agentwatch itself, a sentence each. May quote foreign text."""
-        parts = (self._recorder, self.clerk, self._herald, self.shelf, self.inbox, self._codex)
-        own = [part.notice for part in parts if part is not None and part.notice]
+        own = [problem.message for problem in self._own_problems()]
         return [*own, *self.health.notices, *self.complaints]
 
     @property
@@ -171,7 +152,7 @@ class Monitor:
         """The monitor of the workspace that a task of the tree belongs to, and the task's id there."""
         return self, task_id
 
-    def content(self, version: Version | Message) -> str | None:
+    def content(self, version: Seen | Message) -> str | None:
         """The same as `text`; None where a host does not give it now, too."""
         from agentwatch.decisions.errors import NoAnswerError
 
@@ -179,7 +160,7 @@ class Monitor:
             return self.text(version)
         return None
 
-    def text(self, version: Version | Message) -> str | None:
+    def text(self, version: Seen | Message) -> str | None:
         """The text that this version of a file had, or that a session's message has; None where it is not kept. It may
         read a file. Raises NoAnswerError."""
         text = self._source.content(version.digest)
@@ -189,30 +170,41 @@ class Monitor:
         """The transcript of a run, None where there is none to be had. Any thread may call it."""
         return self._source.transcript(run)
 
+    def _own_problems(self) -> list[Problem]:
+        parts = {
+            "history": self._history,
+            "decisions": self.clerk,
+            "put aside": self.shelf,
+            "requests": self.inbox,
+            "codex": self._codex,
+        }
+        place = str(state_directory(self.workspace))
+        return [Problem(name, place, part.notice) for name, part in parts.items() if part is not None and part.notice]
+
     # What the operator decides
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
-        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError, also where the
-        return has changed since. Whether the policy allows it is asked before."""
+        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError. Whether the policy
+        allows it is asked before."""
         now = self.returned_now(subject.task_id)
         return await self._record(lambda desk: desk.decide(subject, action, params, returned=now, note=note))
 
     def returned_now(self, task_id: str) -> Callable[[], str | None]:
-        """How to look once more at the return of a task as it is seen: gives its sha256 in hex, None where there is
-        none. Any thread may call that; it raises ReturnChangedError."""
+        """How to look once more at the return of a task, from any thread: gives its sha256 in hex, None where there is
+        none, and raises ReturnChangedError."""
         from agentwatch.decisions.desk import return_digest
 
         task = self.tree.tasks.get(task_id)
         returned = task.latest.returned if task is not None and task.latest is not None else None
-        if returned is None or returned.stored:
+        if returned is None:
+            return lambda: None
+        if returned.stored:
             # What a session gave back lies in no file of the workspace: the tree has its latest state.
-            digest = returned.digest if returned is not None else None
-            return lambda: digest
+            return lambda: returned.digest
         return partial(return_digest, self.workspace, returned.path, self.settings.max_bytes)
 
     async def answer(self, request: Request, action: Action, params: Params | None, note: str) -> DecisionMade:
-        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError, also where it is
-        not open any more."""
+        """Record the answer to a request as it was shown, for whoever holds it. Raises DecisionError."""
         # Of a host, its own desk looks whether somebody still waits for it.
         gone = partial(self.inbox.gone, request) if self.inbox is not None else lambda: None
         asked = self.tree.request(request.request_id)
@@ -266,7 +258,7 @@ class Monitor:
 
     async def updates(self) -> AsyncIterator[Set[str]]:
         """Run the source and apply what it observes, until the iteration is closed. Gives the ids of the tasks that
-        have changed, after each chunk of events and for every change of health."""
+        have changed, also none."""
         import asyncio
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -306,11 +298,6 @@ class Monitor:
             await asyncio.to_thread(self._open_parts)
             for part in filter(None, (self.clerk, self.inbox)):
                 worker.add(part)
-            if self.clerk is not None and self.settings.opencode_url:
-                from agentwatch.decisions.herald import Announcer, Herald  # most have no such server
-
-                announcer = Announcer(self.settings.opencode_url, self.workspace, state_directory(self.workspace))
-                self._herald = Herald(announcer, self.clerk.note_announced)
             if self._open_codex is not None:
                 self._codex = await asyncio.to_thread(self._open_codex)
                 self._codex.start(hand_over)
@@ -336,8 +323,8 @@ class Monitor:
 
         self.health = self.health._replace(detail="reading the history")
         recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
-        self._recorder, self._history = recorder, recorder.history
-        events, files, watched_at = await asyncio.to_thread(recorder.recall)
+        self._recorder = self._history = recorder
+        events, files, watched_at = await asyncio.to_thread(recorder.open)
         await asyncio.to_thread(self._source.remember, files, watched_at)
         worker.add(recorder)
         return self._replace(await asyncio.to_thread(self._tree_of, events), events) if events else frozenset()
@@ -351,8 +338,8 @@ class Monitor:
     def _replace(self, tree: Tree, events: Sequence[Event]) -> Set[str]:
         """Have a tree of these events take the place of the other. Returns the tasks that may be different then."""
         before, self.tree = self.tree, tree
-        tree.take_over(before)
-        tree.settle()
+        aside = (Noted(0, 0.0, task_id, aside) for task_id, aside in before.asides.items())
+        tree.apply(Looked(0, before.looked_at), *aside)
         for event in events:
             self.tap(event)
         return self._apply((), {*before.tasks, *tree.tasks})
@@ -369,20 +356,19 @@ class Monitor:
         while True:
             with suppress(TimeoutError):
                 # Not `wait_for`: before Python 3.12 it loses a cancellation that comes together with the event.
-                rests = self.tree.asides.is_watching and self.tree.holds_until == math.inf
+                rests = self.health.mode != "starting" and self.tree.holds_until == math.inf
                 async with asyncio.timeout(_TICK_SECONDS[rests]):
                     await arrived.wait()
             arrived.clear()
             is_idle = not self._pending
             while self._pending or is_idle:
-                async with self.turn:
-                    began = time.monotonic()
-                    changed = await self._apply_next()
-                    if changed or not is_idle:
-                        yield changed
-                    is_idle = False
-                    # A key takes a dozen rounds of the event loop: half of the time is theirs.
-                    await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
+                began = time.monotonic()
+                changed = await self._apply_next()
+                if changed or not is_idle:
+                    yield changed
+                is_idle = False
+                # A key takes a dozen rounds of the event loop: half of the time is theirs.
+                await asyncio.sleep(min(time.monotonic() - began, _REST_SECONDS) if self._pending else 0)
 
     async def _apply_next(self) -> Set[str]:
         """Apply the next events that wait, or that time has passed. Returns the tasks that have changed."""
@@ -397,17 +383,14 @@ class Monitor:
         return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
-        """Apply events, and that time has passed, and have recorded, checked and answered what that and `others` ask
-        for. Returns the tasks that have changed, with the others."""
+        """Apply events, and that time has passed; have checked and recorded what that and `others` ask for. Returns the
+        tasks that have changed, with the others."""
         self._add(events)
         began = time.monotonic()
         if self._pending and not others and began < self._pass_at:
             return frozenset()
         changed = others | self.tree.apply(Tick(0, self._clock()))
         self._pass_at = began + _PASS_SHARE * (time.monotonic() - began)
-        if self.health.mode != "starting" and not self._pending and not (events or others):
-            # Nothing has come for a while: all that was there at first has been taken in.
-            self.tree.asides.watch(self.tree.now)
         if self._inspector is not None:
             self._unchecked |= changed
             # Not before the first look is over, which that would delay.
@@ -416,15 +399,10 @@ class Monitor:
                     self._inspector.want(targets)
                 self._unchecked.clear()
         tasks = [task for task_id in changed if (task := self.tree.tasks.get(task_id)) is not None]
-        if self._herald is not None:
-            self._herald.look(self.tree, changed)
         if self.clerk is not None:
             self.clerk.note_acted(tasks)
         if self._recorder is not None:
             self._recorder.report(task for task in tasks if _has_new_fault(task))
-        over, self.tree.asides.over = self.tree.asides.over, {}
-        if over and self.shelf is not None:
-            self.shelf.mark_over(over)
         return changed
 
     def _add(self, events: Sequence[Event]) -> None:

@@ -1,5 +1,4 @@
-"""Programs and command lines: what starts this agentwatch from any shell, lines to copy that are exact for it and
-harmless to the terminal that shows them, and the programs of others that agentwatch starts: git, ssh, an editor."""
+"""Command lines that are exact for any shell and harmless to the terminal that shows them, and programs to start."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -32,9 +32,7 @@ _watched: set[str] = set()
 
 def launcher() -> tuple[str, ...]:
     """The words that start the agentwatch that runs now, whatever lies in the directory or stands in PYTHON* variables.
-
-    All are plain words where the paths are: they stand in agents' rules about commands, too.
-    """
+    All are plain where the paths are."""
     if sys.flags.no_site:
         return tuple(sys.orig_argv[:_WORDS])
     package = Path(__file__).absolute().parent
@@ -51,12 +49,18 @@ def launcher() -> tuple[str, ...]:
 
 def called() -> tuple[str, ...]:
     """How the operator calls agentwatch in a shell: by name where that is on the PATH, else as it was called now."""
-    import shutil
-
-    if shutil.which("agentwatch"):
+    if _is_on(os.environ.get("PATH")):
         return ("agentwatch",)
     script = Path(sys.argv[0]).absolute()
     return (str(script),) if script.name == "agentwatch" and os.access(script, os.X_OK) else launcher()
+
+
+@cache
+def _is_on(path: str | None) -> bool:
+    """Whether agentwatch lies on a PATH: looked up once, for a command that prints a line a task."""
+    import shutil
+
+    return shutil.which("agentwatch", path=path) is not None
 
 
 def install_line(extra: str) -> str:
@@ -112,12 +116,9 @@ def watch_workspace(workspace: Path) -> None:
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
-    """The absolute path of a program that may be started; None if there is none.
-
-    An absolute path is taken as it is: the operator has written it. A name is looked up in the absolute directories of
-    PATH (or `path`); one counts only if neither it nor the place its links lead to lies in a watched workspace or a git
-    work tree, where agents write, or where everybody may write. A path relative to the current directory never counts.
-    """
+    """The absolute path of a program that may be started; None if there is none. An absolute path is the operator's own
+    word. A name counts in an absolute directory of PATH (or `path`) if neither that nor the place its links lead to is
+    one where agents write (a watched workspace, a git work tree) or everybody may."""
     if "/" in name:
         return name if name.startswith("/") else None
     import shutil  # a hook needs none of it

@@ -1,5 +1,4 @@
-"""Where agentwatch keeps what it knows of a workspace, and what screens leave there: a directory of the user's, never
-inside the workspace."""
+"""Where agentwatch keeps what it knows of a workspace, never inside of it, and what screens leave there."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -22,17 +21,11 @@ _ID: Final = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
 _MAX_LINKS: Final = 40
 """On the way of one path, as for the system."""
 _SCRATCH: Final = "temporary"
-_LEFT_SECONDS: Final = 86_400.0
-"""A scratch directory that is older was left: nobody looks into a file for a day, or at the demo."""
 
 _SHOWN: Final = "watched.lock"
 _FIRST: Final = "first-watched"
-"""A line of ISO 8601, written once. Like the next it is a file of its own, and so outlives a damaged history."""
-_TOLD: Final = "told-alarms"
-"""A line for each process that is gone and of which the operator was told, the last last."""
-_MAX_TOLD: Final = 2_000
-"""Lines that are kept."""
-_MAX_BYTES: Final = 100 * _MAX_TOLD
+"""A line of ISO 8601, written once, in a file of its own: so it outlives a damaged history."""
+_TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.01
 """A question holds the lock for microseconds: two that ask at once must not take each other for a screen."""
 
@@ -120,19 +113,11 @@ def xdg_directory(variable: str, default: str, environment: Mapping[str, str] | 
 
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """An empty directory that only the user can enter, for as long as the block lasts. Raises OSError.
-
-    Those that killed processes left are removed by a later one.
-    """
-    import shutil
+    """An empty directory that only the user can enter, for as long as the block lasts. Raises OSError."""
     from tempfile import TemporaryDirectory
 
     top = state_directories() / _SCRATCH
-    with Directory.make(top, UNSYNCED) as parent:
-        for name in parent.names():
-            with suppress(OSError):
-                if time.time() - parent.status(name).st_mtime > _LEFT_SECONDS:
-                    shutil.rmtree(top / name, ignore_errors=True)
+    Directory.make(top, UNSYNCED).close()
     with TemporaryDirectory(dir=top, ignore_cleanup_errors=True) as path:
         yield Path(path).resolve()
 
@@ -154,8 +139,7 @@ def remove_old_cache() -> None:
 
 @contextmanager
 def shown(state: Path) -> Iterator[None]:
-    """A screen shows the workspace of this state directory: a lock that the system frees when the program ends. Where
-    that cannot be told, it is not told."""
+    """A screen shows the workspace of this state directory: a lock that the system frees when the program ends."""
     with ExitStack() as stack:
         with suppress(OSError), Directory.make(state) as directory:
             descriptor = os.open(_SHOWN, OPEN_HELD | os.O_CREAT, 0o600, dir_fd=directory.descriptor)
@@ -179,20 +163,18 @@ def is_attended() -> bool:
     return _is_attended
 
 
-def is_shown(state: Path, tries: int = 5) -> bool:
-    """Whether a screen of this user shows it now, on this machine. Who asks again soon needs one try only: at worst it
-    takes somebody else who asks for a screen."""
+def is_shown(state: Path) -> bool:
+    """Whether a screen of this user shows it now, on this machine."""
     with (
         suppress(OSError),
         Directory.open(state) as directory,
         open(os.open(_SHOWN, OPEN_HELD, dir_fd=directory.descriptor), "rb", 0) as lock,  # noqa: PTH123
     ):
-        for left in reversed(range(tries)):
+        for _ in range(_TRIES):
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return False
-            if left:
-                time.sleep(_PAUSE_SECONDS)
+            time.sleep(_PAUSE_SECONDS)
         return True
     return False
 
@@ -202,32 +184,13 @@ def first_watched(state: Path) -> float | None:
     from datetime import datetime
 
     with suppress(OSError, ValueError, OverflowError), Directory.open(state) as directory:
-        return datetime.fromisoformat(directory.read(_FIRST, _MAX_BYTES).decode("ascii").strip()).timestamp()
+        return datetime.fromisoformat(directory.read(_FIRST, 1_000).decode("ascii").strip()).timestamp()
     return None
 
 
 def record_first_watch(state: Path, at: float) -> None:
-    """The workspace is watched since then (epoch seconds), unless that was recorded before. Blocks.
-
-    Where it cannot be written, the next start counts as the first.
-    """
+    """The workspace is watched since then (epoch seconds), unless that was recorded before. Blocks."""
     from datetime import UTC, datetime
 
     with suppress(OSError), Directory.make(state) as directory:
         directory.publish(_FIRST, f"{datetime.fromtimestamp(at, UTC).isoformat()}\n".encode())
-
-
-def claim_notices(state: Path, keys: Set[str]) -> Set[str]:
-    """Record that the operator is told of these processes now; those that nobody has told before, on no screen. Blocks.
-
-    Where nothing can be recorded, or nothing is kept of the workspace, all of them are new.
-    """
-    new = keys
-    with suppress(OSError), Directory.open(state) as directory, directory.locked():
-        known: list[str] = []
-        with suppress(FileNotFoundError):
-            known = directory.read(_TOLD, _MAX_BYTES).decode("ascii", "replace").split()
-        new = keys - set(known)
-        if new:
-            directory.replace(_TOLD, "".join(f"{line}\n" for line in [*known, *sorted(new)][-_MAX_TOLD:]).encode())
-    return new

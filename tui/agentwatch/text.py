@@ -1,8 +1,7 @@
 """Foreign text made safe to show: every string that an agent wrote passes through here right before it is shown.
 
-No text API of the screen library removes terminal escapes, so this is the only gate. What comes out holds no control,
-format, surrogate, private-use, unassigned or separator character; such characters are shown, not dropped, so that an
-operator sees that something was there.
+What comes out holds no control, format, surrogate, private-use, unassigned or separator character; such characters are
+shown, not dropped, so that an operator sees that something was there.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ def _is_seen_on(mark: str, base: str) -> bool:
     return base >= _SCRIPTS and unicodedata.category(base)[0] == "L"
 
 
-def _safe(text: str, *, counts_marks: bool = False) -> str:
+def _safe(text: str) -> str:
     if _PLAIN.match(text):
         return text
     text = _STRAY_JAMO.sub(_visible, re.sub(_JOINER, r"\1", text))
@@ -118,7 +117,7 @@ def _safe(text: str, *, counts_marks: bool = False) -> str:
             if marks <= _MAX_MARKS:
                 shown.append(character)
             continue
-        if counts_marks and marks > _MAX_MARKS:
+        if marks > _MAX_MARKS:
             shown.append(left_out(marks - _MAX_MARKS, "mark"))
         replacement = character and (_shown(character) or _visible(character))
         base, marks = replacement[-1:], 0
@@ -132,11 +131,8 @@ def left_out(number: int, what: str) -> str:
 
 
 def clean(text: str, limit: int = LINE_LIMIT) -> str:
-    """One safe line of at most `limit` characters (default `LINE_LIMIT`); the cut is shown by `…`.
-
-    A line break becomes a space, a tab two spaces. Safe means: nothing in it moves the cursor, changes colours,
-    reverses the reading direction or hides. The result is plain text and must still never be parsed as markup.
-    """
+    """One safe line of at most `limit` characters (default `LINE_LIMIT`); the cut is shown by `…`. A line break becomes
+    a space, a tab two. The result is plain text and must still never be parsed as markup."""
     cut = len(text) > limit
     text = text[: max(limit - 1, 0)] if cut else text
     text = _safe(text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  "))
@@ -144,19 +140,16 @@ def clean(text: str, limit: int = LINE_LIMIT) -> str:
 
 
 def exact(text: str, limit: int = LINE_LIMIT) -> str:
-    """The same for an id or a name: two that differ in a blank look different, too.
-
-    Only a plain blank between others is one; a line break, a tab, any other space, and one at an end is made visible.
-    """
+    """The same for an id or a name: two that differ in a blank look different, too."""
     return clean(_BLANK.sub(_visible, text[: limit + 1]), limit)
 
 
 def verbatim(text: str, limit: int = LINE_LIMIT) -> str:
-    """The same for a call that is decided on: a line may be indented, many blanks and the marks left out are counted,
+    """The same for a call that is decided on: a line may be indented, many blanks are counted,
     and nothing in it looks like such a count, or like a character that was made visible."""
     cut = len(text) > limit
     text = _BLANK_IN_CALL.sub(_counted, text[: max(limit - 1, 0)] if cut else text)
-    return _safe(text, counts_marks=True) + ("…" if cut else "")
+    return _safe(text) + ("…" if cut else "")
 
 
 def _counted(blanks: re.Match[str]) -> str:
@@ -171,8 +164,7 @@ def _visible(blanks: re.Match[str] | str) -> str:
 def clean_lines(
     text: str, max_lines: int = LINES_LIMIT, max_characters: int = TEXT_LIMIT
 ) -> tuple[list[str], str | None]:
-    """Safe lines of a longer text, each capped like `clean`, and a sentence that says that something was cut, None
-    where nothing was. At most `max_lines` lines and `max_characters` characters are looked at."""
+    """Safe lines of a longer text, each capped like `clean`, and a sentence where something was cut, else None."""
     lines = text[:max_characters].replace("\r\n", "\n").split("\n")
     note = None
     if len(text) > max_characters or len(lines) > max_lines or any(len(line) > LINE_LIMIT for line in lines):
@@ -182,8 +174,7 @@ def clean_lines(
 
 
 class Piece(NamedTuple):
-    """What stands in one line of a text that is shown whole. `begins`: it goes on from no line above; `counted`: it is
-    of ours, and stands for empty lines."""
+    """A line of a text that is shown whole; it goes on from the one above unless it `begins`, or counts empty ones."""
 
     text: str
     begins: bool = True
@@ -191,8 +182,7 @@ class Piece(NamedTuple):
 
 
 def whole(text: str) -> Iterator[Piece]:
-    """All of a foreign text, in safe pieces. Many blanks, and many empty lines, are counted in their place, so that
-    nothing stands far out of sight behind them."""
+    """All of a foreign text, in safe pieces. Many blanks and empty lines are counted: nothing hides behind them."""
     lines = text.removesuffix("\n").split("\n")
     for is_empty, group in groupby(lines, key=lambda line: _SEEN.search(line) is None):
         some = list(group)

@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 _SEARCH_SECONDS: Final = 2.0
 _EVERYWHERE_SECONDS: Final = 10.0
-"""Between two searches for workspaces: in a repository or on hosts, and through the stores of all programs."""
+"""Between two searches for workspaces: in a repository or on hosts, and through all stores."""
 _MOST: Final = 40
 """Workspaces that `--all` watches at once: each has threads, a history and watches of its own."""
 
@@ -39,11 +38,9 @@ _TITLE: Final = 30
 
 
 class Place(NamedTuple):
-    """A workspace that is to be watched, and what its top row is called, if it has one.
-
-    One that `comes` with others goes when it is not found any more; one that `waits` has its top row as soon as
-    something in it is not past. `host` is what the operator calls another machine that it is on.
-    """
+    """A workspace that is to be watched, and what its top row is called, if it has one. One that `comes` with others
+    goes when it is not found any more; one that `waits` has its row as soon as something in it is not past. `host` is
+    what the operator calls another machine that it is on."""
 
     workspace: Path
     name: str | None = None
@@ -53,7 +50,7 @@ class Place(NamedTuple):
 
 
 class Places(NamedTuple):
-    """The workspaces that there are now, and what is to be told of those that cannot be watched, a sentence each."""
+    """The workspaces that there are now, and a sentence for each that cannot be watched."""
 
     places: Sequence[Place]
     complaints: Sequence[str] = ()
@@ -80,8 +77,7 @@ def find_worktrees(workspace: Path) -> Places:
 
 
 class Everywhere:
-    """Finds every workspace in which a session of an agent was alive for `seconds` at most. What was found once stays,
-    as long as it is there."""
+    """Finds every workspace in which a session was alive in so many seconds; one that was found stays."""
 
     def __init__(self, seconds: float) -> None:
         from agentwatch.sources.sessions.alive import AliveSessions
@@ -139,9 +135,7 @@ class _Part:
 
 class Workspaces(Monitor):
     """Watches the workspaces at these `places`, the first one first, each with the monitor that `open_one` makes.
-
-    `finds`, called in a thread again and again, say which others there are; `noun` is what each of these is called.
-    """
+    `finds`, called in a thread again and again, say which others there are; `noun` is what each is called."""
 
     tree: JoinedTree
 
@@ -163,10 +157,7 @@ class Workspaces(Monitor):
         self._pause = _EVERYWHERE_SECONDS if noun == "workspace" else _SEARCH_SECONDS
         self._noun = noun
         self._parts: dict[Path, _Part] = {}
-        self._gone: dict[Path, str] = {}
-        """What is told of workspaces that are not there any more, as long as they are not."""
         self._places: Places | None = None
-        """The last result, None before the first search."""
         for place in places:
             self._open(place)
 
@@ -194,7 +185,7 @@ class Workspaces(Monitor):
     def notices(self) -> list[str]:
         own = [part.name(sentence) for part in self._parts.values() for sentence in part.monitor.notices]
         found = self._places.complaints if self._places else ()
-        return [*own, *found, *self._gone.values(), *self.complaints]
+        return [*own, *found, *self.complaints]
 
     @property
     def is_settled(self) -> bool:
@@ -232,15 +223,13 @@ class Workspaces(Monitor):
             await asyncio.shield(asyncio.to_thread(self._end))
 
     async def _watch_all(self, emit: _Emit) -> None:
-        """Start each when the one before has looked at what it has: the first rows wait for none of the others. Then
-        search for others, again and again."""
+        """Start each when the one before has looked at what it has; then search for others, again and again."""
         import asyncio
 
-        turn = asyncio.Lock()
         try:
             while True:
                 for part in [part for part in self._parts.values() if part.running is None]:
-                    part.running = asyncio.create_task(self._watch(part, turn, emit))
+                    part.running = asyncio.create_task(self._watch(part, emit))
                     until = time.monotonic() + _TURN_SECONDS
                     is_here = not part.place.host
                     while is_here and part.monitor.health.mode == "starting" and time.monotonic() < until:  # noqa: ASYNC110
@@ -256,7 +245,7 @@ class Workspaces(Monitor):
         except Exception as error:  # noqa: BLE001  it is raised where updates are waited for
             emit(error)
 
-    async def _watch(self, part: _Part, turn: asyncio.Lock, emit: _Emit) -> None:
+    async def _watch(self, part: _Part, emit: _Emit) -> None:
         import asyncio
 
         try:
@@ -264,7 +253,6 @@ class Workspaces(Monitor):
                 if not part.place.host:
                     # Hooks wait for a decision only where somebody can see what it is about.
                     await asyncio.to_thread(stack.enter_context, shown(state_directory(part.place.workspace)))
-                part.monitor.turn = turn
                 async for changed in part.monitor.updates():
                     emit(self._apply_part(part, changed))
         except Exception as error:  # noqa: BLE001  nobody waits for this task
@@ -277,15 +265,8 @@ class Workspaces(Monitor):
 
     def _open(self, place: Place) -> set[str]:
         """Returns what is shown of it at once."""
-        monitor = self._open_one(place)
-        monitor.in_sight = partial(self._in_sight_of, monitor)
-        part = self._parts[place.workspace] = _Part(place, monitor)
-        self._gone.pop(place.workspace, None)
+        part = self._parts[place.workspace] = _Part(place, self._open_one(place))
         return set() if place.waits else self._show(part)
-
-    def _in_sight_of(self, monitor: Monitor) -> list[str]:
-        places = map(self.tree.place, self.in_sight())
-        return [place[1] for place in places if place is not None and place[0] is monitor.tree]
 
     def _show(self, part: _Part) -> set[str]:
         place = part.place
@@ -313,8 +294,6 @@ class Workspaces(Monitor):
                 part.running.cancel()
             if part.scope is not None:
                 changed |= self.tree.drop(part.scope)
-                if part.monitor.tree.tasks:
-                    self._gone[workspace] = f"{part.place.name} is not watched any more: it is gone"
         for place in wanted.values():
             if place.workspace not in self._parts:
                 changed |= self._open(place)
@@ -346,8 +325,7 @@ def _why(part: _Part) -> str:
 
 
 def _health_of(part: _Part) -> Health:
-    """How well a workspace is seen; what cannot be read says in which one, unless all of it is out of reach: that names
-    the host already."""
+    """How well a workspace is seen; what cannot be read says in which one, unless that names the host already."""
     health = part.monitor.health
     if not health.problems or part.is_lost:
         return health

@@ -19,9 +19,9 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import RequestStage
 from tests.unit.requests.asked import Place, request
 
-_ROUNDS = int(os.environ.get("AGENTWATCH_HOLDERS", "25"))
+_ROUNDS = int(os.environ.get("AGENTWATCH_HOLDERS", "12"))
 _ROOT = Path(__file__).parents[3]
-_UNTIL = 2.0
+_UNTIL = 4.0
 """Seconds after which a holder that got nothing gives up."""
 
 

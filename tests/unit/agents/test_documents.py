@@ -15,7 +15,7 @@ from agentwatch.agents.server.judging import told, validated
 from agentwatch.agents.server.submitting import stem_of, submit_handoff, submit_return
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract
-from agentwatch.delegation.identity import slot
+from agentwatch.delegation.links import slot
 from tests.unit.agents.documents import packet, returned
 
 TASK = "shop.api"

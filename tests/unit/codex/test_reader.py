@@ -65,7 +65,7 @@ def test_hostile_lines_neither_break_the_reader_nor_hide_the_others(
     run = home.run(root)
     assert run.said is not None
     assert (run.state, run.said.opening) == (RunState.ENDED, "Done.")
-    for message in (run.prompt, run.said, *run.earlier):
+    for message in (run.prompt, run.said, *(one.said for one in run.rounds[:-1] if one.said)):
         assert message is not None
         assert home.reader.text(message.digest) is not None
 

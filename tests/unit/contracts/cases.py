@@ -150,7 +150,6 @@ DOCUMENT: Final = [
     Case("DOC014", "north.return.md", RETURN, lambda text: f"Here it is:\n\n```markdown\n{text}```\n", 1),
     Case("DOC014", "north.handoff.md", _PACKET_TEXT, lambda text: f"Do this.\n\n```json\n{text}```\n", 1),
     Case("DOC014", "north.handoff.md", _PACKET_TEXT, lambda text: f"<task>\n```json\n{text}```\n</task>\n", 1),
-    Case("DOC011", "", RETURN, lambda text: f"```\n{text_of(REPORT)}```\n\n{text}", 35, embedded=True),
 ]
 
 HANDOFF: Final = _json(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.contracts.handoff import HandoffPacket
-from agentwatch.contracts.reading import read_and_open, read_document
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Severity
 from agentwatch.decisions.amend import AmendError, amended
 from agentwatch.decisions.proposal import final_report, fitter_packet, handoff_problems, report_problems
@@ -31,7 +31,7 @@ def amend(text: str, name: str = NAME, **changes: Any) -> str:
 
 
 def model(text: str, name: str = NAME) -> HandoffPacket:
-    opened = read_and_open(text, name)
+    opened = read_document(text, name)
     assert opened is not None
     assert isinstance(opened.model, HandoffPacket)
     return opened.model

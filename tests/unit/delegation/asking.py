@@ -82,7 +82,7 @@ def decided(
         return_sha256=None,
         action=action,
         at=at,
-        receipts=tuple(Receipt(each, at) for each in Stage if each.rank <= stage.rank),
+        receipts=tuple(Receipt(each, at) for each in [*Stage][: [*Stage].index(stage) + 1]),
         operator="dev@laptop",
     )
     return Decided(3, at, one.request_id, replace(decision, **more))  # type: ignore[arg-type]

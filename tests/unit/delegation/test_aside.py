@@ -13,9 +13,8 @@ from tests.unit.delegation.test_interleaving import Deciding, Step, decided, dra
 from agentwatch.contracts.shapes import Finding, Outcome, Severity
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Decided, Event, Looked, Noted, Ran, Tick, Unreadable
+from agentwatch.delegation.events import Aside, Decided, Event, Looked, Noted, Put, Ran, Tick, Unreadable
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Aside, Put
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 
@@ -60,10 +59,10 @@ def test_what_is_acknowledged_asks_nothing_and_keeps_its_question() -> None:
     assert tree.apply(acknowledged(tree)) >= {"a", "lead"}
     assert stands(tree) == (False, True, False)
     assert (lead.below.needs_operator, tree.totals.needs_operator) == (0, 0)
-    assert tree.asides.put_aside() == [tree.tasks["a"]]
+    assert tree.put_aside() == [tree.tasks["a"]]
     tree.apply(Noted(0, 2_001.0, "a", Aside()))
     assert stands(tree) == (True, False, False)
-    assert (lead.below.needs_operator, tree.asides.put_aside()) == (1, [])
+    assert (lead.below.needs_operator, tree.put_aside()) == (1, [])
 
 
 def test_it_does_so_before_the_task_is_seen() -> None:
@@ -280,52 +279,3 @@ def looks(tree: Tree, task_id: str) -> st.SearchStrategy[str | None]:
 def test_a_mark_is_short_text_whatever_the_task_says(outcome: Outcome) -> None:
     tree = tree_of([Recorder().seen("a.return.md", returned(outcome, task_id="a", error_message="\ud800" * 10_000))])
     assert len(mark_of(tree.tasks["a"])) < 40
-
-
-def test_what_comes_back_after_it_was_put_aside_asks_again_and_after_a_restart_it_does_not() -> None:
-    record, tree = failing()
-    done = record.seen("a.return.md", returned("completed", task_id="a"))
-    lie = record.checked("a.return.md", done.digest, "contradicted")
-    tree.apply(done)
-    tree.apply(lie)
-    noted = acknowledged(tree)
-    tree.apply(noted)
-    tree.asides.watch(2_000.0)
-    assert stands(tree) == (False, True, False)
-    tree.apply(record.checked("a.return.md", done.digest, "verified"))
-    assert tree.asides.over == {"a": noted.aside.put}
-    assert not tree.tasks["a"].needs_operator
-    tree.apply(lie)
-    assert stands(tree) == (True, False, False)
-
-    again = tree_of([noted, *failure(Recorder()), done])
-    again.asides.watch(2_000.0)
-    again.apply(lie)
-    assert stands(again) == (False, True, False), "that it was not checked yet is no change"
-    mended = tree_of([noted, *failure(Recorder()), done, record.checked("a.return.md", done.digest, "verified")])
-    mended.asides.watch(2_000.0)
-    mended.apply(lie)
-    assert stands(mended) == (True, False, False), "it was mended while nobody watched"
-
-
-def test_a_process_that_is_gone_again_asks_again() -> None:
-    run = Run(
-        source="agents", session_id="s", parent_session="lead", state=RunState.WORKING, place="/store",
-        started_at=1_000.0, updated_at=1_500.0, process_gone=True,
-    )  # fmt: skip
-    tree = tree_of([Ran(1, 0.0, "agents:s", run)])
-    tree.apply(acknowledged(tree, "s"))
-    tree.asides.watch(2_000.0)
-    assert stands(tree, "s") == (False, True, False)
-    for gone in (False, True):
-        tree.apply(Ran(1, 0.0, "agents:s", replace(run, process_gone=gone)))
-    assert stands(tree, "s") == (True, False, False)
-
-
-def test_a_snooze_that_is_over_by_time_alone_ends_nothing() -> None:
-    _, tree = failing()
-    tree.apply(snoozed(tree, 2_500.0))
-    tree.asides.watch(2_000.0)
-    tree.apply(Tick(9, 2_600.0))
-    assert stands(tree) == (True, False, False)
-    assert tree.asides.over == {}

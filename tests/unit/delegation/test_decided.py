@@ -173,17 +173,6 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_there_later() -> None:
     assert outline(tree)[:3] == ["a working", "  a.b working", "    a.b.c submitted"]
 
 
-@pytest.mark.parametrize(("action", "remaining"), [(Action.RESPOND, 1), (Action.RETRY, 0)])
-def test_an_answer_to_an_attempt_that_nothing_is_seen_of_any_more_is_no_retry(action: Action, remaining: int) -> None:
-    record, _, decision = failed()
-    second = [
-        record.seen("b.handoff.json", handoff("a", attempt=2)),
-        record.seen("b.return.md", returned("failed", task_id="a", attempt=2)),
-    ]
-    task = tree_of([*second, decided(replace(decision, action=action))]).tasks["a"]
-    assert ([one.number for one in task.attempts], task.retry.remaining) == ([2], remaining)
-
-
 @pytest.mark.parametrize("remembers", [False, True])
 def test_a_child_that_goes_on_after_a_retry_and_fails_in_the_same_words_asks_again(*, remembers: bool) -> None:
     _, (handed, result), decision = failed()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +16,9 @@ from agentwatch.contracts.shapes import Outcome, Return
 from agentwatch.decisions import policy
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Ran, Rules, Seen, Tick
+from agentwatch.delegation.events import Aside, Decided, Event, Put, Ran, Rules, Seen, Tick
 from agentwatch.delegation.run import Activity, ActivityKind, Run, RunState
-from agentwatch.delegation.task import Aside, Put, Task
+from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 from agentwatch.view.words import question_at
@@ -202,8 +201,7 @@ def test_what_asks_is_counted_above_and_stands_in_the_queue(changes: list[Run], 
     tree = grown(recorded(changes), ticks)
     for task in tree.tasks.values():
         below = [tree.tasks[one] for one in tree.tasks if task.task_id in tree.ancestors(one)]
-        waiting = Counter(one.state for one in below if one.needs_operator)
-        assert (task.below.waiting if task.below else {}) == waiting
+        assert (task.below.needs_operator if task.below else 0) == sum(one.needs_operator for one in below)
         assert not (task.gone and task.past)
         assert (task.below.tokens if task.below else 0) == sum(one.tokens or 0 for one in below)
         above = tree.tasks[task.parent_id] if task.parent_id is not None else None

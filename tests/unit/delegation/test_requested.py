@@ -9,10 +9,10 @@ from tests.unit.delegation.test_runs import message
 
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.events import Event, Noted, Tick
+from agentwatch.delegation.events import Aside, Event, Noted, Put, Tick
 from agentwatch.delegation.request import Given, RequestStage
 from agentwatch.delegation.run import Permitter
-from agentwatch.delegation.task import Aside, Put, State, Task
+from agentwatch.delegation.task import State, Task
 from agentwatch.view.words import in_line
 
 

@@ -18,18 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.background import Worker
-from agentwatch.delegation.events import Event, Looked, Noted
-from agentwatch.delegation.task import Aside, Put
-from agentwatch.history import NAME, OLD_NAME, database
-from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgements
+from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
+from agentwatch.history import NAME, database
+from agentwatch.history.acknowledgements import OLD_NAME, AcknowledgeError, Acknowledgements
 
 
 class Screen:
     """Acknowledgements, and what they come to by what they emit."""
 
-    def __init__(self, state: Path | None, *, writes: bool = True) -> None:
+    def __init__(self, state: Path) -> None:
         self.at = 1_000_000.0
-        self.all = Acknowledgements(state, writes=writes, clock=self.clock)
+        self.all = Acknowledgements(state, clock=self.clock)
         self.asides: dict[str, Aside] = {}
         self.looked_at: float | None = None
         self.apply(self.all.begin())
@@ -51,9 +50,8 @@ class Screen:
         self.apply(self.all.read_changes())
         return {task_id: aside for task_id, aside in self.asides.items() if aside != Aside()}
 
-    def poll(self, **over: Put) -> None:
+    def poll(self) -> None:
         """Write what is to be written."""
-        self.all.mark_over(over)
         self.apply(self.all.poll())
 
 
@@ -72,7 +70,7 @@ def test_what_is_put_aside_is_known_everywhere_and_a_first_screen_says_since_whe
     assert Acknowledgements(state).read_changes() == []
     assert not state.exists()
     screen, other = Screen(state), Screen(state)
-    assert (screen.all.is_kept, screen.looked_at is not None, screen.looked_at) == (True, True, other.looked_at)
+    assert screen.looked_at == other.looked_at is not None
     screen.all.acknowledge({"a": "1 failed x", "b\udc80": "1 failed y"})
     screen.all.snooze({"c": "1 blocked z"}, 2_000_000.0)
     assert screen.known == other.known == known(state)
@@ -131,25 +129,6 @@ def test_two_screens_come_to_the_same_and_an_undo_restores_exactly(
         assert screens[0].known == screens[1].known == known(state)
 
 
-def test_what_is_over_stays_over_and_what_is_put_aside_anew_does_not_end_with_it(tmp_path: Path) -> None:
-    screen = Screen(tmp_path)
-    screen.all.acknowledge({"a": "1 failed x", "b": "1 failed y", "c": "1 failed z"})
-    over = puts(tmp_path)
-    screen.all.acknowledge({"b": "1 failed y"})
-    screen.all.mark_seen({"c": "1 completed"})
-    screen.poll()
-    for _ in range(2):
-        screen.poll(**over)
-    found = known(tmp_path)
-    assert found["a"] == Aside(None, ""), "new, whatever it looks like"
-    assert found["b"].put is not None
-    assert found["c"] == Aside(None, "1 completed")
-    assert found == screen.known
-    screen.all.undo()
-    screen.all.undo()
-    assert puts(tmp_path) == {}
-
-
 def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_end(tmp_path: Path) -> None:
     one, other = Screen(tmp_path), Screen(tmp_path)
     worker = Worker(other.all)
@@ -163,21 +142,6 @@ def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_
         other.all.mark_seen({f"t{number}": "m"})
     worker.stop()
     assert len(known(tmp_path)) == 101
-
-
-@pytest.mark.parametrize("has_state", [True, False])
-def test_what_may_not_be_written_counts_here_only(tmp_path: Path, *, has_state: bool) -> None:
-    writer = Screen(tmp_path)
-    writer.all.acknowledge({"a": "m"})
-    screen = Screen(tmp_path if has_state else None, writes=False)
-    assert not screen.all.is_kept
-    screen.all.acknowledge({"b": "m"})
-    screen.all.snooze({"a": "n"}, None)
-    assert {name: one.put.mark for name, one in screen.known.items() if one.put} == {"a": "n", "b": "m"}
-    assert screen.all.undo() is not None
-    writer.all.acknowledge({"c": "m"})
-    assert screen.known.keys() == ({"a", "b", "c"} if has_state else {"b"})
-    assert known(tmp_path).keys() == {"a", "c"}
 
 
 def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,19 +187,18 @@ OLD: list[object] = [
 def test_the_file_of_an_earlier_version_is_read_and_taken_over_once(tmp_path: Path) -> None:
     text = "".join(f"{json.dumps(line)}\n" for line in OLD) + '{"record":"undo","at":3,"undo'
     (tmp_path / OLD_NAME).write_text(text)
-    old = {"a": Aside(None, ""), "b\udc80": Aside(Put("m2", 6.0)), "d": Aside(None, "m4")}
+    old = {"a": Aside(Put("m1", 6.0)), "b\udc80": Aside(Put("m2", 6.0)), "d": Aside(None, "m4")}
     assert known(tmp_path) == old
     assert (tmp_path / OLD_NAME).read_text() == text
     screen = Screen(tmp_path)
     assert (screen.known, screen.looked_at) == (old, 5.0)
     screen.all.acknowledge({"e": "m5"})
     assert {path.name for path in tmp_path.iterdir()} == {".lock", NAME, "put-aside.imported.jsonl"}
-    assert known(tmp_path).keys() == {*old, "e"}
     for name in ("e", "a"):
         undone = screen.all.undo()
         assert undone is not None
         assert undone.tasks[0] == name
-    assert (known(tmp_path), Screen(tmp_path).looked_at) == ({one: old[one] for one in "ad"}, 5.0)
+    assert (known(tmp_path), Screen(tmp_path).looked_at) == ({"d": old["d"]}, 5.0)
 
 
 WRITER = """

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -172,24 +170,6 @@ def test_an_error_of_the_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypa
     assert "No space left" in (reason or "")
     assert entries(tmp_path) == before
     assert names(tmp_path) == [".gitignore", "errors.json"]
-
-
-def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
-    program = """
-import sys
-from pathlib import Path
-from agentwatch.history.errors_file import append
-for number in range(40):
-    reason = append(Path(sys.argv[1]), [{"task_id": f"{sys.argv[2]}.{number}", "digest": "d"}])
-    assert reason is None, reason
-"""
-    writers = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path), side]) for side in "ab"]
-    while any(writer.poll() is None for writer in writers):
-        if (tmp_path / ".agentwatch" / "errors.json").exists():
-            entries(tmp_path)
-    assert [writer.wait() for writer in writers] == [0, 0]
-    found = {entry["task_id"] for entry in entries(tmp_path)}
-    assert found == {f"{side}.{number}" for side in "ab" for number in range(40)}
 
 
 def checked(tree: Tree, task_id: str, *claims: Claim) -> Task:

@@ -280,7 +280,6 @@ def test_damage_that_shows_only_while_it_runs_is_set_aside_then(state: Path, tab
         "UPDATE observations SET outline = x'ff', digest = x'00'",
         "UPDATE observations SET at = 'never'",
         "UPDATE observations SET path = x'ff'",
-        "UPDATE files SET inode = 'x'",
     ],
 )
 def test_a_damaged_value_costs_no_more_than_its_version(state: Path, damage: str) -> None:

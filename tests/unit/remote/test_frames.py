@@ -13,7 +13,7 @@ from tests.unit.delegation.events import BROKEN, Recorder, handoff
 from tests.unit.remote.shapes import any_of
 
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.events import Checked, Gone
+from agentwatch.delegation.events import Checked, Gone, Seen
 from agentwatch.evidence.claims import ClaimKind
 from agentwatch.remote.frames import (
     LARGEST,
@@ -44,6 +44,8 @@ JSON = st.recursive(
 @given(any_of(Told))
 def test_an_observation_comes_back_as_it_was(event: Told) -> None:
     travelled = observation_of(json.loads(json.dumps(fields_of(event))))
+    # That a session gave it back, and no file, is not for a host to say.
+    event = event._replace(stored=False) if isinstance(event, Seen) else event
     assert travelled == event
     assert type(travelled) is type(event)
     # As exact as the digests that are made of it: 1 and 1.0, 0.0 and -0.0, a tuple and a list are not the same.

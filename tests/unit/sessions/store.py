@@ -93,7 +93,10 @@ class Watch:
     def digests(self) -> set[str]:
         """Those of all that was handed over or back."""
         runs = [ran.run for ran in self.runs.values() if ran.run is not None]
-        messages = [message for run in runs for message in (run.prompt, run.said, *run.earlier) if message is not None]
+        earlier = [one.said for run in runs for one in run.rounds[:-1]]
+        messages = [
+            one for one in (*earlier, *(one for run in runs for one in (run.prompt, run.said))) if one is not None
+        ]
         tasks = [attempt for task in self.tasks.values() for attempt in task["attempts"]]
         returned = {digest for attempt in tasks if (digest := attempt["return_sha256"]) is not None}
         return {message.digest for message in messages} | returned

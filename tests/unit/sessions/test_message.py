@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Return
+from agentwatch.contracts.shapes import Document, Return
 from agentwatch.sources.sessions.fields import first_line
 from agentwatch.sources.sessions.reader import message
 from tests.unit.sessions.conformance import packet, report
@@ -18,19 +18,26 @@ from tests.unit.sessions.conformance import packet, report
 PARTS = st.sampled_from(
     [*packet("t.a").splitlines(True), *report().splitlines(True), "Status\n======\n", "- [ ] One\n"]
 )
+
+
+def found(text: str) -> Document | None:
+    read = read_document(text, "agents", embedded=True)
+    return read and Document(read.document, read.findings, read.complete)
+
+
 TEXTS = st.lists(PARTS | st.text(max_size=8), max_size=12).map("".join)
 
 
 @given(TEXTS)
 def test_what_it_holds_is_what_the_contracts_find_in_it(text: str) -> None:
-    assert message(text, 1.0, key="agents").reading == read_document(text, "agents", embedded=True)
+    assert message(text, 1.0, key="agents").reading == found(text)
 
 
 def test_a_packet_beside_a_return_is_found_too() -> None:
     both = message(f"{packet('t.a')}\n\nAnswer like this:\n\n{report()}", 1.0, key="agents")
     assert both.reading is not None
     assert isinstance(both.reading.document, Return)
-    assert both.packet == read_document(packet("t.a"), "agents", embedded=True)
+    assert both.packet == found(packet("t.a"))
     assert message(report(), 1.0, key="agents").packet is None
 
 

@@ -226,8 +226,7 @@ class Acknowledger:
                 record(shelf, own)
 
         if await self._do(act):
-            is_kept = all(shelf.is_kept for shelf in by_shelf)
-            self._notify(message if is_kept else f"{message} It counts on this screen only: nothing is written here.")
+            self._notify(message)
 
     async def _do(self, act: Callable[[], None]) -> bool:
         """Act in a thread. Returns whether it could be done."""

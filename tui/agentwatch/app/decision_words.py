@@ -99,8 +99,6 @@ def receipt_line(decision: Decision, now: float) -> Content:
         before, age = age, times.ago(receipt.at, now)
         claimed = SAYS_SO if receipt.claimed else ""
         words.append(Content(f"{receipt.stage}{by}{'' if age == before else f' {age}'}{claimed}"))
-    if decision.announced:
-        words.append(Content(decision.announced))
     if decision.receipt.stage is Stage.READ and is_on_its_way(decision) and decision.action not in ENDING:
         to_fitter = decision.action is Action.ESCALATE and decision.mode == FITTER
         awaited = f"the {FITTER}" if to_fitter else f"attempt {decision.attempt + 1}"

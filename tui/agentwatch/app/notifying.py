@@ -11,15 +11,12 @@ import os
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from hashlib import blake2b
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
 from agentwatch.shell import find_program, resolve_command
-from agentwatch.state import claim_notices, state_directory
 from agentwatch.text import clean
 from agentwatch.view.words import in_line, name_of, plural, program_of, question_at
 
@@ -149,8 +146,6 @@ class NotificationQueue:
         """The processes that are gone, and the requests, of which the operator was notified: of each once."""
         self._at_work: set[str] = set()
         """The tasks that were seen at work without an ask."""
-        self.on_screen: list[Task] = []
-        """The tasks for which the screen was enough, until somebody empties it."""
         self._notified_at = float("-inf")
         # Until the terminal says whether its window has the focus, nobody knows.
         self._focus: bool | None = None
@@ -207,7 +202,6 @@ class NotificationQueue:
         self._known |= {task.task_id: (_mark(task), None) for task in new}
         self._since.clear()
         if self._focus:
-            self.on_screen += new
             return []
         self._notified_at = at
         return new
@@ -235,13 +229,11 @@ def _mark(task: Task) -> _Mark:
     return task.attempt, task.own_state, None if task.contradicted else asked
 
 
-def gone_keys(task: Task, task_id: str | None = None) -> set[str]:
-    """The process of a task that is gone, in a few characters; `task_id` is another name for the task. One that is gone
-    again after a sign of life is another one."""
+def gone_keys(task: Task) -> set[str]:
+    """The process of a task that is gone. One that is gone again after a sign of life is another one."""
     if not task.gone or (run := task.run) is None:
         return set()
-    process = task_id or task.task_id, task.attempt, run.session_id, "gone", run.updated_at
-    return {blake2b(repr(process).encode(errors="surrogatepass"), digest_size=8).hexdigest()}
+    return {repr((task.task_id, task.attempt, run.session_id, run.updated_at))}
 
 
 class Notifier:
@@ -280,38 +272,12 @@ class Notifier:
             self._write(title_sequence(title))
 
     def notify(self) -> None:
-        """Notify of all that is due; to be called about once a second while something is waiting."""
+        """Notify of all that is due; to be called about once a second while something is waiting. By one route, unless
+        the settings ask for both: the terminal's where the desktop has none."""
         at = self._steady()
         if not self.queue.is_due(at):
             return
         tasks = self.queue.pop(at, self._monitor.tree.asking())
-        on_screen, self.queue.on_screen = self.queue.on_screen, []
-        if self._settings.read_only or not any(task.gone for task in (*tasks, *on_screen)):
-            self._send(tasks)
-            return
-        # Of processes that are gone only where no other screen has notified of them before.
-        loop = asyncio.get_running_loop()
-        keys = [(task, *self._keys(task)) for task in (*tasks, *on_screen)]
-
-        def claim() -> None:
-            by_workspace: dict[Path, set[str]] = {}
-            for _, workspace, some in keys:
-                by_workspace.setdefault(workspace, set()).update(some)
-            states = {state_directory(workspace): some for workspace, some in by_workspace.items()}
-            new = {key for state, some in states.items() for key in claim_notices(state, some)}
-            claimed = [task for task, _, some in keys[: len(tasks)] if not some or not new.isdisjoint(some)]
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._send, claimed)
-
-        Thread(target=claim, name="agentwatch-told", daemon=True).start()
-
-    def _keys(self, task: Task) -> tuple[Path, set[str]]:
-        """The workspace that a task belongs to, and what makes its process another one that is gone."""
-        monitor, task_id = self._monitor.of(task.task_id)
-        return monitor.workspace, gone_keys(task, task_id)
-
-    def _send(self, tasks: list[Task]) -> None:
-        """By one route, unless the settings ask for both: the terminal's where the desktop has none."""
         if not tasks:
             return
         if self._settings.notify_bell:

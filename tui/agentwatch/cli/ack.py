@@ -46,7 +46,7 @@ def run(options: Namespace) -> int:
     if options.undo and (options.where or options.seconds is not None):
         raise UsageError("--undo takes back what was put aside last; it goes with nothing else")
     workspace, settings = workspace_at(options.path), load()
-    return _undo(workspace, settings) if options.undo else _acknowledge(workspace, settings, options)
+    return _undo(workspace) if options.undo else _acknowledge(workspace, settings, options)
 
 
 def _acknowledge(workspace: Path, settings: Settings, options: Namespace) -> int:
@@ -56,7 +56,7 @@ def _acknowledge(workspace: Path, settings: Settings, options: Namespace) -> int
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
     if task_id is None and not query:
         raise UsageError("name a task, or say --where QUERY\ntry: agentwatch pending, which lists what needs you")
-    shelf = _writable(workspace, settings)
+    shelf = _shelf(workspace)
     asks = task_id is None and not options.yes
     if asks and not is_on_terminal():
         raise UsageError("there is no terminal to ask on; say --yes")
@@ -91,9 +91,9 @@ def _acknowledge(workspace: Path, settings: Settings, options: Namespace) -> int
     return ExitCode.DONE
 
 
-def _undo(workspace: Path, settings: Settings) -> int:
+def _undo(workspace: Path) -> int:
     """Take back what was put aside last, on the screen or here."""
-    last = _writable(workspace, settings).undo()
+    last = _shelf(workspace).undo()
     if last is None:
         say("there is nothing to undo")
         return ExitCode.NOT
@@ -102,10 +102,8 @@ def _undo(workspace: Path, settings: Settings) -> int:
     return ExitCode.DONE
 
 
-def _writable(workspace: Path, settings: Settings) -> Acknowledgements:
-    if settings.read_only:
-        raise UsageError("your settings say read_only: nothing is put aside")
-    shelf = shelf_of(workspace, settings)
+def _shelf(workspace: Path) -> Acknowledgements:
+    shelf = shelf_of(workspace)
     shelf.read_changes()
     return shelf
 

@@ -16,8 +16,9 @@ from agentwatch.decisions.form import DecisionForm
 from agentwatch.decisions.proposal import cautions, goes_to_fitter, handoff_check
 from agentwatch.decisions.record import Answer, Mitigation, Params, Record, Subject
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.retry import FITTER, is_retry, mitigated
-from agentwatch.delegation.task import Task, Version
+from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, clean_lines, exact, whole
 from agentwatch.view.words import plural, retries_left
@@ -76,7 +77,7 @@ def params_of(
     task: Task,
     subject: Subject,
     operator: str,
-    text_of: Callable[[Version], str | None],
+    text_of: Callable[[Seen], str | None],
     *,
     failed: Sequence[Task] = (),
     beware: list[str] | None = None,

@@ -28,6 +28,7 @@ def run(options: Namespace) -> int:
             workspace,
             played,
             open_desk=session.open_desk,
+            open_shelf=session.open_shelf,
             open_inbox=session.open_inbox,
             sessions=session.sessions(),
         )

@@ -68,10 +68,9 @@ def run(options: Namespace) -> int:
     if options.creds or options.monitor:
         raise UsageError("--creds and --monitor belong to --nats")
     workspace, settings = workspace_at(options.path), load()
-    desk, shelf = Desk(workspace, read_only=settings.read_only), shelf_of(workspace, settings)
+    desk, shelf = Desk(workspace, read_only=settings.read_only), shelf_of(workspace)
     shelf.read_changes()
     history = History(state_directory(workspace))
-    history.check()
     events = plural(len(history.recall().events), "observation")
     return say_checks(
         [

@@ -71,7 +71,7 @@ def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[
     if monitor.clerk is None:
         raise ValueError(monitor)
     tree, desk, past, acknowledged = monitor.tree, monitor.clerk.desk, options.past, options.acknowledged
-    aside = tree.asides.put_aside()
+    aside = tree.put_aside()
     asking = tree.past_questions() if past else aside if acknowledged else tree.asking()
     moving = [] if past or acknowledged else on_their_way(tree)
     forged = [placed for placed in tree.notices if placed.finding.rule == FORGED.id]
@@ -186,7 +186,7 @@ def _say_decision(decision: Decision, now: float) -> None:
     steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
     by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
     say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
-    for words in filter(None, (decision.waits, decision.announced, taken_words(decision))):
+    for words in filter(None, (decision.waits, taken_words(decision))):
         say(f"  {clean(words)}")
 
 

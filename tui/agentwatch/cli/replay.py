@@ -21,7 +21,6 @@ from agentwatch.history.recording import read_recording
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.sources.playback import Playback
-from agentwatch.text import clean, complain
 
 ARGUMENTS: Final = (
     argument("file", "FILE", "a recording, written by `agentwatch log --export FILE`", nargs="?"),
@@ -32,8 +31,6 @@ ARGUMENTS: Final = (
     SESSION,
     THEME,
 )
-_MOST_PROBLEMS: Final = 20
-"""Lines of a recording whose problem is told."""
 
 
 def run(options: Namespace) -> int:
@@ -51,10 +48,6 @@ def run(options: Namespace) -> int:
             complain_of(past.problems)
             return _play(workspace, options, past.events, past.text)
     recording = read_recording(Path(options.file))
-    for problem in recording.problems[:_MOST_PROBLEMS]:
-        complain(clean(problem))
-    if len(recording.problems) > _MOST_PROBLEMS:
-        complain(f"{len(recording.problems) - _MOST_PROBLEMS} more lines were left out")
     return _play(Path(recording.workspace), options, recording.events, recording.texts.get)
 
 

@@ -87,7 +87,7 @@ def _line(task: Task, depth: int, chain: str, now: float) -> str:
 
 def _summary(monitor: Monitor, options: Namespace, found: int | None) -> str:
     totals = monitor.tree.totals
-    files = len(monitor.tree.troubled)
+    files = len({placed.path for placed in monitor.tree.notices})
     noted = f"; {plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else ""
     if not totals.tasks:
         where = clean(monitor.directory)

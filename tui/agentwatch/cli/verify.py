@@ -152,7 +152,7 @@ def _of_return(record: Record, tree: Tree, desk: Desk) -> Check:
         return good("return", "it is still the one that was decided about")
     if attempt is not task.latest:
         return note("return", "it is another one now: there has been another attempt")
-    is_read = desk.receipts([record])[record.decision_id][-1].stage.rank >= Stage.READ.rank
+    is_read = desk.receipts([record])[record.decision_id][-1].stage in (Stage.READ, Stage.ACTED)
     if is_read and attempt.handoff is not None and attempt.handoff.digest == record.handoff_sha256:
         return note("return", "it is another one now, given after an agent had read the decision")
     return bad("return", "it has changed since the decision, so the decision does not hold for it")

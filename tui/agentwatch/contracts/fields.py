@@ -35,22 +35,16 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 T = TypeVar("T")
 
 
-def _judge_presence(value: T, info: core_schema.ValidationInfo) -> T:
-    """Refuse what is not there; only `read` does so."""
-    if value is None and info.context:
-        raise PydanticCustomError("missing", "it is not there")
+def _require(value: T, info: core_schema.ValidationInfo) -> T:
+    """Refuse what is not there, or has no word in it; only the first reading does so."""
+    if info.context and (value is None or (isinstance(value, str) and not value.strip())):
+        raise PydanticCustomError("missing" if value is None else "empty", "it is not there")
     return value
 
 
-def _judge_text(value: T, info: core_schema.ValidationInfo) -> T:
-    if isinstance(value, str) and not value.strip() and info.context:
-        raise PydanticCustomError("empty", "no word is in it")
-    return _judge_presence(value, info)
-
-
-Required = Annotated[T | None, AfterValidator(_judge_presence)]
-Text = Annotated[str | None, AfterValidator(_judge_text)]  # a string that is required, and must have a word in it
-Word = Annotated[str, AfterValidator(_judge_text)]
+Required = Annotated[T | None, AfterValidator(_require)]
+Text = Required[str]
+Word = Annotated[str, AfterValidator(_require)]
 Whole = Annotated[
     int, BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
 ]
@@ -100,7 +94,8 @@ def _judge_errors(
         where = place = item["loc"]
         value, kind, meant = item["input"], _KIND_OF.get(item["type"], "type"), None
         path = "".join((at, *("[]" if isinstance(step, int) else f".{step}" for step in place))).removeprefix(".")
-        rules = known.get(path.removesuffix("[]"), {})
+        # `*` stands for the other fields of a section.
+        rules = known.get(path.removesuffix("[]")) or known.get(f"{at}.*", {})
         if kind == "missing" and place[-1] not in reduce(getitem, place[:-1], raw):
             where = place[:-1]
         elif kind == "missing" and kind in rules and read_rules()[rules[kind]].severity is ERROR:

@@ -255,8 +255,6 @@ def _judge_meta(top: dict[str, Any], findings: Findings) -> tuple[ReturnMeta, Re
     for key in ("phases_completed", "phases_total"):
         phases = raw.setdefault(key, inside.get(key))
         raw[key] = len(phases) if isinstance(phases, list) else phases
-    if isinstance(steps := top.get("next_steps"), list):
-        raw["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
     returned = read_fields(Contract.RETURN_META, ReturnMeta, raw, findings)
     judge_paths("MET018", "artifacts", returned.artifacts, findings)
     done, total = returned.phases_completed, returned.phases_total

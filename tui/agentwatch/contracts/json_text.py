@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
@@ -16,7 +15,6 @@ from agentwatch.text import quoted
 MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
 MAX_PARTS: Final = 20_000  # parts of one object or array in which places are looked for, about 30 ms
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
 # What stands before a part (white space, the comma of the one before), and its key; behind the last there is none.
 _PART: Final = re.compile(
     r'([ \t\n\r]*+(?:,[ \t\n\r]*+)?)(?:("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+)?(?=[^\]}])', re.DOTALL
@@ -83,18 +81,6 @@ class Node:
         """The member with a key, of one that stands twice the last; or the entry with an index."""
         return next((part for part in reversed(self.parts) if part.step == step), None)
 
-    def walk(self, location: Location = ()) -> Iterator[tuple[Location, Node]]:
-        """This and all that is in it, with the place of each."""
-        yield location, self
-        for part in self.parts:
-            yield from part.walk((*location, part.step))
-
-
-def behind_space(text: str, at: int = 0) -> int:
-    """The offset behind white space."""
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
-
 
 def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
     """(the rule that a break breaks, its offset): a text that ends there, or inside of a word, is only cut off."""
@@ -103,8 +89,10 @@ def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
     end = len(text.rstrip(" \t\n\r"))
     if error.msg.startswith("Unterminated") or re.fullmatch(r"[\w.+-]{0,5}", text[error.pos : end]):
         return "DOC002", end
-    # Newer versions of Python name the comma, older ones the bracket behind it.
-    return "DOC001", behind_space(text, error.pos + 1) if error.msg.startswith("Illegal") else error.pos
+    if error.msg.startswith("Illegal"):
+        # Newer versions of Python name the comma, older ones the bracket behind it.
+        return "DOC001", len(text) - len(text[error.pos + 1 :].lstrip())
+    return "DOC001", error.pos
 
 
 def _scan(text: str) -> tuple[list[str], int, int | None]:
@@ -161,10 +149,7 @@ class JsonSource:
         self._sound = ""
 
     def line_of(self, location: Location) -> int | None:
-        """The 1-based line of a place: a key's line, an array element's line, else that of what encloses it.
-
-        What is not where it should be may stand at the top.
-        """
+        """The 1-based line of a place: a key's line, an array element's line, of what encloses it, or at the top."""
         if not self._sound:
             return None
         node = self._node
@@ -172,15 +157,14 @@ class JsonSource:
             if (part := node.part(step) or self._node.part(location[-1])) is None:
                 break
             node = part
-        return self._line(node.begins)
+        return self._line(node.begins) + 1
 
     def judge(self, findings: Findings) -> None:
         """Note what is wrong with the text itself, whatever contract it follows."""
         if (broken := self._broken) is not None:
             findings.add(broken[0], self._line(broken[1]), limit=MAX_DEPTH)
-        if not self._odd:
-            return
-        for location, node in self._node.walk():
+        nodes: list[tuple[Location, Node]] = [((), self._node)] if self._odd else []
+        for location, node in nodes:
             if isinstance(node.value, float) and not math.isfinite(node.value):
                 findings.add("DOC005", self._line(node.start))
             known: set[str | int] = set()
@@ -189,10 +173,12 @@ class JsonSource:
                     key = quoted(".".join(map(str, (*location, part.step))), 60)
                     findings.add("DOC004", self._line(part.begins), key=key)
                 known.add(part.step)
+                nodes.append(((*location, part.step), part))
 
     @cached_property
     def _node(self) -> Node:
-        return Node(self._sound, behind_space(self._sound))
+        return Node(self._sound, len(self._sound) - len(self._sound.lstrip()))
 
     def _line(self, offset: int) -> int:
-        return self._first_line + self._text.count("\n", 0, offset)
+        """The index from 0 of the line in the file."""
+        return self._first_line - 1 + self._text.count("\n", 0, offset)

@@ -7,23 +7,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agentwatch.contracts.json_text import JsonSource
 from agentwatch.contracts.markdown import (
+    STATUS,
     Fence,
-    after_front_matter,
-    blocks,
+    Page,
     find_sections,
-    first_item,
+    has_item,
     lines_of,
-    open_returns,
-    opened,
     read_checklist,
-    visible,
+    scan_blocks,
+    value_below,
 )
-from agentwatch.contracts.rules import Findings, in_order, module_of
-from agentwatch.contracts.shapes import Contract, Document, Fields, Handoff, OpenDocument, Outcome, Return, TodoList
+from agentwatch.contracts.rules import Findings, module_of
+from agentwatch.contracts.shapes import Contract, Fields, Handoff, OpenDocument, Return, TodoList
 from agentwatch.text import folded
 
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
@@ -31,9 +30,8 @@ _ATTEMPTS: Final = 20  # places in a text where an object seems to begin, and no
 _OBJECTS: Final = 5_000  # objects of a text that are looked at
 _FENCES: Final = 200  # fenced blocks, and open returns, of a text that are looked at
 _DECODER: Final = json.JSONDecoder()
-_TODOS_FILE: Final = re.compile(r"(?:^|/)(?:[^/]+\.)?todos\.md\Z")
-# Those of a task or of handoffs. A file called just `todos.md` may be anybody's notes.
-_TODOS_OF_A_TASK: Final = re.compile(r"(?:^|/)(?:[^/]+\.todos\.md|handoffs/todos\.md)\Z")
+# Of a task or of handoffs, or called just so: then it may be anybody's notes.
+_TODOS_FILE: Final = re.compile(r"(?:^|/)([^/]+\.|handoffs/)?todos\.md\Z")
 # The first block is a fence: the text begins with one, with front matter or with a title in front of it.
 _MAY_LEAD_WITH_PACKET: Final = re.compile(r"\s*(?:[`~-]|#[^\n]*(?:\n\s{0,199}[`~]))")
 # A return has one of these keys.
@@ -98,19 +96,10 @@ _OF_NAMED: Final = {
 
 def contract_by_name(name: str) -> Contract | None:
     """The contract that a file must follow by its name, even where its content cannot be read; else None."""
-    last = _last_part(name)
+    last = folded(name.rpartition("/")[2])
     stem, *kind = last.rsplit(".", 2)
     named = _NAMES.get(".".join(kind)) if stem else None
     return named or (Contract.RETURN_META if "-" in last and _META_FILE.match(last) else None)
-
-
-def _may_follow(text: str, name: str) -> bool:
-    """A cheap look that turns away nearly every other JSON text: it has no key by which it could be told."""
-    return _TOLD_BY.search(text) is not None or contract_by_name(name) is not None
-
-
-def _last_part(name: str) -> str:
-    return folded(name.rpartition("/")[2])
 
 
 def unwrapped(top: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +121,7 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
     """The contract whose signature an object has, else None; `embedded` in an answer, less tells a return."""
     if not isinstance(top, dict):
         return None
-    last, packet = _last_part(name), unwrapped(top)
+    last, packet = folded(name.rpartition("/")[2]), unwrapped(top)
     named = contract_by_name(last) if last.endswith(".json") else None
     is_meta = named is Contract.RETURN_META
     if named in _OF_NAMED:
@@ -147,7 +136,7 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
     if "json-schema.org" in str(top.get("$schema")) or isinstance(top.get("properties"), dict):
         return None
     # Files of progress and state have a status and a session as a return has.
-    is_state = last == "state.json" or isinstance(top.get("objectives"), list) or _count(top, _STATE_KEYS)
+    is_state = last == "state.json" or _count(top, _STATE_KEYS)
     if _SCHEMA_FILE.search(last) or (is_state and not is_meta):
         return None
     if "report_metadata" in top and _is_report(top, embedded=embedded):
@@ -200,50 +189,45 @@ def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
     return known + more > 0 if embedded else known > 0 and known + more > 1
 
 
-def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> Document | None:
+def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> OpenDocument | None:
     """Recognise a text and read it; None where it follows none of the contracts. Never raises.
 
     `name` is the path in the workspace, with `/`. `embedded`: a subagent returned it, and its last return counts, prose
     around it. `handed_over`: a subagent was asked it, and its first packet counts, nothing else.
     """
-    found = read_and_open(text, name, embedded=embedded, handed_over=handed_over)
-    return found and Document(found.document, found.findings, found.complete)
-
-
-def read_and_open(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> OpenDocument | None:
-    """The same with the full typed model, without what broke a rule; a checklist is a packet that has only `todos`."""
     text = text.removeprefix("\ufeff")
     if not text.isascii():
         # Half of a surrogate pair cannot be written by any encoding.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if handed_over:
         return _read_packet(lines_of(text), name)
-    return _read_inside(text, name) if embedded else _read_file(text, name)
-
-
-def _read_file(text: str, name: str) -> OpenDocument | None:
+    if embedded:
+        # What is handed back, else what is handed on.
+        return _read_last_return(lines_of(text), name) or _read_packet(lines_of(text), name)
     is_object, named = text.lstrip()[:1] == "{", contract_by_name(name)
     if is_object and folded(name).endswith((".jsonl", ".ndjson")):
         return None
     if folded(name).endswith(".json"):
-        return _read_json(text, name, named=named) if is_object or named else None
+        return _read_json(text, name, named) if is_object or named else None
     found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
     if found is not None or named is None:
         return found
-    return _read_wrapped(text, name, named) or _read_by_name(lines_of(text), name, named)
+    # In a fence, a wrapper or behind other words; a packet needs as few keys as in a JSON file of this name.
+    lines = lines_of(text)
+    is_return = named is Contract.RETURN_FORMAT
+    found = _read_last_return(lines, name) if is_return else _read_packet(lines, f"{name[:-2]}json")
+    return _read_by_name(lines, name, named) if found is None else _noted(found, "DOC014", 0)
 
 
 # JSON
 
 
-def _read_json(
-    text: str, name: str, first_line: int = 1, *, embedded: bool = False, named: Contract | None = None
-) -> OpenDocument | None:
-    """Read a text from line `first_line` of its file as JSON; `named`: the contract that the name of its file says."""
-    if not named and not _may_follow(text, name):
+def _read_json(text: str, name: str, named: Contract | None = None) -> OpenDocument | None:
+    """Read a file as JSON; `named`: the contract that its name says."""
+    if not named and not _TOLD_BY.search(text):
         return None
-    source = JsonSource(text, first_line)
-    contract = contract_of(source.value, name, embedded=embedded)
+    source = JsonSource(text)
+    contract = contract_of(source.value, name)
     if contract is not None:
         return _judge(source, contract)
     # A sound object that is called as those of the dialect are: its name is no contract's.
@@ -274,19 +258,14 @@ def _read_markdown(text: str, name: str) -> OpenDocument | None:
     """Read a Markdown text; None where it is none of ours."""
     # Nearly every file of a workspace is none of ours: each step first asks the cheapest question that says so.
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
-        lines = lines_of(text)
-        fence = next(iter(blocks(lines)[1]), None)
-        if fence and _leads(lines, fence) and (packet := _read_fenced_packet(lines, fence, name)) is not None:
+        page = scan_blocks(lines_of(text))
+        fence = next(iter(page.fences), None)
+        if fence and _leads(page, fence) and (packet := _read_fenced_packet(page, fence, name)) is not None:
             return packet
     named = contract_by_name(name) is Contract.RETURN_FORMAT
     found = _read_return(lines_of(text), loose=named) if named or _MAY_BE_RETURN.search(text) else None
-    if found is not None and any(mark in text for mark in ("\n```", "\n~~~", "\n{")):
-        # The last return of the file counts, where it stands in a fence or an object behind an open one.
-        returns = _returns(lines_of(text), name)
-        if returns and returns[0].is_open and not returns[-1].is_open:
-            found = _noted(_meant(returns), "DOC014", 1)
-    if found is None and _TODOS_FILE.search(name):
-        return _read_todos(lines_of(text), alone=_TODOS_OF_A_TASK.search(name) is not None)
+    if found is None and (todos := _TODOS_FILE.search(name)):
+        return _read_todos(lines_of(text), alone=todos[1] is not None)
     return found
 
 
@@ -301,7 +280,7 @@ def _read_by_name(lines: list[str], name: str, contract: Contract) -> OpenDocume
         fields = TodoList((), recognised=False) if is_todos else Handoff(None, None, recognised=False)
     # A return must have its headers; that a message holds a packet, or todos items, is recommended only.
     rule = "DOC012" if isinstance(fields, Return) else "DOC013"
-    return _noted(OpenDocument(fields, (), False, module_of(contract).MODELS[contract]()), rule, 1, contract=contract)
+    return _noted(OpenDocument(fields, (), False, module_of(contract).MODELS[contract]()), rule, 0, contract=contract)
 
 
 def _read_return(
@@ -309,66 +288,58 @@ def _read_return(
 ) -> OpenDocument | None:
     """Read lines as return-format: `loose` as in `find_sections`; `by_name`, it need have but one header."""
     findings = Findings(first_line)
-    sections = find_sections(lines := visible(_bounded(lines, findings)), loose=loose, by_name=by_name)
+    page = scan_blocks(lines[:MAX_LINES])
+    sections = find_sections(page, loose=loose, by_name=by_name)
     if sections is None:
         return None
     from agentwatch.contracts import return_format
 
-    return return_format.judge(lines, sections, findings)
+    if len(lines) > MAX_LINES:
+        findings.add("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
+    return return_format.judge(page, sections, findings)
 
 
 def _read_todos(lines: list[str], *, alone: bool) -> OpenDocument | None:
-    start = after_front_matter(lines)
-    lines = opened(lines[start:])
-    if first_item(lines, alone=alone) is None:
+    """Read a checklist that has a file of its own; `alone`, any leading bullet is meant as an item."""
+    lines = scan_blocks(lines).lines
+    if not has_item(lines, alone=alone):
         return None
     from agentwatch.contracts.handoff import HandoffPacket
 
-    findings = Findings(1 + start)
-    lines = _bounded(lines, findings)
+    findings = Findings()
     items = read_checklist(lines, findings, alone=True)
     return OpenDocument(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
 
 
-def _bounded(lines: list[str], findings: Findings) -> list[str]:
-    if len(lines) > MAX_LINES:
-        findings.add_in("DOC009", MAX_LINES, key="The document", limit=MAX_LINES)
-    return lines[:MAX_LINES]
-
-
-# Packets
-
-
-def _leads(lines: list[str], fence: Fence) -> bool:
+def _leads(page: Page, fence: Fence) -> bool:
     """Whether a fence is the first block of a text, behind front matter and one title."""
-    above = [line for line in lines[after_front_matter(lines) : fence.first - 1] if line.strip()]
+    above = [line for line in page.lines[: fence.first - 1] if line.strip()]
     return not above or (len(above) == 1 and above[0].lstrip().startswith("#"))
 
 
 def _read_fenced_packet(
-    lines: list[str], fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
+    page: Page, fence: Fence, name: str, *, leading: bool = False, fenced: bool = True
 ) -> OpenDocument | None:
     """Read a packet and the checklist behind it, None where it is something else; `fenced`, a mark is in between."""
-    source = JsonSource("\n".join(lines[fence.first : fence.end]), fence.first + 1)
+    source = JsonSource("\n".join(page.lines[fence.first : fence.end]), fence.first + 1)
     signature = leading_contract_of if leading else contract_of
     is_json = fence.language in ("", "json", "jsonc", "json5") and isinstance(source.value, dict)
     if not is_json or signature(source.value, name) is not Contract.HANDOFF_PACKET:
         return None
     from agentwatch.contracts import handoff
 
-    findings = Findings(fence.end + 1 + fenced)
+    findings = Findings()
     if not fenced:
-        findings.add("HOF060", source.line_of(()) or 1)
+        findings.add("HOF060", (source.line_of(()) or 1) - 1)
     if source.complete and not fence.closed:
-        findings.add("DOC002", len(lines))
+        findings.add("DOC002", len(page.lines) - 1)
     source.judge(findings)
     judged = findings if source.whole else Findings()
     model, fields = handoff.judge(Contract.HANDOFF_PACKET, source.value, judged)
-    after = opened(lines[fence.end + 1 :])
-    item = first_item(after)
-    if item is not None:
-        findings.first_line += item
-        todos = read_checklist(_bounded(after[item:], findings), findings, alone=False)
+    behind = fence.end + fenced
+    if has_item(after := page.lines[behind:]):
+        findings.first_line += behind
+        todos = read_checklist(after, findings, alone=False)
         model, fields = model.model_copy(update={"todos": todos}), replace(fields, todos=todos)
     return OpenDocument(fields, findings.made(source.line_of), source.complete and fence.closed, model)
 
@@ -379,109 +350,63 @@ def _read_unfenced_packet(text: str, name: str) -> OpenDocument | None:
     if end is None or not text[end:].strip():
         return None
     inside = lines_of(text[:end])
-    lines = [*inside, *lines_of(text[end:])]
-    return _read_fenced_packet(lines, Fence(0, len(inside), "", closed=True), name, fenced=False)
+    # Words behind it on its last line are left aside.
+    page = scan_blocks(lines_of(text[end:])[1:])
+    page = page._replace(lines=[*inside, *page.lines])
+    return _read_fenced_packet(page, Fence(0, len(inside), "", closed=True), name, fenced=False)
 
 
 def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
     """Read what a text hands over: its first packet, whatever return it shows as an example; None where is none."""
-    for index, fence in enumerate(blocks(lines)[1][:_FENCES]):
-        found = _read_fenced_packet(lines, fence, name, leading=index == 0 and _leads(lines, fence))
+    page = scan_blocks(lines)
+    for index, fence in enumerate(page.fences[:_FENCES]):
+        found = _read_fenced_packet(page, fence, name, leading=index == 0 and _leads(page, fence))
         if found is not None:
             return found
-    made = (made for _, made in _objects("\n".join(lines), name, asked=True))
-    return next((each for each in made if isinstance(each.document, Handoff)), None)
+    objects = _objects("\n".join(lines), name, asked=True)
+    return next((made for _, made in objects if isinstance(made.document, Handoff)), None)
 
 
 # What was handed back
 
 
-class _Placed(NamedTuple):
-    """A return and the index of its first line; an open one is neither fenced nor JSON."""
+def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
+    """The last return in a text: templates and drafts stand before the one that is meant. One that is open counts
+    before those in fences and JSON, which it may quote."""
+    page = scan_blocks(lines)
+    found: list[tuple[int, OpenDocument]] = []
+    headed = [each for each in page.headings if each.header]
+    starts = [each.line for each in headed if each.header == STATUS and value_below(page, each, "state") is not None]
+    if headed and (not starts or headed[0].header != STATUS):
+        starts[:1] = [0]
+    for first, end in pairwise((*starts[-_FENCES:], len(lines))):
+        if (made := _read_return(lines[first:end], loose=True, first_line=first + 1)) is not None:
+            found.append((first, made))
+    if not found:
+        for fence in page.fences[:_FENCES]:
+            inner = lines[fence.first : fence.end]
+            if inner and (made := _read_return(inner, loose=True, first_line=fence.first + 1)) is not None:
+                found.append((fence.first, made))
+        objects = _objects("\n".join(lines), name)
+        found += [(line, made) for line, made in objects if isinstance(made.document, Return)]
+    if not found:
+        return None
+    line, last = max(found, key=lambda one: one[0])
+    if all(each.document == last.document for _, each in found):
+        return last
+    return _noted(last, "DOC011", line, count=len(found))
 
-    line: int
-    read: OpenDocument
-    is_open: bool = False
 
-
-def _read_inside(text: str, name: str) -> OpenDocument | None:
-    """Read what a text hands back: its last return, else its first packet; None where there is neither."""
-    lines = lines_of(text)
-    found = _returns(lines, name)
-    return _meant(found) if found else _read_packet(lines, name)
-
-
-def _meant(found: list[_Placed]) -> OpenDocument:
-    """The last return: templates and drafts stand before the one that is meant, corrections behind it."""
-    last = found[-1]
-    if all(each.read.document == last.read.document for each in found):
-        return last.read
-    return _noted(last.read, "DOC011", last.line + 1, count=len(found))
-
-
-def _noted(document: OpenDocument, rule_id: str, line: int, **facts: object) -> OpenDocument:
+def _noted(document: OpenDocument, rule_id: str, index: int, **facts: object) -> OpenDocument:
     """The same with one more finding."""
     findings = Findings()
-    findings.add(rule_id, line, **facts)
-    return replace(document, findings=in_order(findings.made() + document.findings))
-
-
-def _read_wrapped(text: str, name: str, contract: Contract) -> OpenDocument | None:
-    """Read what a Markdown file holds in a fence, a wrapper or behind other words, if it is what it is named."""
-    lines = lines_of(text)
-    if contract is Contract.RETURN_FORMAT:
-        returns = _returns(lines, name)
-        found = _meant(returns) if returns else None
-    else:
-        # In a file of this name a packet needs as few keys as one in a JSON file of this name.
-        found = _read_packet(lines, f"{name[:-2]}json")
-    return None if found is None else _noted(found, "DOC014", 1)
-
-
-def _returns(lines: list[str], name: str) -> list[_Placed]:
-    """The returns in a text, in their order.
-
-    What is quoted inside of one is no other. At the left margin behind its last header a whole one corrects it, unless
-    it tells the same or a success: that may be how a good return would have been.
-    """
-    seen, rest = visible(lines), list(lines)
-    found: list[_Placed] = []
-    for first, end in pairwise((*open_returns(seen)[-_FENCES:], len(seen))):
-        if (made := _read_return(seen[first:end], loose=True, first_line=first + 1)) is not None:
-            found.append(_Placed(first, made, is_open=True))
-            tail = first + max((each.line for each in blocks(seen[first:end])[0] if each.header), default=0)
-            rest[first:tail] = [""] * (tail - first)
-    open_ones = found[::-1]
-
-    def put(line: int, made: OpenDocument | None, mark: str) -> bool:
-        """Add a return that counts; whether its lines are dealt with."""
-        own = next((each.read.document for each in open_ones if each.line <= line), None)
-        if made is not None and isinstance(made.document, Return):
-            alike = (None, Outcome.COMPLETED, getattr(own, "outcome", None))
-            if own is None or (
-                mark.startswith(("{", "`", "~")) and made.complete and made.document.outcome not in alike
-            ):
-                found.append(_Placed(line, made))
-                return True
-        return own is not None
-
-    for fence in blocks(lines)[1][:_FENCES]:
-        inner = rest[fence.first : fence.end]
-        text = "\n".join(inner)
-        if text.lstrip()[:1] == "{":
-            made = _read_json(text, name, fence.first + 1, embedded=True)
-        else:
-            made = _read_return(inner, loose=True, first_line=fence.first + 1) if text else None
-        if put(fence.first, made, seen[fence.first - 1]):
-            rest[fence.first : fence.end] = [""] * len(inner)
-    for line, each in _objects("\n".join(rest), name):
-        put(line, each, seen[line])
-    return sorted(found, key=lambda each: each.line)
+    findings.add(rule_id, index, **facts)
+    return replace(document, findings=findings.made(others=document.findings))
 
 
 def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int, OpenDocument]]:
     """Each object among prose that is one of ours, with the index of its first line; `asked`, it may begin the text."""
-    if not _may_follow(text, name):
+    if not _TOLD_BY.search(text):
         return
     position = failures = 0
     for _ in range(_OBJECTS):

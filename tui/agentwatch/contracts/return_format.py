@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
@@ -16,34 +16,33 @@ from agentwatch.contracts.markdown import (
     EVIDENCE,
     HEADERS,
     LEVEL,
+    RULE,
     STATUS,
     Bullet,
     KeyLine,
+    Page,
+    Section,
     Sections,
-    Spans,
-    after_front_matter,
-    bullet,
-    entry,
-    heading,
-    is_rule,
-    unfenced,
+    read_bullet,
+    read_key,
 )
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, Location, is_relative, outline, sentences
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.text import folded
 
 _OUTCOMES: Final = {"SUCCESS": Outcome.COMPLETED, "PARTIAL": Outcome.PARTIAL, "ERROR": Outcome.FAILED}
-_STATUS_KEYS: Final = ("state", "summary", "error_code", "retry_recommended", "retry_hint", "task_id", "attempt")
 _TEXT_KEYS: Final = ("runtime_model_reported", "runtime_mode_reported")
 _FILE_KEYS: Final = ("files_created", "files_modified")
 _LIST_KEYS: Final = (*_FILE_KEYS, "limitations")
-_ATTESTED: Final = _TEXT_KEYS + _LIST_KEYS
 _WORD_KEYS: Final = ("state", "retry_recommended")
+_REQUIRED_KEYS: Final = (*_WORD_KEYS, "summary", *_TEXT_KEYS, *_FILE_KEYS)
 _MARKED_WORD: Final = re.compile(r"(\*\*|__|[*_`])(\w+)\1\Z")
 _KEY_IN_VALUE: Final = re.compile(r"[,;|]\s{0,3}(state|summary|error_code|retry_recommended|retry_hint)\s{0,3}:\s")
 _ANY_KEY: Final = re.compile(r"[ \t]*[A-Za-z][\w .-]{0,60}:(?:\s|\Z)")
-# A tag, or a label in bold.
-_NO_TEXT: Final = re.compile(r"\s*(?:</?[A-Za-z][\w-]*(?:\s[^<>]*)?>|(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z)")
+# A rule, a heading, a tag, or a label in bold: it only structures a section.
+_NO_TEXT: Final = re.compile(
+    rf"{RULE.pattern}|\s*(?:#{{1,6}}(?:[ \t]|\Z)|</?[A-Za-z][\w-]*(?:\s[^<>]*)?>|(?:\*\*|__)[^*_]+(?:\*\*|__):?\s*\Z)"
+)
 _LIKE_NONE: Final = ("(none)", "none", "(none).", "none.", "n/a", "n/a.", "(n/a)", "-", "[]", "(empty)")
 # A sentence that there are no files; one that names a file, or an exception, is none.
 _NO_FILES: Final = re.compile(
@@ -104,51 +103,65 @@ class ReturnFormat(Model):
 
 
 MODELS: Final = {Contract.RETURN_FORMAT: ReturnFormat}
+_STATUS_KEYS: Final = tuple(StatusSection.model_fields)
+_ATTESTED: Final = tuple(AttestationSection.model_fields)
+
+
+Row = tuple[int, str, KeyLine | None, Bullet | None]
+"""The index and text of a line of a section, and the key of the contract that it holds, or the bullet that it is."""
 
 
 @dataclass(slots=True)
 class Keys:
-    """Values of keys, texts or lists, and the index of the line of each."""
+    """Values of keys, texts or lists, and the index of the line of each; of a key that stands twice the first."""
 
     values: dict[str, Any] = field(default_factory=dict)
     lines: dict[str | int, int] = field(default_factory=dict)
 
-    def put(self, key: str, value: str | list[str], index: int, findings: Findings) -> None:
-        """Keep the first value of a key; another one is a finding, and so is a second list."""
+    def put(self, told: KeyLine, value: str | list[str], index: int, findings: Findings) -> None:
+        """Keep the value of a key; what is wrong with how the key is written is noted."""
+        key = told.name
+        if told.bullet:
+            findings.add("RET016", index, key=key)
+        if told.decorated:
+            findings.add("RET017", index, key=key)
+        if told.key != key:
+            findings.add("RET021" if key in _REQUIRED_KEYS else "RET023", index, value=told.key, key=key)
         if key not in self.values:
             self.values[key], self.lines[key] = value, index
         elif key in _LIST_KEYS or self.values[key] != value:
-            findings.add_in("RET020", index, key=key)
+            findings.add("RET020", index, key=key)
 
 
-def judge(lines: list[str], sections: Sections, findings: Findings) -> OpenDocument:
+def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
     """Read the sections; every rule they break is a finding."""
-    start = after_front_matter(lines)
-    while start < len(lines) - 1 and not lines[start].strip():
-        start += 1
-    first = next(iter(sections.values()))[0].line
-    spans = {header: [(one.line + 1, one.end) for one in sections.get(header, ())] for header in HEADERS}
-    _judge_headers(sections, start, findings)
-
-    def judged(header: str) -> Findings:
-        """Read without judging a section whose header is missing: the missing header says it all."""
-        findings.at = (header,)
-        return findings if header in sections else Findings()
-
-    keys = Keys()
-    _read_status(lines, spans[STATUS] or [(start, first)], keys, judged(STATUS))
-    _read_attestation(lines, spans[ATTESTATION], keys, judged(ATTESTATION))
-    deliverables = _read_deliverables(lines, spans[DELIVERABLES], findings) if DELIVERABLES in sections else None
-    evidence = _read_evidence(lines, spans[EVIDENCE], findings) if EVIDENCE in sections else None
-    contract = Contract.RETURN_FORMAT
-    attesting = read_fields(contract, AttestationSection, keys.values, judged(ATTESTATION), "attestation")
-    status = read_fields(contract, StatusSection, keys.values, judged(STATUS), "status")
-    if STATUS in sections:
-        _judge_status(status, keys.values, findings)
-    if status.state == "PARTIAL" and STATUS in sections and ATTESTATION in sections:
+    start = next((index for index, line in enumerate(page.lines) if line.strip()), len(page.lines) - 1)
+    for rule, header in zip(("RET001", "RET002", "RET003", "RET004"), HEADERS, strict=True):
+        if header not in sections:
+            findings.add(rule, start)
+    for header, (section, *repeated) in sections.items():
+        for each in repeated:
+            findings.add("RET008", each.line, header=f"## {header}")
+        if section.level != LEVEL:
+            findings.add("RET005", section.line, header=header, level=section.level)
+        if section.text != header:
+            rule = "RET006" if folded(section.text) == folded(header) else "RET007"
+            written = "#" * section.level + " " + section.text
+            findings.add(rule, section.line, value=written, header=f"## {header}")
+    keys, status, attesting = Keys(), StatusSection(), AttestationSection()
+    if (listed := sections.get(STATUS)) is not None:
+        findings.at = (STATUS,)
+        status = _read_status(_rows(page, listed, _STATUS_KEYS), keys, findings)
+    if (listed := sections.get(ATTESTATION)) is not None:
         findings.at = (ATTESTATION,)
-        if not attesting.limitations:
+        attesting = _read_attestation(_rows(page, listed, _ATTESTED), keys, findings)
+        if status.state == "PARTIAL" and not attesting.limitations:
             findings.add("RET063", ())
+    deliverables = evidence = None
+    if (listed := sections.get(DELIVERABLES)) is not None:
+        deliverables = _read_deliverables(_rows(page, listed), listed[0].line, findings)
+    if (listed := sections.get(EVIDENCE)) is not None:
+        evidence = _read_evidence(_rows(page, listed), listed[0].line, findings)
 
     def line_of(place: Location) -> int:
         return findings.first_line + keys.lines.get(place[-1], sections[str(place[0])][0].line)
@@ -158,7 +171,7 @@ def judge(lines: list[str], sections: Sections, findings: Findings) -> OpenDocum
         Return,
         status,
         attesting,
-        contract=contract,
+        contract=Contract.RETURN_FORMAT,
         reported_state=keys.values.get("state"),
         outcome=outcome,
         agent=attesting.runtime_mode_reported,
@@ -169,25 +182,45 @@ def judge(lines: list[str], sections: Sections, findings: Findings) -> OpenDocum
         artifacts=[deliverable["path"] for deliverable in deliverables or ()],
     )
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
-    return OpenDocument(fields, findings.made(line_of), not _is_cut(sections, keys), ReturnFormat.model_validate(raw))
+    # It ends in the middle where exactly what would have come last is missing.
+    present = [header in sections for header in HEADERS]
+    if all(present):
+        present = [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
+    is_cut = not all(present) and present == sorted(present, reverse=True)
+    return OpenDocument(fields, findings.made(line_of), not is_cut, ReturnFormat.model_validate(raw))
 
 
-def _judge_headers(sections: Sections, start: int, findings: Findings) -> None:
-    for rule, header in zip(("RET001", "RET002", "RET003", "RET004"), HEADERS, strict=True):
-        if header not in sections:
-            findings.add_in(rule, start)
-    for header, (section, *repeated) in sections.items():
-        for each in repeated:
-            findings.add_in("RET008", each.line, header=f"## {header}")
-        if section.level != LEVEL:
-            findings.add_in("RET005", section.line, header=header, level=section.level)
-        if section.text != header:
-            rule = "RET006" if folded(section.text) == folded(header) else "RET007"
-            written = "#" * section.level + " " + section.text
-            findings.add_in(rule, section.line, value=written, header=f"## {header}")
+def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) -> list[Row]:
+    """The lines of a section outside of fences; inside, too, where no known key, or nothing at all, stands outside."""
+    rows, outside, counts = list[Row](), list[Row](), False
+    for section in sections:
+        for index in range(section.line + 1, section.end):
+            text = page.lines[index]
+            told = read_key(text) if known else None
+            told = told if told and told.name in known else None
+            row = index, text, told, None if told else read_bullet(text)
+            rows.append(row)
+            if page.outside[index]:
+                outside.append(row)
+                counts = counts or (told is not None if known else bool(text.strip()))
+    return outside if counts else rows
 
 
-def _judge_status(status: StatusSection, values: dict[str, str], findings: Findings) -> None:
+def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> StatusSection:
+    for index, text, told, _ in rows:
+        if told is not None:
+            value = told.value
+            if (another := _KEY_IN_VALUE.search(value)) is not None:
+                findings.add("RET018", index, key=another[1])
+                value = value[: another.start()].strip()
+            if told.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)) is not None:
+                findings.add("RET017", index, key=told.name)
+                value = marked[2]
+            keys.put(told, value, index, findings)
+        elif text.strip() and not (_ANY_KEY.match(text) or _NO_TEXT.match(text)):
+            findings.add("RET019", index)
+    values = keys.values
+    status = read_fields(Contract.RETURN_FORMAT, StatusSection, values, findings, "status")
     code, hint, again = values.get("error_code"), values.get("retry_hint"), status.retry_recommended == "yes"
     if (count := sentences(values.get("summary", ""))) > 1:
         findings.add("RET015", ("summary",), count=count)
@@ -203,146 +236,82 @@ def _judge_status(status: StatusSection, values: dict[str, str], findings: Findi
         findings.add("ERR001", ())
     if status.state == "ERROR" and not code:
         findings.add("ERR005", ("error_code",))
+    return status
 
 
-def _is_cut(sections: Sections, keys: Keys) -> bool:
-    """Whether the text ends in the middle: what is missing is exactly what would have come last."""
-    present = [header in sections for header in HEADERS]
-    if all(present):
-        present = [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
-    return not all(present) and present == sorted(present, reverse=True)
-
-
-def _visible(lines: list[str], spans: Spans, counts: Callable[[str], object] = str.strip) -> list[int]:
-    """The lines of a section outside of fences; inside, too, where nothing that counts stands outside."""
-    outside, both = unfenced(lines, spans)
-    return outside if any(counts(lines[index]) for index in outside) else both
-
-
-def _is_no_text(line: str) -> bool:
-    """Whether a line only structures a section."""
-    return is_rule(line) or heading(line) is not None or _NO_TEXT.match(line) is not None
-
-
-def _known(line: str, known: tuple[str, ...]) -> KeyLine | None:
-    """The key of the contract that a line holds, however it is spelled; None where it holds none."""
-    told = entry(line)
-    return told if told is not None and told.name in known else None
-
-
-def _read_status(lines: list[str], spans: Spans, keys: Keys, findings: Findings) -> None:
-    for index in _visible(lines, spans, lambda line: _known(line, _STATUS_KEYS)):
-        text = lines[index]
-        if (told := _known(text, _STATUS_KEYS)) is not None:
-            _judge_dress(told, index, findings)
-            value = told.value
-            if (another := _KEY_IN_VALUE.search(value)) is not None:
-                findings.add_in("RET018", index, key=another[1])
-                value = value[: another.start()].strip()
-            if told.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)) is not None:
-                findings.add_in("RET017", index, key=told.name)
-                value = marked[2]
-            keys.put(told.name, value, index, findings)
-        elif text.strip() and not (_ANY_KEY.match(text) or _is_no_text(text)):
-            findings.add_in("RET019", index)
-            above = next((key for key in _WORD_KEYS if keys.lines.get(key) == index - 1), None)
-            if above is not None and text[:1] in " \t":
-                # The value goes on: one word is not what it says.
-                keys.values[above] += f" {text.strip()}"
-
-
-def _judge_dress(told: KeyLine, index: int, findings: Findings) -> None:
-    name = told.name
-    if told.bullet:
-        findings.add_in("RET016", index, key=name)
-    if told.decorated:
-        findings.add_in("RET017", index, key=name)
-    if told.key != name:
-        is_required = name in ("state", "summary", "retry_recommended", *_TEXT_KEYS, *_FILE_KEYS)
-        findings.add_in("RET021" if is_required else "RET023", index, value=told.key, key=name)
-
-
-def _read_deliverables(lines: list[str], spans: Spans, findings: Findings) -> list[dict[str, str | None]]:
+def _read_deliverables(rows: list[Row], heading: int, findings: Findings) -> list[dict[str, str | None]]:
+    """The files of the bullets, without lines that are indented below one."""
     found: list[dict[str, str | None]] = []
-    any_bullet = False
+    if not any(item for _, _, _, item in rows):
+        findings.add("RET030", heading)
     indent: int | None = None
-    for index in _visible(lines, spans):
-        text = lines[index]
-        item = bullet(text)
+    for index, text, _, item in rows:
         if indent is not None and text[:1] in " \t" and (item is None or item.indent > indent + 1):
             continue
         if item is None:
             if _BARE_PATH.match(text):
-                findings.add_in("RET024", index, value=text.strip())
-            elif text.strip() and not _is_no_text(text):
-                findings.add_in("RET031", index)
-        else:
-            any_bullet, indent = True, item.indent
-            path, rest = _split(item.text, _SEPARATOR)
-            if not rest and _IS_PATH.match(path.partition(" ")[0]):
-                # The contract names no separator: `src/api.py (the API)` has a path and a description.
-                path, _, rest = path.partition(" ")
-            path, description = path.rstrip(":"), rest.strip(" \t:=>\u2192\u2014\u2013-")
-            if _NO_FILES.match(item.text):
-                continue
-            if item.text.rstrip("*_").endswith(":") and not _IS_PATH.match(path):
-                # The label of the bullets below it.
-                findings.add_in("RET031", index)
-                indent = None
-                continue
-            if not _LOOKS_LIKE_PATH.match(path):
-                findings.add_in("RET033", index, value=path)
-            elif not description:
-                findings.add_in("RET032", index)
-            found.append({"path": path, "description": description or None})
-    if not any_bullet:
-        findings.add_in("RET030", spans[0][0] - 1)
+                findings.add("RET024", index, value=text.strip())
+            elif text.strip() and not _NO_TEXT.match(text):
+                findings.add("RET031", index)
+            continue
+        indent = item.indent
+        path, rest = _split(item.text, _SEPARATOR)
+        if not rest and _IS_PATH.match(path.partition(" ")[0]):
+            # The contract names no separator: `src/api.py (the API)` has a path and a description.
+            path, _, rest = path.partition(" ")
+        path, description = path.rstrip(":"), rest.strip(" \t:=>\u2192\u2014\u2013-")
+        if _NO_FILES.match(item.text):
+            continue
+        if item.text.rstrip("*_").endswith(":") and not _IS_PATH.match(path):
+            # The label of the bullets below it.
+            findings.add("RET031", index)
+            indent = None
+            continue
+        if not _LOOKS_LIKE_PATH.match(path):
+            findings.add("RET033", index, value=path)
+        elif not description:
+            findings.add("RET032", index)
+        found.append({"path": path, "description": description or None})
     return found[:MAX_ENTRIES]
 
 
-def _read_evidence(lines: list[str], spans: Spans, findings: Findings) -> list[str]:
+def _read_evidence(rows: list[Row], heading: int, findings: Findings) -> list[str]:
     """Evidence pointers. Indented lines belong to their bullet."""
     found: list[str] = []
-    any_bullet = False
-    for index in _visible(lines, spans):
-        text = lines[index]
-        if (item := bullet(text)) is not None:
-            any_bullet = True
+    if not any(item for _, _, _, item in rows):
+        findings.add("RET040", heading)
+    for index, text, _, item in rows:
+        if item is not None:
             found += [] if folded(item.text) in _LIKE_NONE else [item.text]
-        elif text.strip() and not _is_no_text(text) and not (text[:1] in " \t" and found):
-            findings.add_in("RET041", index)
-    if not any_bullet:
-        findings.add_in("RET040", spans[0][0] - 1)
+        elif text.strip() and not _NO_TEXT.match(text) and not (text[:1] in " \t" and found):
+            findings.add("RET041", index)
     return found[:MAX_ENTRIES]
 
 
-def _read_attestation(lines: list[str], spans: Spans, keys: Keys, findings: Findings) -> None:
+def _read_attestation(rows: list[Row], keys: Keys, findings: Findings) -> AttestationSection:
     """The keys and lists. Words behind a gap end a list, and where all keys are there, the attestation."""
     key, indent = "", 0
     entries: list[str] | None = None
     after_blank = ended = False
-    words: dict[str, int] = {}  # where they stand below a list key: in place of its entries, unless these follow
-    for index in _visible(lines, spans, lambda line: _known(line, _ATTESTED)):
-        text = lines[index]
-        told = _known(text, _ATTESTED)
-        item = bullet(text) if told is None else None
+    # Below a list key: in place of its entries, unless these follow.
+    words: dict[str, tuple[int, str]] = {}
+    for index, text, told, item in rows:
         if told is not None:
-            _judge_dress(told, index, findings)
             key, indent, ended = told.name, 99, False
             entries = _inline(told, index, findings) if key in _LIST_KEYS else None
-            keys.put(key, told.value if entries is None else entries, index, findings)
+            keys.put(told, told.value if entries is None else entries, index, findings)
         elif item is not None and entries is not None:
             indent = min(item.indent, indent)
             if item.indent > indent + 1:
-                findings.add_in("RET061", index)
+                findings.add("RET061", index)
             elif key not in _FILE_KEYS:
                 entries.append("" if folded(item.text) in _LIKE_NONE else item.text)
             elif (path := _path_of(item, key, index, findings)) is not None:
                 entries.append(path)
-        elif _is_no_text(text) or not text.strip():
+        elif _NO_TEXT.match(text) or not text.strip():
             pass
         elif entries is not None and key in _FILE_KEYS and _BARE_PATH.match(text) and not (after_blank and entries):
-            findings.add_in("RET024", index, value=text.strip())
+            findings.add("RET024", index, value=text.strip())
             entries.append(text.strip().strip("`"))
         elif item is None and _ANY_KEY.match(text):
             if text.rstrip().endswith(":"):
@@ -350,19 +319,20 @@ def _read_attestation(lines: list[str], spans: Spans, keys: Keys, findings: Find
                 key, entries = "", []
         elif entries is None or text[:1] not in " \t":
             if entries == [] and key in _FILE_KEYS:
-                words.setdefault(key, index)
+                words.setdefault(key, (index, text))
             elif after_blank:
                 entries, ended = None, all(each in keys.values for each in _FILE_KEYS)
             if not ended and key not in words:
-                findings.add_in("RET061", index)
+                findings.add("RET061", index)
         after_blank = not text.strip()
     for key in _LIST_KEYS:
         if (listed := keys.values.get(key)) == [] and key in words:
-            findings.add_in("RET024", words[key], value=lines[words[key]].strip())
+            findings.add("RET024", words[key][0], value=words[key][1].strip())
         elif listed == [] and key in _FILE_KEYS:
-            findings.add_in("RET057", keys.lines[key], key=key)
+            findings.add("RET057", keys.lines[key], key=key)
         if listed is not None:
             keys.values[key] = list(filter(None, listed))[:MAX_ENTRIES]
+    return read_fields(Contract.RETURN_FORMAT, AttestationSection, keys.values, findings, "attestation")
 
 
 def _inline(told: KeyLine, index: int, findings: Findings) -> list[str]:
@@ -370,9 +340,9 @@ def _inline(told: KeyLine, index: int, findings: Findings) -> list[str]:
     if not told.value:
         return []
     if told.name not in _FILE_KEYS:
-        findings.add_in("RET062", index)
+        findings.add("RET062", index)
         return [told.value]
-    findings.add_in("RET056", index, key=told.name)
+    findings.add("RET056", index, key=told.name)
     if folded(told.value) in _LIKE_NONE:
         return [""]
     return [part.strip("`'\" ") for part in re.split(r"\s*[,;]\s*", told.value.strip("[]"))]
@@ -392,17 +362,17 @@ def _path_of(item: Bullet, key: str, index: int, findings: Findings) -> str | No
     text = item.text
     if folded(text) in _LIKE_NONE or _NO_FILES.match(text):
         if folded(text) != "(none)":
-            findings.add_in("RET060", index, key=key)
+            findings.add("RET060", index, key=key)
         return ""
     path, rest = _split(text, _MORE_THAN_A_PATH)
     words = path.split() or [""]
     if words[1:] and not (_IS_PATH.match(words[0]) and _IS_PATH.match(words[-1])):
-        findings.add_in("RET061", index)
+        findings.add("RET061", index)
         return None
     if rest.strip():
-        findings.add_in("RET058", index, key=key, value=text)
+        findings.add("RET058", index, key=key, value=text)
     elif path != text or item.marker != "-":
-        findings.add_in("RET060", index, key=key)
+        findings.add("RET060", index, key=key)
     if not is_relative(path):
-        findings.add_in("RET059", index, key=key, value=path)
+        findings.add("RET059", index, key=key, value=path)
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from itertools import accumulate, product
@@ -109,26 +110,22 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST_NUMBER else "a huge number"
 
 
+@dataclass(slots=True)
 class Findings:
     """The rules that a document breaks, by lines counted from `first_line` of its file, or places below `at`."""
 
-    __slots__ = ("_noted", "at", "first_line")
-
-    def __init__(self, first_line: int = 1) -> None:
-        self._noted: list[tuple[str, Location | int, dict[str, object]]] = []
-        self.at: Location = ()
-        self.first_line = first_line
+    first_line: int = 1
+    at: Location = ()
+    _noted: list[tuple[str, Location | int, dict[str, object]]] = field(default_factory=list, init=False)
 
     def add(self, rule: str, where: Location | int, **facts: object) -> None:
-        """Break `rule` at a line from 1 on or at a place; `facts` fill its message, `value` as `shown`."""
-        self._noted.append((rule, where if isinstance(where, int) else (*self.at, *where), facts))
+        """Break `rule` at a line, by its index from 0, or at a place; `facts` fill its message, `value` as `shown`."""
+        self._noted.append((rule, self.first_line + where if isinstance(where, int) else (*self.at, *where), facts))
 
-    def add_in(self, rule: str, index: int, **facts: object) -> None:
-        """Break `rule` at a line of the text, by its index from 0."""
-        self._noted.append((rule, self.first_line + index, facts))
-
-    def made(self, line_of: Callable[[Location], int | None] = lambda _: None) -> tuple[Finding, ...]:
-        """The findings in their order."""
+    def made(
+        self, line_of: Callable[[Location], int | None] = lambda _: None, others: Iterable[Finding] = ()
+    ) -> tuple[Finding, ...]:
+        """The findings, and others, by line, then by rule; how many more there are is said last."""
         of_rule: dict[str, int] = {}
         made: list[Finding] = []
         for rule_id, where, facts in self._noted:
@@ -141,12 +138,8 @@ class Findings:
                 made.append(Finding(rule_id, rule.severity, message, line))
         if left_out := len(self._noted) - len(made):
             made.append(Finding("DOC010", WARNING, read_rules()["DOC010"].message.format(count=left_out)))
-        return in_order(made)
-
-
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings by line, then by rule; how many more there are is said last."""
-    return tuple(sorted(findings, key=lambda one: (one.rule == "DOC010", one.line or 0, one.rule, one.message)))
+        order = sorted((*made, *others), key=lambda one: (one.rule == "DOC010", one.line or 0, one.rule, one.message))
+        return tuple(order)
 
 
 # A full stop ends a sentence before a space and anything but a small letter: not in `a.md`, `3.5`, `e.g. X`, `J. Doe`.

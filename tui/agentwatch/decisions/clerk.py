@@ -36,7 +36,6 @@ class Clerk(Part):
         """Those to be written down."""
         self._written: set[tuple[str, float]] = set()
         """By id and time: the same attempt can be decided anew."""
-        self._announced: dict[str, str] = {}
         self._mirror = Mirror()
         self._mirror_at = -math.inf
         self._looked: tuple[int | None, ...] | None = None
@@ -59,8 +58,7 @@ class Clerk(Part):
         events: list[Event] = []
         for record in records:
             waits = f"{NOT_DELIVERED}{self._mirror.reason}" if record.decision_id in self._mirror.pending else ""
-            announced = self._announced.get(record.decision_id, "")
-            decision = decision_of(record, receipts[record.decision_id], waits, announced)
+            decision = decision_of(record, receipts[record.decision_id], waits)
             if self._known.get(record.decision_id) != decision:
                 self._known[record.decision_id] = decision
                 events.append(Decided(0, decision.at, decision.decision_id, decision))
@@ -82,11 +80,6 @@ class Clerk(Part):
             # What the program's records show, the tree sees: its answers have the receipts that were read.
             answers = [self._known[request_id] for request_id in acted if request_id in self._known]
             self._acted += [one for one in answers if one.receipt.stage is not told.Stage.ACTED]
-
-    def note_announced(self, decision_id: str, words: str) -> None:
-        """Say of a decision that the session that waits for it was told. Any thread may call it."""
-        self._announced[decision_id] = words
-        self.look_soon()
 
     def look_soon(self) -> None:
         """Something was decided just now. Any thread may call it."""
@@ -118,9 +111,7 @@ class Clerk(Part):
         return events
 
 
-def decision_of(
-    record: Record, receipts: tuple[told.Receipt, ...], waits: str = "", announced: str = ""
-) -> told.Decision:
+def decision_of(record: Record, receipts: tuple[told.Receipt, ...], waits: str = "") -> told.Decision:
     """A record of the ledger as the tree knows it."""
     params = record.params
     return told.Decision(
@@ -140,5 +131,4 @@ def decision_of(
         answers=tuple(one.answer for one in params.answers),
         rule=params.rule,
         waits=waits,
-        announced=announced,
     )

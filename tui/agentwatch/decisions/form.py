@@ -14,9 +14,10 @@ from agentwatch.decisions.answering import refusal
 from agentwatch.decisions.proposal import Proposal, next_handoff, report
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.retry import FITTER
-from agentwatch.delegation.task import Task, Version
+from agentwatch.delegation.task import Task
 from agentwatch.view.words import plural
 
 MOST_QUERIES: Final = 24
@@ -191,7 +192,7 @@ class DecisionForm:
         return None
 
     def propose(
-        self, text_of: Callable[[Version], str | None], note: str, failed: Sequence[Task], operator: str
+        self, text_of: Callable[[Seen], str | None], note: str, failed: Sequence[Task], operator: str
     ) -> Proposal:
         """The document as the fields say it now. It may read files, and takes a while. Raises DecisionError."""
         if self.action is Action.ABORT:

@@ -17,8 +17,9 @@ from agentwatch.contracts.rules import is_relative
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return, Severity
 from agentwatch.decisions.amend import AmendError, PacketText, amended, mended
 from agentwatch.decisions.record import Mitigation, Subject
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.retry import FITTER, is_line_fault
-from agentwatch.delegation.task import Task, Version
+from agentwatch.delegation.task import Task
 from agentwatch.text import clean
 
 ABORTED: Final = "E_ABORTED_BY_OPERATOR"
@@ -61,7 +62,7 @@ def cautions(*, mended: Sequence[str], is_plain: bool, mitigation: Mitigation | 
 def next_handoff(
     task: Task,
     subject: Subject,
-    text_of: Callable[[Version], str | None],
+    text_of: Callable[[Seen], str | None],
     *,
     note: str = "",
     hint: str | None = None,
@@ -231,7 +232,7 @@ def report_problems(text: str) -> list[str]:
     return _errors(reading) + ([] if document.reported_state == "ERROR" else ["state must be ERROR"])
 
 
-def _files(task: Task) -> list[tuple[Version, str]]:
+def _files(task: Task) -> list[tuple[Seen, str]]:
     """The files of the latest attempt's handoff and return, each with what it is."""
     latest = task.latest
     both = ((latest.handoff, "What the station was given."), (latest.returned, "What it returned.")) if latest else ()

@@ -18,7 +18,8 @@ from agentwatch.decisions.envelope import STATEMENT_TYPE, Trust, UntrustedError,
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.record import LARGEST_SIGNED, time_of, written
 from agentwatch.decisions.strict import compact, hex_digits, named, parsed, positive
-from agentwatch.delegation.task import Task, Version
+from agentwatch.delegation.events import Seen
+from agentwatch.delegation.task import Task
 
 if TYPE_CHECKING:
     from agentwatch.view.documents import signed, tasks
@@ -150,7 +151,7 @@ def _parsed(payload: bytes) -> Statement:
     return Statement(**{name: told[name] for name in Statement._fields if name != "subject"}, subject=subject)
 
 
-def _name(version: Version, part: str) -> str:
+def _name(version: Seen, part: str) -> str:
     """In a session, both have the key of the run for a path."""
     return f"{version.path}#{part}" if version.stored else version.path
 

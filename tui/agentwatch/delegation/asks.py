@@ -1,13 +1,7 @@
-"""Questions of tasks to the operator, their order, and which tasks are past.
-
-Mere silence asks nothing: a long test run is silent, too.
-
-Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
-"""
+"""Questions of tasks to the operator, their order, and which tasks are past. Quoted texts are foreign, unsanitised."""
 
 from __future__ import annotations
 
-import math
 import re
 from hashlib import blake2b
 from typing import Final
@@ -15,11 +9,12 @@ from typing import Final
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.claims import Verdict, merged
 from agentwatch.delegation.decision import ENDING, Action
+from agentwatch.delegation.events import Aside
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.retry import FITTER, budget_words, failed_alike, is_line_fault, is_restored, mitigated
 from agentwatch.delegation.states import dispute
-from agentwatch.delegation.task import Aside, Put, State, Task, Version
+from agentwatch.delegation.task import State, Task
 from agentwatch.text import left_out, verbatim
 
 _SLACK: Final = 60.0
@@ -37,15 +32,11 @@ _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 
 def queue_rank(task: Task) -> tuple[float, ...]:
-    """The order of the tasks that need the operator: open requests first, then who holds up most, then who has asked
-    last, and at last as they stand in the tree. Behind all of them, those whose host cannot be reached."""
-    request, holds = task.request, task.open_below
-    since = task.ended_at or task.alive_at or 0.0
-    if task.lost_since is not None:
-        return 2, -holds, -since, task.first_seq
-    if request is not None and request.waits_for_operator:
+    """Open requests first, then who holds up most, then who has asked last; those out of reach behind all others."""
+    request, is_lost = task.request, task.lost_since is not None
+    if request is not None and request.waits_for_operator and not is_lost:
         return 0, *request.rank
-    return 1, -holds, -since, task.first_seq
+    return 1 + is_lost, -task.open_below, -(task.ended_at or task.alive_at or 0.0), task.first_seq
 
 
 def ask(task: Task, low_confidence: float) -> str | None:
@@ -69,13 +60,14 @@ def ask(task: Task, low_confidence: float) -> str | None:
         return "the return changed since you accepted it: look at it again, then accept or retry"
     if state is State.INVALID:
         child = task.agent or "the child"
-        if result is None:
-            return f"{child} ended without a return; retry, or accept it as it is"
         if (words := dispute(task)) is not None:
             return f"{words}; look at both, then retry, or accept the first as it is"
-        if latest.ended_without_result:
-            return f"{child} ended without a result; retry, or accept it as it is"
-        return f"{_broken(latest.returned)}: retry, or accept it as it is"
+        if latest.returned is None or latest.ended_without_result:
+            return f"{child} ended without a {'return' if result is None else 'result'}; retry, or accept it as it is"
+        errors = [one for one in latest.returned.findings if one.severity is Severity.ERROR]
+        faults = f": {errors[0].message.partition('; ')[0]}" if errors else ""
+        more = f" (+{len(errors) - 1} more)" if len(errors) > 1 else ""
+        return f"its return breaks the contract{faults}{more}: retry, or accept it as it is"
     if state is State.FAILED:
         return _ask_after_failure(task)
     if task.contradicted:
@@ -115,8 +107,7 @@ def _cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
 
 
 def is_past(task: Task, line: float, *other_signs: float) -> bool:
-    """Whether a task is as it was before the line (epoch seconds): since then there was no sign of life of its own (of
-    what is below it, where it is only named), none of these others, and no decision that somebody is to carry out."""
+    """Whether there was no sign of life since then, none of these others, and no decision that is to be carried out."""
     alive_at = task.alive_at if task.inferred else task.updated_at
     if not alive_at or alive_at >= line or (task.run is not None and task.run.process_gone is False):
         return False
@@ -124,18 +115,6 @@ def is_past(task: Task, line: float, *other_signs: float) -> bool:
         return False
     decided = (one for attempt in task.attempts for one in attempt.decisions)
     return all(one.at < line for one in decided if one.action not in ENDING)
-
-
-def is_history(run: Task, line: float) -> bool:
-    """Whether a task without a parent is past with all that is below it, and nothing of that asks."""
-    below = run.below
-    is_silent = below is None or (below.active_at < line and not below.needs_operator)
-    return run.past and not run.needs_operator and is_silent
-
-
-def ask_to_mend(path: str) -> str:
-    """The question of a task whose handoff or return is there and is not read."""
-    return f"{path} is not read, so what it says is not known: mend it, or remove it"
 
 
 def _ask_about_lies(task: Task) -> str:
@@ -148,13 +127,6 @@ def _ask_about_lies(task: Task) -> str:
     if missing_artifacts(task):
         do = "so its return breaks the contract: retry, or accept it as it is"
     return f"{lead}: {first.path} ({first.detail}){more}; {do}"
-
-
-def _broken(version: Version | None) -> str:
-    findings = version.findings if version is not None else ()
-    faults = [one.message.partition("; ")[0] for one in findings if one.severity is Severity.ERROR]
-    more = f" (+{len(faults) - 1} more)" if len(faults) > 1 else ""
-    return f"its return breaks the contract{f': {faults[0]}{more}' if faults else ''}"
 
 
 def _ask_after_failure(task: Task) -> str:
@@ -188,8 +160,7 @@ def gone_words(task: Task, when: str = "") -> str:
 
 
 def asks_for_process(task: Task, parent: Task | None) -> bool:
-    """Whether a task asks because its process is gone. A process may run many: the topmost one asks, once. A human who
-    closes a session knows it, but perhaps not who was still at work for it."""
+    """Whether a task asks because its process is gone. A process may run many: the topmost one asks, once."""
     if task.inferred or task.past or not is_process_gone(task):
         return False
     return bool(not task.is_session or task.open_below) and not (parent is not None and is_process_gone(parent))
@@ -204,8 +175,7 @@ def is_process_gone(task: Task) -> bool:
 
 
 def mark_of(task: Task) -> str:
-    """What a task looks like, in a few characters: its attempt, its state, and a digest of what it asks and of what
-    that is about."""
+    """A task in a few characters: its attempt, its state, and a digest of its question and of what that is about."""
     # Which claims are false changes with every file that the agents write, and how much of something with every look.
     question = "a claim is false" if task.contradicted else _NUMBER.sub("#", task.question or "")
     facts: list[object] = [question]
@@ -229,57 +199,18 @@ def changed_at(task: Task) -> float:
     return max(task.updated_at, task.ended_at or 0.0)
 
 
-def is_aside(task: Task) -> bool:
-    """Whether it does not ask because the operator has put it aside."""
-    return task.acknowledged or task.snoozed
-
-
-class Asides:
-    """What is put aside and looked at of the tasks of a tree. Nothing of it is a decision.
-
-    A mark says what a task looked like. What was put aside asks again, and what was looked at is new again, as soon as
-    the task has another mark. A return that is only written once more has the same one, and a mere sign of life changes
-    none. What fails in the same words after another state, or after a newer handoff, has another.
-    """
-
-    def __init__(self, tasks: dict[str, Task]) -> None:
-        self._tasks = tasks
-        self.known: dict[str, Aside] = {}  # what is known of a task, whether it still holds or not
-        self.looked_at = math.inf
-        """Things from before this time are not new, in epoch seconds. Where nobody looks, nothing is."""
-        self._held: dict[str, Put] = {}  # how tasks are aside now
-        self.over: dict[str, Put] = {}
-        """How tasks were aside that are something else now, until somebody takes it: what comes back asks again."""
-        self.is_watching = False  # whether all that was there at first has been taken in
-
-    def put_aside(self) -> list[Task]:
-        """The tasks that do not ask because of it, the latest first. Costs a look at all that was ever put aside."""
-        known = [(one.put.at, self._tasks.get(task_id)) for task_id, one in self.known.items() if one.put is not None]
-        aside = [(at, task) for at, task in known if task is not None and is_aside(task)]
-        return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
-
-    def watch(self, now: float) -> None:
-        """All that is there has been taken in: from now on, what is aside and becomes something else is over."""
-        if not self.is_watching:
-            self.is_watching = True
-            for task_id in self.known.keys() & self._tasks.keys():
-                self.lay(self._tasks[task_id], now)
-
-    def lay(self, task: Task, now: float) -> None:
-        """Heed how a task was put aside, as long as it is as it was then, and whether it is new to the operator."""
-        (put, seen), held = self.known.get(task.task_id, Aside()), self._held.pop(task.task_id, None)
-        task.acknowledged, task.snoozed_until = False, None
-        if put is not None and put.ends_at > now:
-            if task.question is not None and put.mark == mark_of(task):
-                self._held[task.task_id] = put
-                task.acknowledged = not put.snoozed
-                if put.snoozed:
-                    task.snoozed_until = put.ends_at
-                    task.due = min(task.due, put.ends_at)
-            elif self.is_watching and (put == held or task.verdict is not None):
-                seen = "" if seen in (None, put.mark) else seen
-                self.known[task.task_id], self.over[task.task_id], put = Aside(seen=seen), put, None
-        is_news = (task.question is not None or not task.state.is_open) and not (task.inferred or task.past)
-        is_decided = (task.binding is not None or task.ended_with is not None) and task.request is None
-        is_old = changed_at(task) <= self.looked_at if seen is None else seen == mark_of(task)
-        task.seen = not is_news or is_decided or is_old or (put is not None and put.mark == mark_of(task))
+def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
+    """Heed how a task was put aside, and whether it is new to the operator, as long as it has the mark that it had."""
+    put, seen = aside
+    mark = None if aside == Aside() else mark_of(task)
+    is_same = put is not None and put.mark == mark
+    task.acknowledged, task.snoozed_until = False, None
+    if put is not None and is_same and put.ends_at > now and task.question is not None:
+        task.acknowledged = not put.snoozed
+        if put.snoozed:
+            task.snoozed_until = put.ends_at
+            task.due = min(task.due, put.ends_at)
+    is_news = (task.question is not None or not task.state.is_open) and not (task.inferred or task.past)
+    is_decided = (task.binding is not None or task.ended_with is not None) and task.request is None
+    is_old = changed_at(task) <= looked_at if seen is None else seen == mark
+    task.seen = not is_news or is_decided or is_old or is_same

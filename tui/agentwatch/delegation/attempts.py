@@ -8,7 +8,7 @@ from itertools import count, pairwise
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, Todo, TodoList
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
-from agentwatch.delegation.events import Ran, Rules
+from agentwatch.delegation.events import Ran, Rules, Seen
 from agentwatch.delegation.links import (
     DUPLICATE_HANDOFF,
     DUPLICATE_RETURN,
@@ -19,7 +19,7 @@ from agentwatch.delegation.links import (
 )
 from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in, todo_moved
 from agentwatch.delegation.states import answers_another_session, is_early, state_of
-from agentwatch.delegation.task import Attempt, PlacedFinding, State, Version, has_moved
+from agentwatch.delegation.task import Attempt, PlacedFinding, State, has_moved
 
 
 class Attempts:
@@ -32,23 +32,22 @@ class Attempts:
 
     def __init__(
         self,
-        versions: Sequence[Version],
+        versions: Sequence[Seen],
         runs: Iterable[Ran],
         decisions: Sequence[Decision],
         rules: Rules,
         is_gone: Callable[[str], bool],
     ) -> None:
-        """Fold all versions of the files of a task, in the order they were observed, and all its runs, in the order in
-        which they began; `is_gone` tells the files that are not there any more."""
+        """Fold the versions of a task's files, in the order observed, and its runs, in the order of their beginning."""
         self.all: list[Attempt] = []
         self.todos: tuple[Todo, ...] | None = None
         self.todos_at: float | None = None
-        self.checklist: Version | None = None
+        self.checklist: Seen | None = None
         self.moved: Activity | None = None  # the todo in a file that is worked on, else the one ticked last
         self.problems: list[PlacedFinding] = []
         self.updated_at = 0.0  # the last sign of life in files
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
-        self._rivals: dict[tuple[int, str], Version] = {}
+        self._rivals: dict[tuple[int, str], Seen] = {}
         """By attempt and path, the returns in files beside the one that counts."""
         self._add_files(versions)
         self._add_runs(runs)
@@ -73,10 +72,10 @@ class Attempts:
 
     # Files
 
-    def _add_files(self, versions: Sequence[Version]) -> None:
+    def _add_files(self, versions: Sequence[Seen]) -> None:
         """Fold the versions of files, in the order they were observed."""
         returning = {one.path for one in versions if isinstance(one.document, Return) and one.document.recognised}
-        unheard: dict[str, Version] = {}
+        unheard: dict[str, Seen] = {}
         for version in versions:
             document = version.document
             if isinstance(document, Handoff):
@@ -95,7 +94,7 @@ class Attempts:
             if version.document.contract is not Contract.REPORT_CONTRACT and not self._is_gone(path):
                 self.problems += (PlacedFinding(finding, path) for finding in version.findings)
 
-    def _hand_off(self, version: Version, document: Handoff) -> None:
+    def _hand_off(self, version: Seen, document: Handoff) -> None:
         attempt = self.numbered(document.attempt or self.last or 1)
         before = attempt.handoff
         if before is not None and document.attempt is None:
@@ -123,7 +122,7 @@ class Attempts:
         if document.todos is not None:
             self.todos, self.todos_at = document.todos, version.at
 
-    def _hand_back(self, version: Version, document: Return) -> bool:
+    def _hand_back(self, version: Seen, document: Return) -> bool:
         """A file returns the task. Returns whether that tells anything new."""
         attempt = self._returned_in(version, document)
         returned = attempt.returned
@@ -138,17 +137,21 @@ class Attempts:
         attempt.session_id = document.session_id or attempt.session_id
         return True
 
-    def _returned_in(self, version: Version, document: Return) -> Attempt:
+    def _returned_in(self, version: Seen, document: Return) -> Attempt:
         attempt, last, session = self.numbered(document.attempt or self.last or 1), self.last, document.session_id
         returned = attempt.returned
         if returned is None:
             # A session may go through all attempts of a task.
             return attempt
         is_rival = self._is_rival(returned, version)
-        if attempt.number == last and (decision := self._sent_on(attempt, returned, version)) is not None:
-            following = _go_on(attempt, self.numbered(last + 1))
-            following.started_at = min(decision.at, version.at)
-            return following
+        if attempt.number == last and not (is_rival and returned.digest == version.digest):
+            for one in self._decisions_to_go_on(attempt):
+                # In the same file, before anybody knew of the decision, it was only corrected.
+                at = one.at if is_rival else one.read_at
+                if at is not None and at <= version.at:
+                    following = _go_on(attempt, self.numbered(last + 1))
+                    following.started_at = min(one.at, version.at)
+                    return following
         if document.attempt is not None:
             return attempt
         if session not in (None, attempt.session_id) and (is_rival or attempt.session_id is not None):
@@ -159,23 +162,11 @@ class Attempts:
         has_restarted &= document.outcome is Outcome.WORKING and not is_early(returned) and not is_rival
         return self.numbered(last + has_restarted)
 
-    def _sent_on(self, attempt: Attempt, returned: Version, version: Version) -> Decision | None:
-        """The decision that another return after one carries out: it is of the next attempt."""
-        is_rival = self._is_rival(returned, version)
-        if is_rival and returned.digest == version.digest:
-            return None
-        for one in self._decisions_to_go_on(attempt):
-            # In the same file, before anybody knew of the decision, it was only corrected.
-            at = one.at if is_rival else one.read_at
-            if at is not None and at <= version.at:
-                return one
-        return None
-
     def _decisions_to_go_on(self, attempt: Attempt) -> list[Decision]:
         about = attempt.number, attempt.returned.digest if attempt.returned is not None else None
         return [one for one in self._decisions if one.action in SENDS_ON and (one.attempt, one.return_sha256) == about]
 
-    def _is_rival(self, before: Version, version: Version) -> bool:
+    def _is_rival(self, before: Seen, version: Seen) -> bool:
         """Whether two files claim the same place. A file that is gone was followed by the other, or renamed to it."""
         return before.path != version.path and not self._is_gone(before.path)
 
@@ -201,8 +192,7 @@ class Attempts:
             self._set_run(attempt, ran, run.part(first, end), is_later=first > 0)
 
     def _attempt_for(self, run: Run, number: int, after: int = 0) -> Attempt:
-        """The attempt that a turn of a run executes: the one with its number or its session, else the first that nobody
-        is known to execute, of those that come after one."""
+        """The attempt after one that a turn executes: with its number or its session, else the first that is free."""
         packet = packet_in(run.rounds[number].prompt) if number else run.packet
         stated = (packet.attempt if packet is not None else None) or 0
         if stated > after and self.numbered(stated).run is None:
@@ -279,8 +269,7 @@ class Attempts:
                 self.report(UNASKED, str(attempt.number), attempt.returned.path)
 
     def _bind(self, decision: Decision) -> None:
-        """A decision belongs to the attempt it names, as long as that has the return that was decided about, or one
-        that came of it."""
+        """A decision is of the attempt it names, if that has the return decided about, or one that came of it."""
         attempt, *later = [one for one in self.all if one.number >= decision.attempt] or [Attempt(0)]
         if attempt.number != decision.attempt:
             return
@@ -295,23 +284,23 @@ class Attempts:
                 attempt.decisions += (decision.acted(returned.at) if decision.is_read else decision,)
 
 
-def handed_over(ran: Ran) -> Version | None:
+def handed_over(ran: Ran) -> Seen | None:
     """The handoff packet in what a run was asked for; None where it was asked in words alone, or by a human."""
     run = ran.run
     return _version(ran, run.prompt, Handoff) if run is not None and run.parent_session is not None else None
 
 
-def handed_back(ran: Ran) -> Version | None:
+def handed_back(ran: Ran) -> Seen | None:
     """The return that a run ended with; None where it has not ended by itself, or follows no contract."""
     run = ran.run
     is_over = run is not None and run.parent_session is not None and run.state is RunState.ENDED
     return _version(ran, run.said, Return) if run is not None and is_over else None
 
 
-def _version(ran: Ran, message: Message | None, kind: type[Handoff | Return]) -> Version | None:
+def _version(ran: Ran, message: Message | None, kind: type[Handoff | Return]) -> Seen | None:
     for one in (message.packet, message.reading) if message is not None else ():
         if message is not None and one is not None and isinstance(one.document, kind):
-            return Version(ran.seq, message.at, ran.path, message.digest, one.document, one.findings, stored=True)
+            return Seen(ran.seq, message.at, ran.path, message.digest, one.document, one.findings, stored=True)
     return None
 
 

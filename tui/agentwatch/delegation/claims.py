@@ -16,8 +16,7 @@ class Verdict(StrEnum):
 
 
 class Call(NamedTuple):
-    """A use of a tool in the transcript of a run: of which source and session, where it stands and where its result
-    does (None where there is none), and when it was made (epoch seconds)."""
+    """A use of a tool in the transcript of a run: where it stands there, and its result, and when (epoch seconds)."""
 
     source: str
     session_id: str
@@ -46,10 +45,9 @@ class Deed(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A claim and its verdict. `path` is foreign text as it was claimed; `detail` is the reason in words.
+    """A claim and its verdict. `path`, as it was claimed, and `detail`, the reason in words, are foreign.
 
-    `detail` may quote a file name that was found: it is foreign text too. `lines` is the range of 1-based lines, both
-    included, where one was claimed. `file` is the path in the workspace that is meant, None where none is.
+    `lines` is the claimed range of 1-based lines, both included; `file` the path in the workspace that is meant.
     `is_missing`: it is false because nothing is there. `call` is what the verdict rests on, where that is a command.
     """
 
@@ -64,8 +62,7 @@ class Claim(NamedTuple):
 
 
 def merged(claims: Iterable[Claim]) -> list[Claim]:
-    """The claims, those about one thing as one, whose kind names all of theirs: a return may name one file as created,
-    as a deliverable and as evidence. A file that is missing is one thing whatever lines of it are claimed."""
+    """The claims, those about one thing as one, whose kind names all of theirs: a file may be created and evidence."""
     alike: dict[tuple[str, tuple[int, int] | None, Verdict], list[Claim]] = {}
     for claim in claims:
         lines = None if claim.is_missing else claim.lines

@@ -38,26 +38,18 @@ class Stage(StrEnum):
     READ = "read"
     ACTED = "acted"
 
-    @property
-    def rank(self) -> int:
-        """Higher is further."""
-        return list(Stage).index(self)
-
 
 SAYS_SO: Final = " (an agent says so)"
 
 
 class Receipt(NamedTuple):
-    """A stage that was reached, when (epoch seconds), by whom. `claimed`: an agent says so, and nothing proves it.
-
-    `taken_by`: who of those that read it has asked to be the one that carries it out; foreign.
-    """
+    """A stage that was reached, when (epoch seconds), by whom; `claimed`: an agent says so, and nothing proves it."""
 
     stage: Stage
     at: float
     by: str = ""
     claimed: bool = False
-    taken_by: str = ""
+    taken_by: str = ""  # who of those that read it has asked to carry it out; foreign
 
     @property
     def words(self) -> str:
@@ -85,7 +77,6 @@ class Decision:
     answers: tuple[str, ...] = ()
     rule: str | None = None  # with which a request was allowed for the rest of its session
     waits: str = ""  # why it is not delivered yet
-    announced: str = ""  # that the session that asked for the task was told of it
     over: bool = False  # it called a fitter who has ended, so the attempt can be decided anew
     restored: bool = False  # and who has restored the line
     expired: bool = False  # before another attempt came: nobody is told it any more, and it binds nobody
@@ -103,7 +94,7 @@ class Decision:
     @property
     def read_at(self) -> float | None:
         """When an agent first knew of it (epoch seconds, whole ones); None where none does."""
-        return next((one.at for one in self.receipts if one.stage.rank >= Stage.READ.rank), None)
+        return next((one.at for one in self.receipts if one.stage in (Stage.READ, Stage.ACTED)), None)
 
     @property
     def is_read(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Fields, Finding
@@ -9,13 +10,8 @@ from agentwatch.delegation.claims import Claim, Deed
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.task import Aside
 
-LOW_CONFIDENCE: Final = 0.5
-"""report-contract: results of which the child itself is less sure than this are for a human to look at."""
-
-DEFAULT_MAX_RETRIES: Final = 1
-"""A parent retries a child once. (A child's own retries are 0, so it never appears here.)"""
+LOW_CONFIDENCE: Final = 0.5  # report-contract: a result of which the child is less sure is for a human to look at
 
 
 class Rules(NamedTuple):
@@ -23,7 +19,7 @@ class Rules(NamedTuple):
 
     strict: bool = True  # a return that breaks its contract counts as failed
     stale_after: float = 600.0  # seconds
-    max_retries: int = DEFAULT_MAX_RETRIES
+    max_retries: int = 1  # of a parent
     low_confidence: float = LOW_CONFIDENCE  # a completed report below it asks for a review
     demands: bool = False  # a child of a session that ends without a contract counts as failed
     history_before: float = float("-inf")  # without a sign of life since then (epoch seconds), a task is past
@@ -32,10 +28,9 @@ class Rules(NamedTuple):
 class Seen(NamedTuple):
     """A file holds this document now.
 
-    `seq` orders observations across files: the source gives it out, and it stays however a list of them is interleaved
-    later. `at` is when the content became true, in epoch seconds (a file's mtime, never later than the moment it was
-    observed). `path` is relative to the workspace, with `/`. `digest` is the sha256 of the very bytes that were parsed,
-    in hex. `incomplete`: the document broke off in the middle, and may still be being written.
+    `seq`, which the source gives out, orders observations across files, however they are interleaved later. `at` is
+    when the content became true, in epoch seconds. `path` is relative to the workspace, with `/`; `digest` the sha256
+    of the bytes that were parsed, in hex. `incomplete`: it broke off in the middle, and may still be written.
     """
 
     seq: int
@@ -45,6 +40,7 @@ class Seen(NamedTuple):
     document: Fields
     findings: tuple[Finding, ...] = ()
     incomplete: bool = False
+    stored: bool = False  # Of a session: `path` is the key of its run, and there may be prose around the document
 
 
 class Gone(NamedTuple):
@@ -57,8 +53,7 @@ class Gone(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A file that looks like one of ours by its name could not be read, or nothing of ours is in it; `finding` says
-    why."""
+    """A file that looks like one of ours by its name could not be read, or nothing of ours is in it."""
 
     seq: int
     at: float
@@ -67,10 +62,7 @@ class Unreadable(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The claims of the return with this digest, in this file, were held against the evidence.
-
-    `unsaid` is what the attempt did, by the log of its tools, and the return does not speak of.
-    """
+    """The claims of the return with this digest, in this file, were held against the evidence."""
 
     seq: int
     at: float
@@ -81,10 +73,7 @@ class Checked(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A run is like this now, as a session store shows it; None: the store no longer has it.
-
-    `path` is the run's key, `<source>:<place in the store>`: the same for the life of the run.
-    """
+    """A run, whose key is `path`, is like this now, as a session store shows it; None: the store no longer has it."""
 
     seq: int
     at: float
@@ -108,6 +97,27 @@ class Requested(NamedTuple):
     at: float
     path: str
     request: Request | None
+
+
+class Put(NamedTuple):
+    """A task was put aside as it looked then: acknowledged, or snoozed, `until` a time or else until it changes."""
+
+    mark: str
+    at: float
+    snoozed: bool = False
+    until: float | None = None
+
+    @property
+    def ends_at(self) -> float:
+        """When it asks again at the latest."""
+        return math.inf if self.until is None else self.until
+
+
+class Aside(NamedTuple):
+    """How a task was put aside last, and the mark that it had when it was looked at last."""
+
+    put: Put | None = None
+    seen: str | None = None
 
 
 class Noted(NamedTuple):

@@ -10,13 +10,11 @@ from sys import intern
 from typing import Final
 
 from agentwatch.contracts.shapes import Contract, Handoff, Return, TodoList
-from agentwatch.delegation import identity
+from agentwatch.delegation import links
 from agentwatch.delegation.events import Seen, Unreadable
-from agentwatch.delegation.task import PlacedFinding, Version
+from agentwatch.delegation.task import PlacedFinding
 
 MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
-
-_REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
 
 _HANDOFF: Final = "handoff"
 
@@ -27,31 +25,18 @@ _Handoffs = Mapping[tuple[object, ...], Sequence[tuple[int, str | None]]]
 class _File:
     """The contents of one file, oldest first, and the task that each speaks of."""
 
-    __slots__ = ("directory", "kind", "settled", "slot", "tasks", "versions")
+    __slots__ = ("directory", "kind", "path", "settled", "slot", "tasks", "versions")
 
     def __init__(self, path: str) -> None:
-        self.slot, self.directory = identity.slot(path), intern(dirname(path))
-        self.versions: tuple[Version, ...] = ()
+        self.path, self.slot, self.directory = path, links.slot(path), intern(dirname(path))
+        self.versions: tuple[Seen, ...] = ()
         self.tasks: tuple[str | None, ...] = ()
-        self.settled: tuple[str | None, ...] = ()
-        """The tasks that the first versions stay with, because the file or its handoff is gone."""
+        self.settled: tuple[str | None, ...] = ()  # those of the first versions, for the file or its handoff is gone
         self.kind: str | None = None  # None where all versions name their task, and none is a handoff
-
-    def find_kind(self) -> str | None:
-        document = self.versions[-1].document
-        if isinstance(document, Handoff):
-            return _HANDOFF
-        if all(identity.own_id(version.document) for version in self.versions):
-            return None
-        return "todos" if isinstance(document, TodoList) else "return" if document.recognised else "named"
 
 
 class Files:
-    """Every document that is there, and its earlier contents, by file and by task.
-
-    Files are given to tasks by `assign`, once a batch and a directory at a time. With `remembers`, the contents of a
-    file that is gone stay known, and stay with the tasks that they belonged to.
-    """
+    """Every document that is there, and its earlier contents, by file and by task; `remembers`: also what is gone."""
 
     def __init__(self, *, remembers: bool = False) -> None:
         self._remembers = remembers
@@ -60,12 +45,12 @@ class Files:
         self._paths: dict[str | None, tuple[str, ...]] = {}  # by task
         self._gone: dict[str, None] = {}
         self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
-        self._unread = defaultdict[identity.Slot, dict[str, Unreadable]](dict)
+        self._unread: dict[str, tuple[links.Slot, Unreadable]] = {}
         # Since the last assignment
         self._changed: dict[str, None] = {}  # directories
         self._concerned: dict[str | None, None] = {}  # tasks
 
-    def versions(self, task_id: str) -> tuple[Version, ...]:
+    def versions(self, task_id: str) -> tuple[Seen, ...]:
         """The versions that speak of a task, in the order they were observed."""
         files = [self._files[path] for path in self._paths.get(task_id, ())]
         each = (both for file in files for both in zip(file.versions, file.tasks, strict=True))
@@ -75,10 +60,6 @@ class Files:
         """The tasks that the versions of a file speak of."""
         file = self._files.get(path)
         return set() if file is None else {task for task in file.tasks if task is not None}
-
-    def is_known(self, path: str) -> bool:
-        """Whether any content of a file is known."""
-        return path in self._files
 
     def is_gone(self, path: str) -> bool:
         """Whether a file whose contents are remembered is not there any more."""
@@ -90,93 +71,77 @@ class Files:
     def notices(self) -> list[PlacedFinding]:
         """Findings of files that belong to no task, by their names."""
         taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
-        unread = (one for slot, group in self._unread.items() if slot not in taken for one in group.values())
-        placed = [PlacedFinding(one.finding, one.path) for one in unread]
-        placed += (PlacedFinding(finding, one.path) for one in self._nobodys() for finding in one.findings)
+        placed = [PlacedFinding(one.finding, one.path) for slot, one in self._unread.values() if slot not in taken]
+        for last in (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None):
+            # Other programs write reports, too.
+            is_report = last.document.contract is Contract.REPORT_CONTRACT
+            if not (last.document.recognised or is_report or last.path in self._gone):
+                placed += (PlacedFinding(finding, last.path) for finding in last.findings)
         return sorted(placed, key=attrgetter("path"))
 
-    @property
-    def troubled(self) -> set[str]:
-        """Every file that cannot be read, and those that are returns by their names alone and are nobody's."""
-        return {*(path for group in self._unread.values() for path in group), *(one.path for one in self._nobodys())}
-
-    def _nobodys(self) -> list[Version]:
-        last = (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None)
-        there = (one for one in last if not one.document.recognised and one.path not in self._gone)
-        # Other programs write reports, too.
-        return [one for one in there if one.document.contract is not Contract.REPORT_CONTRACT]
-
-    def refuse(self, event: Unreadable) -> None:
-        """A file cannot be read."""
-        slot = identity.slot(event.path)
-        self._unread[slot][event.path] = event
-        self._concern(slot)
-
-    def hidden(self, versions: Sequence[Version]) -> dict[str, float]:
-        """The handoffs and returns of a task, by their names, that are there and were refused, and when they were
-        written (epoch seconds)."""
-        refused = (one for one in self._unread_of(versions) if one.finding.rule.startswith(_REFUSED))
-        return {one.path: one.at for one in refused if identity.is_under_contract(one.path)}
-
-    def problems(self, versions: Sequence[Version]) -> tuple[PlacedFinding, ...]:
-        """Problems that keep the files of a task that has these versions, and those beside them, from being read."""
-        return tuple(PlacedFinding(one.finding, one.path) for one in self._unread_of(versions))
-
-    def _unread_of(self, versions: Sequence[Version]) -> list[Unreadable]:
-        slots = dict.fromkeys(identity.slot(version.path) for version in versions) if self._unread else ()
-        return [one for slot in slots for _, one in sorted(self._unread.get(slot, {}).items())]
-
-    def _concern(self, slot: identity.Slot) -> None:
-        """A file with this slot can be read now, or cannot any more."""
+    def refuse(self, path: str, event: Unreadable | None) -> None:
+        """A file cannot be read; None: it can, or is gone."""
+        before = self._unread.pop(path, None)
+        if before is None and event is None:
+            return
+        slot = links.slot(path)
+        if event is not None:
+            self._unread[path] = slot, event
         for file in self._directories.get(slot[0], {}).values():
             if file.slot == slot:
                 self._concerned |= dict.fromkeys(file.tasks)
 
-    def _clear(self, path: str) -> None:
-        slot = identity.slot(path) if self._unread else None
-        if slot is not None and self._unread.get(slot, {}).pop(path, None) is not None:
-            self._concern(slot)
+    def unread(self, versions: Sequence[Seen]) -> list[Unreadable]:
+        """The files of a task that has these versions, and those beside them, that cannot be read."""
+        slots = {links.slot(version.path) for version in versions} if self._unread else set()
+        return sorted((one for slot, one in self._unread.values() if slot in slots), key=attrgetter("path"))
 
     # Files that are there, and files that are gone
 
     def see(self, seen: Seen) -> None:
         """A file has this content now."""
-        path = seen.path
-        self._clear(path)
+        path, document = seen.path, seen.document
+        self.refuse(path, None)
         if (file := self._files.get(path)) is None:
             file = self._files[path] = _File(path)
             self._directories[file.slot[0]][path] = file
         self._concerned |= dict.fromkeys(file.tasks)
+        self._changed[file.slot[0]] = None
         self._gone.pop(path, None)
         if self._heirs.pop(path, None) is not None:
             # Its contents are its own again, and not of the file that it was renamed to.
             file.settled = ()
         last = file.versions[-1] if file.versions else None
-        if last is None or not _is_known(last, seen):
-            if last is not None and (
-                type(last.document) is not type(seen.document) or isinstance(last.document, TodoList)
-            ):
+        is_same = last is not None and (last.digest, last.incomplete) == (seen.digest, seen.incomplete)
+        is_same = is_same and last is not None and last.document == document
+        # A return that was written later may answer a newer handoff.
+        if last is None or not is_same or (isinstance(document, Return) and seen.at > last.at):
+            if last is not None and (type(last.document) is not type(document) or isinstance(document, TodoList)):
                 # It is something else now, or a checklist.
                 file.versions, file.settled = (), ()
             elif len(file.versions) >= MAX_VERSIONS:
                 # The first version stays: it says when the task began.
                 file.versions = file.versions[:1] + file.versions[2:]
                 file.settled = file.settled[:1] + file.settled[2:]
-            file.versions += (Version(*seen),)
-            file.kind = file.find_kind()
+            file.versions += (seen,)
+            if isinstance(document, Handoff):
+                file.kind = _HANDOFF
+            elif all(links.own_id(version.document) for version in file.versions):
+                file.kind = None
+            else:
+                file.kind = "todos" if isinstance(document, TodoList) else "return" if document.recognised else "named"
         if file.kind in (None, _HANDOFF):
-            self._give(path, self._tasks_for(path, file, {}, is_alone=False))
-        self._changed[file.slot[0]] = None
+            self._give(file, self._tasks_for(file, {}, is_alone=False))
 
     def forget(self, path: str, *, undone: bool = False) -> None:
         """The file is gone; `undone`: it never was there."""
-        self._clear(path)
+        self.refuse(path, None)
         if (file := self._files.get(path)) is None:
             return
         self._concerned |= dict.fromkeys(file.tasks)
         self._changed[file.slot[0]] = None
         if not self._remembers or undone:
-            self._give(path, ())
+            self._give(file, ())
             del self._files[path], self._directories[file.slot[0]][path]
             self._gone.pop(path, None)
             self._heirs = {gone: heir for gone, heir in self._heirs.items() if path not in (gone, heir)}
@@ -193,15 +158,22 @@ class Files:
         """Give all versions to tasks where something has changed. Returns the tasks that this concerns."""
         lost = [path for path in self._gone if path not in self._heirs] if self._changed else ()
         self._assign_changed()
-        there = {self._last(path).digest: path for path in self._files if path not in self._gone} if lost else {}
+        there = [file for path, file in self._files.items() if path not in self._gone] if lost else ()
+        heirs = {file.versions[-1].digest: file.path for file in there}
         for path in lost:
-            if (heir := there.get(self._last(path).digest)) is not None and self._is_renamed(path):
-                self._heirs[path] = heir
+            last, task = self._files[path].versions[-1], self._files[path].tasks[-1]
+            # It was renamed to a file that holds its last content, if nothing else holds its task.
+            if last.digest in heirs and not any(
+                (isinstance(version.document, Handoff) and version.path not in self._gone)
+                or links.own_id(version.document) == task
+                for version in self.versions(task or "")
+            ):
+                self._heirs[path] = heirs[last.digest]
         for path in self._heirs:
             heir = path
             while heir in self._heirs:
                 heir = self._heirs[heir]
-            self._give(path, self._files[heir].tasks[-1:] * len(self._files[path].versions))
+            self._give(self._files[path], self._files[heir].tasks[-1:] * len(self._files[path].versions))
         concerned, self._concerned = self._concerned, {}
         return [task for task in concerned if task is not None]
 
@@ -221,14 +193,14 @@ class Files:
             for path, file in files.items():
                 if file.kind not in (None, _HANDOFF) and path not in self._gone:
                     is_alone = file.slot[1] == "" or others[file.kind, file.directory] == 1
-                    self._give(path, self._tasks_for(path, file, handoffs, is_alone=is_alone))
+                    self._give(file, self._tasks_for(file, handoffs, is_alone=is_alone))
         self._changed.clear()
 
-    def _tasks_for(self, path: str, file: _File, handoffs: _Handoffs, *, is_alone: bool) -> tuple[str | None, ...]:
+    def _tasks_for(self, file: _File, handoffs: _Handoffs, *, is_alone: bool) -> tuple[str | None, ...]:
         tasks = [*file.settled]
         for version in file.versions[len(tasks) :]:
             document = version.document
-            task = identity.own_id(document)
+            task = links.own_id(document)
             if task is None and not isinstance(document, Handoff):
                 task = _owner(file, handoffs, is_alone=is_alone and document.recognised)
             if task is None and not document.recognised and not isinstance(document, Handoff):
@@ -236,30 +208,17 @@ class Files:
                 task = next((one for one in reversed(tasks) if one is not None), None)
             elif task is None and not isinstance(document, TodoList):
                 # A checklist beside no handoff may be anybody's.
-                task = identity.fallback_id(path, document)
+                task = links.fallback_id(file.path, document)
             tasks.append(task)
         return tuple(tasks)
 
-    def _last(self, path: str) -> Version:
-        return self._files[path].versions[-1]
-
-    def _is_renamed(self, path: str) -> bool:
-        """Whether a file whose last content lies in another was renamed to that: nothing else holds its task."""
-        task = self._files[path].tasks[-1]
-        return not any(
-            (isinstance(version.document, Handoff) and version.path not in self._gone)
-            or identity.own_id(version.document) == task
-            for version in self.versions(task or "")
-        )
-
-    def _give(self, path: str, tasks: tuple[str | None, ...]) -> None:
-        file = self._files[path]
+    def _give(self, file: _File, tasks: tuple[str | None, ...]) -> None:
         if file.tasks == tasks:
             return
         self._concerned |= dict.fromkeys((*file.tasks, *tasks))
         for task in {*file.tasks, *tasks}:
-            others = tuple(one for one in self._paths.get(task, ()) if one != path)
-            self._paths[task] = (*others, path) if task in tasks else others
+            others = tuple(one for one in self._paths.get(task, ()) if one != file.path)
+            self._paths[task] = (*others, file.path) if task in tasks else others
         file.tasks = tasks
 
 
@@ -272,9 +231,3 @@ def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
         if around or (is_alone and len(only) == 1):
             return min(around or only)[1]
     return None
-
-
-def _is_known(last: Version, seen: Seen) -> bool:
-    """Whether a file holds what it held. A return that was written later may answer a newer handoff."""
-    is_same = (last.digest, last.incomplete, last.document) == (seen.digest, seen.incomplete, seen.document)
-    return is_same and (seen.at <= last.at or not isinstance(seen.document, Return))

@@ -4,95 +4,89 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
-from agentwatch.delegation.asks import is_history, is_past
-from agentwatch.delegation.task import BETWEEN, Below, PlacedFinding, State, Task, plain_name, sums_of
+from agentwatch.delegation.asks import is_past
+from agentwatch.delegation.task import PlacedFinding, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 
 _LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
 
 
-@dataclass(slots=True)
-class Branch:
-    """One of the trees. What is below its `top` row is known here by `scope` and its id; without a top row, its tasks
-    are what they are there."""
-
-    tree: Tree
-    scope: str
-    top: Task | None
-    apart: set[str] = field(default_factory=set)
-    """The ids of the runs that do not stand below the top row: those that are history, where not all are."""
-
-
 class JoinedTree(Tree):
     """It applies no events: `show` and `update` are told what has changed in the trees.
 
-    `mark` begins the key of every task that has a top row: no task id of another tree may begin so.
+    `mark` begins the key of every task that has a top row: no task id of another tree may begin so. A key is the scope
+    of its tree and its id there; without a top row, the scope is empty, and tasks are what they are there.
     """
 
     def __init__(self, mark: str) -> None:
         super().__init__()
         self._mark = mark
-        self._branches: dict[str, Branch] = {}  # by scope, in their order
+        self._trees: dict[str, Tree] = {}  # by scope, in their order
+        self._tops: dict[str, Task] = {}
         self._scopes = 0
 
     def show(self, tree: Tree, name: str | None = None, workspace: str = "", why: str = "") -> tuple[str, set[str]]:
         """Add a tree, below a top row of this name if it has one. Returns its scope, and the keys that came."""
         self._scopes += 1
-        scope, top = "", None
+        scope = ""
         if name is not None:
             scope = f"{self._mark}{self._scopes}/"
             top = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
             top.first_seq = _LAST + self._scopes
-            self.tasks[scope] = top
-        self._branches[scope] = Branch(tree, scope, top)
+            self._tops[scope] = self.tasks[scope] = top
         return scope, self.update(scope, tree, tree.tasks, why)
 
     def drop(self, scope: str) -> set[str]:
         """A tree is not shown any more. Returns the keys that went."""
-        branch = self._branches.pop(scope)
-        gone = {scope + task_id for task_id in branch.tree.tasks} | ({scope} if branch.top else set())
+        gone = {scope + task_id for task_id in self._trees.pop(scope).tasks}
+        if self._tops.pop(scope, None) is not None:
+            gone.add(scope)
         for key in gone:
             self.tasks.pop(key, None)
         self._join()
         return gone
 
     def update(self, scope: str, tree: Tree, changed: Collection[str], why: str = "") -> set[str]:
-        """These tasks of a workspace, whose tree this is now, have changed, come or gone. `why` says in foreign words
-        why nothing is known of it. Returns their keys."""
-        branch, ids = self._branches[scope], {*changed}
-        branch.tree, top, before = tree, branch.top, branch.apart
-        if top is not None:
-            top.why = why
-            history = {one for one in tree.roots if is_history(tree.tasks[one], tree.rules.history_before)}
-            branch.apart = history if len(history) < len(tree.roots) else set()
-            ids |= branch.apart ^ before
-            _update_top(top, branch)
-        for task_id in ids:
-            if (task := tree.tasks.get(task_id)) is None:
-                self.tasks.pop(scope + task_id, None)
+        """These tasks of a tree are different. `why` nothing is known of it is foreign. Returns their keys."""
+        self._trees[scope] = tree
+        keys = {scope + task_id for task_id in changed}
+        for task_id in changed:
+            key, task = scope + task_id, tree.tasks.get(task_id)
+            if task is None:
+                self.tasks.pop(key, None)
+            elif not scope:
+                self.tasks[key] = task
             else:
-                self.tasks[scope + task_id] = task if top is None else _scoped(task, branch, top)
+                children, parent_id = [scope + child for child in task.children], scope + (task.parent_id or "")
+                self.tasks[key] = replace(task, task_id=key, parent_id=parent_id, children=children, scope=scope)
+        if (top := self._tops.get(scope)) is not None:
+            keys.add(scope)
+            # It stands for what is below it and not past; for all of it, where all is past.
+            tasks = [task for task in tree.tasks.values() if not task.past] or tree.tasks.values()
+            top.children = [scope + task_id for task_id in tree.roots]
+            top.below = sums_of(tasks) if tasks else None
+            top.own_state = max((one.state for one in tasks), key=lambda one: one.urgency, default=State.SUBMITTED)
+            top.why, top.lost_since = why, tree.lost_since
+            top.state = State.UNKNOWN if why or top.lost_since is not None else top.own_state
+            top.past = is_past(top, tree.rules.history_before)
         self._join()
-        return {scope + task_id for task_id in ids} | ({scope} if top is not None else set())
+        return keys
 
     def place(self, key: str) -> tuple[Tree, str] | None:
         """The tree that a task belongs to, and its id there; None for a top row and for what is not there."""
         scope = key[: key.find("/") + 1] if key.startswith(self._mark) else ""
-        branch = self._branches.get(scope)
-        return None if branch is None or key == scope else (branch.tree, key[len(scope) :])
+        tree = self._trees.get(scope)
+        return None if tree is None or key == scope else (tree, key[len(scope) :])
 
     def _join(self) -> None:
         """Work out what is true of all trees together."""
-        branches = self._branches.values()
-        bare = (task_id for branch in branches if branch.top is None for task_id in branch.tree.roots)
-        tops = (branch.scope for branch in branches if branch.top is not None)
-        apart = (key for branch in branches for key in sorted(branch.scope + task_id for task_id in branch.apart))
-        self.roots = [*bare, *tops, *apart]
-        self.now = max([branch.tree.now for branch in branches], default=self.now)
-        lines = (branch.tree.rules.history_before for branch in branches)
+        trees = self._trees.values()
+        self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *self._tops]
+        self.now = max([tree.now for tree in trees], default=self.now)
+        lines = [tree.rules.history_before for tree in trees]
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
         self.totals = sums_of(self.tasks.values())
         self._line_up()
@@ -102,36 +96,7 @@ class JoinedTree(Tree):
     @property
     def notices(self) -> list[PlacedFinding]:
         return [
-            placed._replace(path=f"{branch.top.title}: {placed.path}") if branch.top is not None else placed
-            for branch in self._branches.values()
-            for placed in branch.tree.notices
+            placed._replace(path=f"{self._tops[scope].title}: {placed.path}") if scope else placed
+            for scope, tree in self._trees.items()
+            for placed in tree.notices
         ]
-
-
-def _scoped(task: Task, branch: Branch, top: Task) -> Task:
-    """The task as it is shown below the top row of its tree, or apart from it."""
-    scope = branch.scope
-    children = [scope + child for child in task.children]
-    parent_id: str | None = scope + (task.parent_id or "")
-    title = task.title
-    if task.task_id in branch.apart:
-        parent_id, title = None, f"{plain_name(top.title)}{BETWEEN}{plain_name(task.title)}"
-    return replace(task, task_id=scope + task.task_id, parent_id=parent_id, title=title, children=children, scope=scope)
-
-
-def _update_top(top: Task, branch: Branch) -> None:
-    """A top row stands as what is below it does, and as what of that is not past."""
-    tree = branch.tree
-    roots = [task_id for task_id in tree.roots if task_id not in branch.apart]
-    top.children = [branch.scope + task_id for task_id in roots]
-    below = Below()
-    for task in (tree.tasks[task_id] for task_id in roots):
-        below.add(task)
-        below.merge(task.below or Below())
-    top.below = below if roots else None
-    states = {task.state for task in tree.tasks.values() if not task.past} or (top.below or Below()).states
-    top.state = top.own_state = max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
-    top.lost_since = tree.lost_since
-    if top.why or top.lost_since is not None:
-        top.state = State.UNKNOWN
-    top.past = not branch.apart and is_past(top, tree.rules.history_before)

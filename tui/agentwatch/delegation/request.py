@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,13 +14,11 @@ from agentwatch.delegation.run import Permit, Permitter, Runs, Session
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Requested
 
-_MOST_ENDED: Final = 50  # of those of one task that have ended, so many are shown, the latest
-
 _PROMPT: Final = 120.0  # seconds: what waits no longer than this at most is answered before all others
 
 
 class RequestKind(StrEnum):
-    """The kind of request: leave to make a call, answers to questions, or a form of a server to be filled in."""
+    """Leave to make a call, answers to questions, or a form of a server to be filled in."""
 
     PERMISSION = "permission"
     QUESTION = "question"
@@ -35,8 +33,7 @@ class RequestStage(StrEnum):
     DELIVERED = "delivered"  # the program was given the answer. Nothing shows yet what it did with it.
     ACTED = "acted"  # the program's own record says that it did as was answered
     ELSEWHERE = "answered elsewhere"  # it was answered in the program, or by somebody else, first
-    UNKNOWN = "unknown"
-    """It was answered, and what it was answered by broke before the program said whether it took that."""
+    UNKNOWN = "unknown"  # it was answered, and its holder broke before the program said whether it took that
     GONE = "gone"  # nobody can answer it any more: the program stopped waiting, or its holder has ended
 
 
@@ -73,13 +70,11 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A program's exact question, as its holder offers it. The id is that of the decision that answers it.
+    """A program's exact question, as its holder offers it: the decision that answers it has its id. Texts are foreign.
 
-    `source` and `session_id` are as in `Run`, those of the agent inside the session where a child asks. `nonce` is the
-    program's own id of the request, or a random one of the holder. `tool` is the program's name for it, `input` the
-    exact input as `input_text` spells it, `shown` the command, patch or path in it, whole; `said` is what the model
-    says about it. Times are seconds since the epoch; the holder gives up at `until`. All texts are foreign and
-    unsanitised.
+    `source` and `session_id` are as in `Run`, of the agent inside the session where a child asks. `nonce` is the
+    program's own id of it, or a random one. `input` is the exact input as `input_text` spells it, `shown` the command,
+    patch or path in it, whole. Times are epoch seconds; the holder gives up at `until`.
     """
 
     request_id: str
@@ -97,21 +92,17 @@ class Request:
     queries: tuple[Query, ...] = ()  # those of a question or a form
     until: float | None = None
     prompt_hidden: bool = False  # the program shows no prompt of its own as long as we hold the request
-    actions: tuple[Action, ...] = ()
-    """Decisions possible here, in this order; () where it cannot be answered from here."""
+    actions: tuple[Action, ...] = ()  # decisions possible here, in this order
     why_not: str = ""  # why it cannot be answered from here, and where it can
     words: bool = False  # A denial takes words to the model
-    rules: tuple[str, ...] = ()
-    """Permissions for the rest of the session, as rules that the operator reads in full."""
+    rules: tuple[str, ...] = ()  # for the rest of the session; the operator reads them in full
     ends_others: int = 0  # so many other open requests end with a denial of this one
     ends_turn: bool = False  # A denial without words ends the turn of the agent that asks
     call_id: str | None = None  # the program's id of the call, where it is known
     covered_by: str = ""  # which of the program's own rules would have covered it
     stage: RequestStage = RequestStage.OFFERED
     ended_at: float | None = None
-    by: str = ""
-    """Who allowed or denied it, where that is known: the operator; one of `Permitter`, where it was answered elsewhere.
-    """
+    by: str = ""  # who allowed or denied it: the operator; one of `Permitter`, where it was answered elsewhere
     allowed: bool | None = None  # whether it was allowed, or answered; None where that is not known, or not decided
 
     @property
@@ -120,8 +111,7 @@ class Request:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """What presses most has the lowest: what was decided waits for nobody; what will soon not be answerable any
-        more comes before the others, of which the newest comes first."""
+        """Lowest for what will soon not be answerable; then the newest; what was decided waits for nobody."""
         if not self.waits_for_operator:
             return 2, -self.asked_at
         if self.until is not None and self.until - self.asked_at <= _PROMPT:
@@ -191,45 +181,33 @@ class Requests:
         self.offered: dict[str, Requested] = {}  # every request as its holder told it last
         self.decided: dict[str, Decision] = {}
         self._asked = defaultdict[Session, dict[str, Request]](dict)
-        self._askers: dict[Session, str] = {}
-        """The tasks that ask. Where nothing is known of a session yet, its task will have its id."""
 
-    def asker(self, request_id: str) -> str | None:
-        """The task that asks a request."""
-        offered = self.offered.get(request_id)
-        return None if offered is None or offered.request is None else self._askers.get(offered.request.session)
+    def asker(self, session: Session) -> str:
+        """The task that asks what a session asks. Where nothing is known of that yet, its task will have its id."""
+        return self._runs.executing.get(session, session[1])
 
-    def see(self, requested: Requested) -> set[str]:
+    def see(self, requested: Requested) -> list[str]:
         """A request is like this now. Returns the tasks that this concerns."""
-        path, concerned = requested.path, set[str]()
-        before = self.offered.pop(path, None)
+        path, before = requested.path, self.offered.pop(requested.path, None)
         requested = after(before, requested)
-        if before is not None and before.request is not None:
-            del self._asked[before.request.session][path]
-            concerned |= self.follow(before.request.session)
+        both = [one.request for one in (before, requested) if one is not None and one.request is not None]
+        for one in both:
+            self._asked[one.session].pop(path, None)
         if requested.request is not None:
-            self.offered[path], self._asked[requested.request.session][path] = requested, requested.request
-            concerned |= self.follow(requested.request.session)
-        return concerned
+            self.offered[path] = requested
+            self._asked[requested.request.session][path] = requested.request
+        return [self.asker(one.session) for one in both]
 
-    def decide(self, decision: Decision) -> set[str]:
+    def decide(self, decision: Decision) -> list[str]:
         """A request was decided, or its decision has got further. Returns the tasks that this concerns."""
         self.decided[decision.decision_id] = decision
-        asker = self.asker(decision.decision_id)
-        return set() if asker is None else {asker}
-
-    def follow(self, session: Session) -> set[str]:
-        """The runs or the requests of a session have changed. Returns the tasks that asked, or ask, its requests."""
-        before = self._askers.pop(session, None)
-        if self._asked.get(session):
-            self._askers[session] = self._runs.task_of(session) or session[1]
-        return {one for one in (before, self._askers.get(session)) if one is not None}
+        offered = self.offered.get(decision.decision_id)
+        return [self.asker(offered.request.session)] if offered is not None and offered.request is not None else []
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
-        """The requests of a task as they stand: those that wait for the operator first, the most pressing first; those
-        that have ended last, the latest first."""
+        """The requests of a task as they stand: the most pressing first, those that have ended last."""
         stand: list[Request] = []
-        for session in self._sessions_of(task_id):
+        for session in [one for one in self._asked if self.asker(one) == task_id]:
             asked = self._asked[session].values()
             permits = self._permits(session, asked)
             for one in asked:
@@ -239,20 +217,11 @@ class Requests:
                 stand.append(_stands(one, decision, permits.get(one.request_id)))
         is_open = sorted((one for one in stand if one.is_open), key=lambda one: (*one.rank, one.request_id))
         ended = sorted((one for one in stand if not one.is_open), key=lambda one: (-one.asked_at, one.request_id))
-        return (*is_open, *ended[:_MOST_ENDED])
-
-    def expiring(self, task_id: str) -> Iterator[float]:
-        """When answers of a task expire (epoch seconds)."""
-        for name in (name for session in self._sessions_of(task_id) for name in self._asked[session]):
-            if (decision := self.decided.get(name)) is not None and decision.expires_at is not None:
-                yield decision.expires_at
-
-    def _sessions_of(self, task_id: str) -> list[Session]:
-        return [session for session, asker in self._askers.items() if asker == task_id]
+        return (*is_open, *ended)
 
     def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
-        """By request, what the program's records say of it: each of them is of one request, the earlier of the earlier.
-        Requests whose call is known come first; of those of one call, the last: what became of it shows after that."""
+        """By request, what the program's records say of it: each is of one request, the earlier of the earlier."""
+        # Those whose call is known come first; of one call, the last: what became of it shows after that.
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
         found = dict[str, Permit]()
         in_turn = sorted(asked, key=lambda one: (one.asked_at, one.request_id))
@@ -279,7 +248,7 @@ def _stands(request: Request, decision: Decision | None, permit: Permit | None) 
     is_told = stage is RequestStage.DELIVERED
     if decision is not None:
         allowed, by = decision.action is not Action.DENY, decision.operator
-        is_told |= decision.receipt.stage.rank >= Stage.DELIVERED.rank
+        is_told |= decision.receipt.stage is not Stage.RECORDED
     if stage is RequestStage.ACTED:
         by = request.by or by
     elif permit is not None and (decision is not None or not is_told):

@@ -15,7 +15,7 @@ FITTER: Final = "fitter"  # the mode that a line fault is escalated to
 MITIGATED_MAX_RETRIES: Final = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
 
 _LINE_FAULT: Final = r"(?i)line[\s_-]*fault"
-_FAILED: Final = frozenset({State.FAILED, State.INVALID})
+HAVE_FAILED: Final = frozenset({State.FAILED, State.INVALID})
 
 
 def budget(task: Task, *, max_retries: int, restored: Collection[float] = ()) -> Retry:
@@ -39,8 +39,7 @@ def budget_words(retry: Retry) -> str:
 
 
 def is_retry(action: Action, attempt: Attempt | None) -> bool:
-    """Whether an action makes a retry of what follows an attempt: what goes on after an answer to a blocked child is
-    none, nor what resumes a part that the child itself recommends to resume, whatever else it is called."""
+    """Whether what follows is a retry: not after an answer to a blocked child, nor of a part that is to be resumed."""
     if attempt is not None and (
         _is_to_be_resumed(attempt) or (action is Action.RESPOND and attempt.state is State.BLOCKED)
     ):
@@ -76,19 +75,9 @@ def is_line_fault(task: Task) -> bool:
 
 def failed_alike(task: Task) -> bool:
     """Whether the last two attempts failed in the same way, so that a retry would most likely as well."""
-    failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in _FAILED and attempt.result]
+    failed = [attempt.result for attempt in task.attempts[-2:] if attempt.state in HAVE_FAILED and attempt.result]
     reasons = {one.error_code or one.error_message or one.summary for one in failed}
     return len(failed) == 2 and len(reasons) == 1 and reasons != {None}
-
-
-def overrun(task: Task) -> tuple[int, int] | None:
-    """(retries, allowed) of a task that was tried again more often than the policy allows; None where it was not."""
-    attempts = task.attempts
-    retries = sum(before.state in _FAILED and not before.decisions for before in attempts[:-1])
-    handoffs = {attempt.handoff.digest if attempt.handoff else None for attempt in attempts}
-    is_same = len(handoffs) == 1 and None not in handoffs
-    allowed = task.retry.max_retries if is_same else max(task.retry.max_retries, MITIGATED_MAX_RETRIES)
-    return (retries, allowed) if retries > allowed else None
 
 
 def _used(task: Task) -> int:
@@ -107,19 +96,13 @@ def _begun(task: Task, until: float = math.inf) -> int:
     attempts = task.attempts
     # Attempts whose files were rewritten before anybody looked are known by their number only.
     first = attempts[0].number - 1 if attempts else 0
-    last = max((attempt.number for attempt in attempts if _began_at(attempt) <= until), default=first)
-    unseen = task.answered.difference(attempt.number for attempt in attempts)
-    others = sum(number < last for number in unseen)
-    others += sum(_was_none(attempt) for attempt in attempts if attempt.number < last)
+    begun = ((one.number, one.started_at, one.returned.at if one.returned else 0.0) for one in attempts)
+    last = max((number for number, at, seen_at in begun if (seen_at if at is None else at) <= until), default=first)
+    # What followed a question was no retry, as far as can be seen, unless the operator decided one.
+    others = sum(
+        _is_to_be_resumed(one)
+        or (one.state is State.BLOCKED and not (one.decision is not None and one.decision.action is Action.RETRY))
+        for one in attempts
+        if one.number < last
+    )
     return max(last - 1 - others, 0)
-
-
-def _began_at(attempt: Attempt) -> float:
-    seen_at = attempt.returned.at if attempt.returned is not None else 0.0
-    return seen_at if attempt.started_at is None else attempt.started_at
-
-
-def _was_none(attempt: Attempt) -> bool:
-    """Whether what followed an attempt was no retry, as far as can be seen."""
-    is_retry = attempt.decision is not None and attempt.decision.action is Action.RETRY
-    return _is_to_be_resumed(attempt) or (attempt.state is State.BLOCKED and not is_retry)

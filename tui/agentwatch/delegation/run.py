@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Todo, TodoStatus
-from agentwatch.delegation.claims import Call
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
@@ -93,8 +92,7 @@ class StartedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The work of a session on one prompt, None where that is not known; a session that is sent on has several
-    turns."""
+    """The work of a session on one prompt, None where that is not known."""
 
     began_at: float
     prompt: Message | None = None
@@ -107,23 +105,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One execution of a task in a session of its own. A source emits the whole run again whenever it has changed.
+    """One execution of a task in a session of its own, emitted whole whenever it has changed. Texts are foreign.
 
-    `source` is the name of the source, `session_id` the program's own id: of the session, of the agent inside it, or
-    of the call that was refused before a session existed. `parent_session` is the id of the run that asked for this
-    one, None for a session that a human began. `link` says in a few words by what the parent is known.
-    `place` is the absolute path of the file or database that shows it.
-
-    `prompt` is what the parent gave; None where it is not to be had, `prompt_missing` says why ("encrypted by Codex").
-    `said` is the last whole text of the child once it has ended. `reason` is why the run failed or was cancelled, in
-    the program's words. `rounds` are those of a session that was sent on, oldest first: the last of them stands as the
-    run does, and tells only how it began; a session with one round may leave them out.
-
-    `asked_at` is when the parent asked for it, by a clock that never goes back in the parent's transcript, so that it
-    orders the runs of one parent; None where that is not known.
-
-    Times are seconds since the epoch; `updated_at` is the last sign of life, `process_gone` whether the program that
-    ran it is known to be gone (None: not known). Texts are foreign and unsanitised.
+    `session_id` is the program's own id: of the session, of the agent inside it, or of the call that was refused before
+    a session existed; `parent_session` that of the run that asked, None where a human did; `link` says by what that is
+    known. `place` is the absolute path of the file or database that shows it. `prompt_missing` says why what the parent
+    gave is not to be had. `said` is the last whole text of a child that has ended, `reason` why it failed or was
+    cancelled. `rounds` are those of a session that was sent on, oldest first: the last stands as the run does, and
+    tells only how it began. `asked_at` orders the runs of one parent, by a clock that never goes back.
+    Times are epoch seconds; `process_gone` is None where nobody knows.
     """
 
     source: str
@@ -149,11 +139,9 @@ class Run:
     doing: Activity | None = None  # what it does, or did last; None where its store does not say
     background: bool = False
     process_gone: bool | None = None
-    waiting: str = ""
-    """What a working run waits for from a human, in a few words: "an answer: Which one?". "" where it does not."""
+    waiting: str = ""  # what a working run waits for from a human, in a few words: "an answer: Which one?"
     asked_at: float | None = None
-    permits: tuple[Permit, ...] = ()
-    """Outcomes of the calls that were asked about, oldest first: the latest `MOST_PERMITS`."""
+    permits: tuple[Permit, ...] = ()  # of the calls that were asked about, oldest first: the latest `MOST_PERMITS`
 
     @property
     def session(self) -> Session:
@@ -174,11 +162,6 @@ class Run:
     def began_at(self) -> float:
         """What orders it among others: a clock may have been set back, what a parent wrote stays in its order."""
         return self.started_at if self.asked_at is None else self.asked_at
-
-    @property
-    def earlier(self) -> tuple[Message, ...]:
-        """The last messages of the rounds before the last one, oldest first."""
-        return tuple(one.said for one in self.rounds[:-1] if one.said is not None)
 
     def part(self, first: int, end: int) -> Run:
         """The rounds from `first` up to, and without, `end`, as a run of their own."""
@@ -226,6 +209,7 @@ class Runs:
 
     def __init__(self) -> None:
         self.all: dict[str, Ran] = {}  # those observed first first
+        self.executing: dict[Session, str] = {}  # by session, the task that it executes
         self._paths: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def known(self, key: str) -> Run | None:
@@ -245,15 +229,6 @@ class Runs:
         """The runs of a session, in the order in which they began: there is one, as a rule."""
         return [ran.run for ran in self._of("session", *session) if ran.run is not None]
 
-    def of_call(self, call: Call) -> Run | None:
-        """The run in whose transcript a call stands; None where it is not known any more."""
-        return next(iter(self.of_session((call.source, call.session_id))), None)
-
-    def task_of(self, session: Session) -> str | None:
-        """The task that a session executes, None where nothing is known of it."""
-        runs = self.of_session(session)
-        return runs[-1].task_id if runs else None
-
     def below(self, session: Session) -> Iterator[Run]:
         """The runs that a session asked for, and those that these did, each behind the one that asked."""
         pending, seen = [session], {session}
@@ -271,13 +246,18 @@ class Runs:
             self.all.pop(path, None)
         else:
             self.all[path] = ran
-        both = [one for one in (before, run) if one is not None]
-        concerned = {one.task_id for one in both}
         if _keys(before) != _keys(run):
             for key in _keys(before):
                 self._paths[key] = tuple(one for one in self._paths[key] if one != path)
             for key in _keys(run):
                 self._paths[key] = (*self._paths.get(key, ()), path)
+        concerned = set[str]()
+        for one in filter(None, (before, run)):
+            # What it asks is asked by the task that it executes, if that is known.
+            concerned |= {one.task_id, one.session_id, self.executing.pop(one.session, one.session_id)}
+            if runs := self.of_session(one.session):
+                self.executing[one.session] = runs[-1].task_id
+                concerned.add(runs[-1].task_id)
         return concerned
 
 

@@ -1,7 +1,4 @@
-"""How a task stands by its attempts: its state, why, its end, who does it, its name. Pure.
-
-Texts quoted from documents are foreign and still unsanitised here: faces clean them when they show them.
-"""
+"""How a task stands by its attempts: state, reason, end, agent, name. Pure. Quoted texts are foreign, unsanitised."""
 
 from __future__ import annotations
 
@@ -9,12 +6,13 @@ from posixpath import basename, dirname
 from sys import intern
 from typing import Final
 
-from agentwatch.contracts.shapes import Handoff, Outcome, Return, Severity
-from agentwatch.delegation import identity
+from agentwatch.contracts.shapes import Outcome, Return, Severity
+from agentwatch.delegation import links
 from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Stage
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import RequestKind, RequestStage
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.delegation.task import Attempt, State, Task, Version, has_moved
+from agentwatch.delegation.task import Attempt, State, Task, has_moved
 from agentwatch.text import exact
 
 _DECIDED_STATES: Final = {
@@ -47,7 +45,7 @@ _ASKS: Final = {
 }
 
 
-def is_early(version: Version) -> bool:
+def is_early(version: Seen) -> bool:
     """Whether a return is an early marker (`in_progress`), which says nothing about the end."""
     document = version.document
     return isinstance(document, Return) and document.outcome is Outcome.WORKING
@@ -78,14 +76,19 @@ def answers_another_session(attempt: Attempt) -> bool:
     return len(sessions - {None}) > 1
 
 
-def decided_state(attempt: Attempt) -> State:
-    """The state of a task by its latest attempt: what was decided about it stands above what it says itself."""
-    decision, result = attempt.binding, attempt.result
-    if decision is None:
-        return attempt.state
-    if decision.action is not Action.ACCEPT:
-        return _DECIDED_STATES[decision.action]
-    return State.PARTIAL if result is not None and result.outcome is Outcome.PARTIAL else State.COMPLETED
+def own_state(task: Task) -> State:
+    """The state by the latest attempt: a decision stands above its return, and an open request stops who works."""
+    latest, decision, result, run = task.latest, task.binding, task.result, task.run
+    state = State.SUBMITTED if latest is None else latest.state
+    if decision is not None:
+        is_partial = result is not None and result.outcome is Outcome.PARTIAL
+        state = _DECIDED_STATES.get(decision.action, State.PARTIAL if is_partial else State.COMPLETED)
+    if task.request is not None:
+        return state if state is State.CANCELED else State.BLOCKED
+    if run is None or not run.waiting or state is not State.BLOCKED:
+        return state
+    answered = (one.ended_at for one in task.requests if one.stage is not RequestStage.GONE)
+    return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
 
 
 def decided_at(task: Task) -> float | None:
@@ -95,8 +98,7 @@ def decided_at(task: Task) -> float | None:
 
 
 def ended_at(attempt: Attempt) -> float | None:
-    """When an attempt ended (epoch seconds): with its return, else its run, else what the operator decided; None while
-    it goes on, and where nobody knows."""
+    """When an attempt ended (epoch seconds): with its return, its run or a decision; None where nobody knows."""
     returned, run, decision = attempt.returned, attempt.run, attempt.binding
     if attempt.state not in (State.SUBMITTED, State.WORKING):
         if returned is not None:
@@ -106,61 +108,40 @@ def ended_at(attempt: Attempt) -> float | None:
     return decision.at if decision is not None and decision.action in ENDING else None
 
 
-def agent_of(task: Task, packet: Handoff | None, result: Return | None) -> str | None:
-    """The agent of a task: by the session store, else the return, else the mode, else its place in a
-    delegation path."""
-    if (run := task.run) is not None and run.agent:
-        return run.agent
+def agent_of(task: Task) -> str | None:
+    """The agent of a task: by the session store, the return, the mode, or its place in a delegation path."""
+    run, packet, result = task.run, task.packet, task.result
     if run is None and result is None and packet is None:
-        if task.requests:
-            return None
-        return task.task_id.rpartition("/")[2]
-    agent = (identity.agent_of(result) or result.mode) if result else None
-    return agent or (packet.mode if packet else None)
+        return None if task.requests else task.task_id.rpartition("/")[2]
+    by_return = (links.agent_of(result) or result.mode) if result else None
+    return (run.agent if run else None) or by_return or (packet.mode if packet else None)
 
 
 def title(task: Task) -> str:
     """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same."""
-    parent, run = task.parent_id, task.run
-    if parent is not None and task.task_id.startswith(parent + "."):
-        return _exact(task.task_id[len(parent) + 1 :], task)
-    packet, result = task.packet, task.result
-    if task.task_id in (packet and packet.task_id, result and result.task_id):
+    task_id, parent, run, packet, result = task.task_id, task.parent_id, task.run, task.packet, task.result
+    name = basename(task_id) or task_id
+    if parent is not None and task_id.startswith(parent + "."):
+        name = task_id[len(parent) + 1 :]
+    elif task_id in (packet and packet.task_id, result and result.task_id):
         # A document itself gives this id: then a slash in it separates nothing.
-        return _exact(task.task_id, task)
-    if run is not None:
+        name = task_id
+    elif run is not None:
         words = run.prompt.opening if run.prompt is not None and task.is_session else ""
-        return next((name for name in (run.title, words, run.agent) if name and name.strip()), _exact("", task))
-    if task.requests and task.latest is None:
-        asker = task.requests[0]
-        return f"{asker.source.partition('-')[0]} · {_exact(asker.session_id, task)}"
-    name = basename(task.task_id) or task.task_id
-    if parent is not None or task.agent is None:
-        return _exact(name, task)
-    directory, separator, extra = task.task_id.partition("#")
-    directory = dirname(directory) if basename(directory) == task.agent else directory
-    return _exact((basename(directory) or name) + separator + extra, task)
-
-
-def _exact(name: str, task: Task) -> str:
-    """A part of an id; where that is blank, all of it."""
-    return exact(name if name.strip() else task.task_id)
-
-
-def waiting_state(task: Task, state: State) -> State:
-    """The state with what its program asks: an open request stops an agent that is at work, whatever it said before."""
-    if task.request is not None:
-        return state if state is State.CANCELED else State.BLOCKED
-    run = task.run
-    if run is None or not run.waiting or state is not State.BLOCKED:
-        return state
-    answered = (one.ended_at for one in task.requests if one.stage is not RequestStage.GONE)
-    return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
+        if (given := next((one for one in (run.title, words, run.agent) if one and one.strip()), None)) is not None:
+            return given
+        name = task_id
+    elif task.requests and task.latest is None:
+        return f"{task.requests[0].source.partition('-')[0]} · {exact(task_id)}"
+    elif parent is None and task.agent is not None:
+        directory, separator, extra = task_id.partition("#")
+        directory = dirname(directory) if basename(directory) == task.agent else directory
+        name = (basename(directory) or name) + separator + extra
+    return exact(name if name.strip() else task_id)
 
 
 def silent_from(task: Task, seconds: float) -> float | None:
-    """From when on (epoch seconds) a working task counts as silent, with all that works below it, if it shows no sign
-    of life for so long; None for one that does not work, or waits for somebody."""
+    """When a working task has been silent for so long, with all below it; None if it waits, or does not work."""
     if task.state is not State.WORKING:
         return None
     if task.run is not None and task.run.process_gone:
@@ -170,8 +151,7 @@ def silent_from(task: Task, seconds: float) -> float | None:
 
 
 def state_with_below(task: Task) -> State:
-    """The state of a task with those below it: one handed off that has tasks below it works, and so does an idle
-    session while something below it does; one that is only named has the most urgent state below it."""
+    """The state with those below: a task that has handed work on works; a mere name has the most urgent one below."""
     if task.inferred:
         states = (one.state for one in task.below.counts) if task.below is not None else ()
         return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
@@ -238,8 +218,7 @@ def _why(task: Task) -> str:
     if task.state is State.INVALID:
         errors = sum(placed.finding.severity is Severity.ERROR for placed in task.findings)
         said = f"it says {word}" if word else "it states no status"
-        count = f"{errors} error" if errors == 1 else f"{errors} errors"
-        return f"the return breaks its contract ({count}), so it counts as failed; {said}"
+        return f"the return breaks its contract ({errors} error{'s' * (errors != 1)}), so it counts as failed; {said}"
     return f"the return says {word}" if word else "the return states no status"
 
 

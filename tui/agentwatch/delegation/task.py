@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import Rule
-from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, Todo, TodoStatus
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Activity, Run, RunState, Session
-
-_Key = TypeVar("_Key")
 
 
 class State(StrEnum):
@@ -54,11 +54,6 @@ _GOES_ON: Final = frozenset({State.WORKING, State.UNKNOWN})
 BETWEEN: Final = " › "  # stands between the name of a workspace and that of its task, where one row says both
 
 
-def plain_name(name: str) -> str:
-    """A foreign name in which nothing looks like what we put between two."""
-    return name.replace("›", ">")
-
-
 class Basis(StrEnum):
     """Why a task hangs below its parent."""
 
@@ -77,43 +72,8 @@ class PlacedFinding(NamedTuple):
     path: str
 
 
-class Put(NamedTuple):
-    """A task was put aside as it looked then: acknowledged, or snoozed, `until` a time or else until it changes."""
-
-    mark: str
-    at: float
-    snoozed: bool = False
-    until: float | None = None
-
-    @property
-    def ends_at(self) -> float:
-        """When it asks again at the latest."""
-        return math.inf if self.until is None else self.until
-
-
-class Aside(NamedTuple):
-    """How a task was put aside last, and the mark that it had when it was looked at last."""
-
-    put: Put | None = None
-    seen: str | None = None
-
-
-class Version(NamedTuple):
-    """One content of one file, as it was observed: the fields of `Seen`, in its order."""
-
-    seq: int
-    at: float
-    path: str
-    digest: str
-    document: Fields
-    findings: tuple[Finding, ...]
-    incomplete: bool = False
-    stored: bool = False  # of a session store: `path` is the key of the run, and there may be prose around the document
-
-
 class Retry(NamedTuple):
-    """The retries that error-propagation allows; `restored`: a fitter has restored the task, and one retry is
-    owed to that."""
+    """The retries that error-propagation allows; `restored`: one of them is owed to a fitter."""
 
     max_retries: int = 1
     remaining: int = 1
@@ -159,24 +119,18 @@ class Below:
         return sum(self.counts.values())
 
     @property
-    def states(self) -> dict[State, int]:
-        return self._by(lambda one: one.state)
-
-    @property
-    def waiting(self) -> dict[str, int]:
-        """By state, or `CONTRADICTED`, the tasks that need the operator."""
-        return self._by(lambda one: one.waits_as)
-
-    @property
-    def verdicts(self) -> dict[Verdict, int]:
-        """How many completed tasks are verified, and how many tasks are contradicted."""
-        return self._by(lambda one: one.verdict)
-
-    def _by(self, key_of: Callable[[Counted], _Key | None]) -> dict[_Key, int]:
-        counts: dict[_Key, int] = {}
+    def states(self) -> Counter[State]:
+        counts = Counter[State]()
         for one, count in self.counts.items():
-            if (key := key_of(one)) is not None:
-                counts[key] = counts.get(key, 0) + count
+            counts[one.state] += count
+        return counts
+
+    @property
+    def verdicts(self) -> Counter[Verdict | None]:
+        """How many completed tasks are verified, and how many tasks are contradicted; None stands for all others."""
+        counts = Counter[Verdict | None]()
+        for one, count in self.counts.items():
+            counts[one.verdict] += count
         return counts
 
     @property
@@ -191,14 +145,15 @@ class Below:
 
     @property
     def needs_operator(self) -> int:
-        return sum(self.waiting.values())
+        return sum(count for one, count in self.counts.items() if one.waits_as is not None)
 
     @property
     def worst_waiting(self) -> str | None:
         """The most urgent state that waits for someone, or `CONTRADICTED`."""
         # A lie is more urgent than the results that claim it, and less than what has no result.
         lie = State.PARTIAL.urgency + 0.5
-        return max(self.waiting, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
+        words = [one.waits_as for one in self.counts if one.waits_as is not None]
+        return max(words, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
 
 
 @dataclass(slots=True)
@@ -208,26 +163,20 @@ class Attempt:
     number: int
     state: State = State.SUBMITTED
     session_id: str | None = None
-    handoff: Version | None = None
-    returned: Version | None = None
-    rival: Version | None = None  # A return in another file that says otherwise, so that nobody can tell which is true
+    handoff: Seen | None = None
+    returned: Seen | None = None
+    rival: Seen | None = None  # A return in another file that says otherwise, so that nobody can tell which is true
     started_at: float | None = None
     run: Run | None = None  # the execution as a session store shows it, None where only files speak of it
     again: bool = False  # it goes on in the session of the attempt before, with the same handoff
-    superseded: tuple[Decision, ...] = ()
-    """The decision about a return of this attempt that is gone and that nobody saw."""
-    unasked: bool = False
-    """Its return alone numbers it, after a failure about which nobody decided."""
-    decisions: tuple[Decision, ...] = ()
-    """About this attempt, or about an answer that it gave before in the same session, in their order."""
+    superseded: tuple[Decision, ...] = ()  # about a return of this attempt that is gone and that nobody saw
+    unasked: bool = False  # its return alone numbers it, after a failure about which nobody decided
+    decisions: tuple[Decision, ...] = ()  # also about an answer that it gave before in the same session
 
     @property
     def decision(self) -> Decision | None:
         """The last decision that has not expired."""
-        for one in reversed(self.decisions):
-            if not one.expired:
-                return one
-        return None
+        return next((one for one in reversed(self.decisions) if not one.expired), None)
 
     @property
     def binding(self) -> Decision | None:
@@ -300,10 +249,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Task:
-    """One node of the delegation tree. It belongs to the tree: faces read it and do not change it.
-
-    Times are seconds since the epoch. Every text in it is foreign and unsanitised.
-    """
+    """One node of the tree, which faces only read. Times are epoch seconds, texts foreign and unsanitised."""
 
     task_id: str
     title: str
@@ -317,28 +263,22 @@ class Task:
     own_state: State = State.SUBMITTED  # what the task's own files say; `state` also heeds the tasks below
     stale: bool = False  # it works, and is silent: for too long, or because its process is gone
     claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
-    unsaid: tuple[Deed, ...] = ()
-    """What the latest attempt did, by the log of its tools, that its return does not speak of. No verdict."""
+    unsaid: tuple[Deed, ...] = ()  # what the latest attempt did, and its return does not speak of
     is_checked: bool = False  # what that return claims was held against the evidence
     verdict: Verdict | None = None  # what the claims come to, for a task that says it is done or partly done
     past: bool = False  # its last sign of life was long before the workspace was first watched
     question: str | None = None  # what is open about it, whether it still asks or not
-    ask: str | None = None
-    """The one question that the operator has to answer; None where there is none, or it is past or put aside."""
+    ask: str | None = None  # the question, where it is not past or put aside
     tokens: int | None = None  # used by all attempts together; None where no store tells
     gone: bool = False  # it asks because it works and its process is gone
     acknowledged: bool = False  # the operator has put aside what is open about it, for as long as that stays as it is
-    snoozed_until: float | None = None
-    """When it asks again at the latest, infinity where only a change ends it; None where it is not snoozed."""
+    snoozed_until: float | None = None  # when it asks again at the latest: infinity where only a change ends it
     seen: bool = True  # whether the operator has looked at it since it ended, failed or changed what it asks
     why: str = ""  # why the task has this state, in words of our own
     attempts: Sequence[Attempt] = ()
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
     findings: Sequence[PlacedFinding] = ()
-    answered: frozenset[int] = frozenset()
-    """The attempts of which the operator answered a question, also those of which nothing is seen any more."""
-    requests: tuple[Request, ...] = ()
-    """what its program asks, or has asked: those that wait for the operator first, what presses most before the rest"""
+    requests: tuple[Request, ...] = ()  # those that wait for the operator first, what presses most before the rest
     todos: tuple[Todo, ...] | None = None
     todo_moved: Activity | None = None  # the todo that was ticked or begun last, as files tell it
     first_seq: int = 0
@@ -349,8 +289,7 @@ class Task:
     scope: str = ""  # what stands before the id, where tasks of several workspaces are shown as one tree
     workspace: str = ""  # the path of the workspace whose top row this is; "" for every task
     host: str = ""  # what the operator calls the machine that it is on; "" for this one
-    lost_since: float | None = None
-    """Since when nothing is known of it, though it has not ended, or asks; None where it is."""
+    lost_since: float | None = None  # since when nothing is known of it, though it has not ended, or asks
     # For the tree alone
     place: Place = Place()  # noqa: RUF009  it is immutable
     kind: Counted | None = None  # as what the sums count it; None for a name in the row of the one below it
@@ -365,9 +304,8 @@ class Task:
 
     @property
     def called(self) -> str:
-        """Its name in a row. No name holds our mark between a workspace and its task."""
-        is_ours = self.scope and self.parent_id is None and not self.workspace
-        return self.title if is_ours else plain_name(self.title)
+        """Its name in a row, in which nothing looks like our mark between a workspace and its task."""
+        return self.title.replace("›", ">")
 
     @property
     def alive_at(self) -> float | None:
@@ -422,7 +360,7 @@ class Task:
     @property
     def run(self) -> Run | None:
         """The execution of the latest attempt as a session store shows it."""
-        return self.attempts[-1].run if self.attempts else None
+        return self.latest.run if self.latest else None
 
     @property
     def doing(self) -> Activity | None:
@@ -441,7 +379,7 @@ class Task:
 
     @property
     def decision(self) -> Decision | None:
-        return self.attempts[-1].decision if self.attempts else None
+        return self.latest.decision if self.latest else None
 
     @property
     def is_accepted(self) -> bool:
@@ -451,7 +389,7 @@ class Task:
     @property
     def binding(self) -> Decision | None:
         """The decision about the very return that is there now."""
-        return self.attempts[-1].binding if self.attempts else None
+        return self.latest.binding if self.latest else None
 
     @property
     def is_session(self) -> bool:
@@ -475,20 +413,17 @@ class Task:
 
     @property
     def attempt(self) -> int:
-        return self.attempts[-1].number if self.attempts else 1
+        return self.latest.number if self.latest else 1
 
     @property
     def packet(self) -> Handoff | None:
         """The handoff of the latest attempt that has one."""
-        for attempt in reversed(self.attempts):
-            if (packet := attempt.packet) is not None:
-                return packet
-        return None
+        return next((packet for attempt in reversed(self.attempts) if (packet := attempt.packet) is not None), None)
 
     @property
     def result(self) -> Return | None:
         """The return of the latest attempt."""
-        return self.attempts[-1].result if self.attempts else None
+        return self.latest.result if self.latest else None
 
     @property
     def reported_state(self) -> str | None:

@@ -1,8 +1,4 @@
-"""The delegation tree: events in, tasks out.
-
-`Tree.apply` takes a batch of events and says which tasks changed. The tree is a function of the events and their `seq`:
-any interleaving that keeps each file's own order gives the same one.
-"""
+"""The delegation tree: a function of the events and their `seq`, if only each file's own are in order."""
 
 from __future__ import annotations
 
@@ -16,50 +12,38 @@ from typing import Final, NamedTuple
 from agentwatch.delegation import events as events_
 from agentwatch.delegation import links, states
 from agentwatch.delegation.asks import (
-    Asides,
     ask,
-    ask_to_mend,
     asks_for_process,
     changed_at,
     gone_words,
-    is_aside,
     is_past,
     is_process_gone,
+    lay_aside,
     queue_rank,
 )
 from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
+from agentwatch.delegation.events import Aside, Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS, Files
-from agentwatch.delegation.identity import place_of
+from agentwatch.delegation.links import is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
-from agentwatch.delegation.run import Run, Runs, Session
-from agentwatch.delegation.task import (
-    AT_WORK,
-    CONTRADICTED,
-    Basis,
-    Below,
-    Counted,
-    Place,
-    PlacedFinding,
-    State,
-    Task,
-    Version,
-)
+from agentwatch.delegation.run import Run, Runs
+from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, PlacedFinding, State, Task
+
+_REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
 
 
 class _Fitter(NamedTuple):
-    """The task that a fitter restores; decisions that its handoffs name, by their ids, with the times at which they
-    were first seen (epoch seconds); its state, None where what it says is false, and its end."""
+    """A task that restores another."""
 
-    restores: str
-    carried: dict[str, float]
-    state: State | None
+    restores: str | None
+    carried: dict[str, float]  # when the decisions that its handoffs name were first seen there (epoch seconds)
+    state: State | None  # None where what it says is false
     ended_at: float | None
 
 
@@ -75,31 +59,25 @@ class Tree:
         self.tasks: dict[str, Task] = {}
         self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
         self.totals = Below()  # sums over all tasks
-        self.queue: list[
-            str
-        ] = []  # ids of the tasks that need the operator: who holds up most first, then who has asked last
-        self.unseen: list[str] = []
-        """Ids of those that the operator has not looked at since they became what they are, the newest first."""
-        self.asides = Asides(self.tasks)  # what the operator has put aside and looked at
+        self.queue: list[str] = []  # ids of the tasks that need the operator, by `queue_rank`
+        self.unseen: list[str] = []  # ids of those not looked at since they became what they are, the newest first
+        self.asides: dict[str, Aside] = {}  # by task, how the operator has put it aside and looked at it
+        self.looked_at = math.inf  # things from before (epoch seconds) are not new. Where nobody looks, nothing is
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
         self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
         # What was observed
         self._files = Files(remembers=remembers)
         self.runs = Runs()
-        """Runs of session stores."""
         self._requests = Requests(self.runs)
         self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
         self._decisions = defaultdict[str, dict[str, Decision]](dict)
         # What one task does to others
         self._named: dict[str, links.Named] = {}
-        self._executing: dict[Session, str | None] = {}  # the tasks that sessions execute
         self._fitters: dict[str, _Fitter] = {}
-        self._aborts: dict[str, float] = {}  # the tasks that the operator aborted, and when
-        self._ended: dict[str, tuple[str, float]] = {}  # the tasks below them: by which abort, and when
+        self._ended: dict[str, tuple[str, float]] = {}  # the tasks below aborted ones: by which abort, and when
         # What is to be worked out again
         self._dirty: dict[str, None] = {}  # the tasks to be folded
-        self._touched: set[str] = set()  # the tasks of which something has changed that others or the time may bring
-        self._removed: set[str] = set()
+        self._touched: set[str] = set()  # the tasks that came, went, or of which something has changed
         self._moved = False  # whether a task has come, gone, or says something else of its place
         self._order: list[Task] = []  # all tasks, a parent before its children
 
@@ -127,15 +105,12 @@ class Tree:
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
             case Unreadable():
-                self._files.refuse(event)
+                self._files.refuse(event.path, event)
             case Ran(run=run):
-                before = self.runs.known(event.path)
+                sessions = [one.session for one in (self.runs.known(event.path), run) if one is not None]
+                before = [*map(self.runs.executing.get, sessions)]
                 concerned = self.runs.see(event)
-                for session in {one.session for one in (before, run) if one is not None}:
-                    concerned |= self._requests.follow(session)
-                    executes = self.runs.task_of(session)
-                    self._moved |= executes != self._executing.get(session)
-                    self._executing[session] = executes
+                self._moved |= before != [*map(self.runs.executing.get, sessions)]
                 return concerned
             case Requested():
                 return self._requests.see(event)
@@ -156,10 +131,10 @@ class Tree:
                 self.rules = rules
                 return self.tasks
             case events_.Noted(path=task_id, aside=aside):
-                self.asides.known[task_id] = aside
-                self._touched.add(task_id)
+                self.asides[task_id] = aside
+                self._touched |= {task_id} & self.tasks.keys()
             case events_.Looked(at=at):
-                self.asides.looked_at = at
+                self.looked_at = at
                 self._touched |= self.tasks.keys()
             case events_.Lost(at=at):
                 self.lost_since = at if self.lost_since is None else self.lost_since
@@ -170,20 +145,15 @@ class Tree:
         return ()
 
     def _tick(self, now: float) -> list[str]:
-        before, self.now = self.now, now
-        if now >= before:
-            return [task.task_id for task in self.tasks.values() if task.due <= now]
         # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
-        self._touched |= self.tasks.keys()
-        return [task_id for task_id in self.tasks if self._expiries(task_id)]
+        is_back, self.now = now < self.now, now
+        return [task.task_id for task in self.tasks.values() if is_back or task.due <= now]
 
-    def _expiries(self, task_id: str) -> list[float]:
-        """When what was decided about a task, or about what it asks, expires (epoch seconds)."""
-        decided = (one.expires_at for one in self._decisions.get(task_id, {}).values())
-        return [*self._requests.expiring(task_id), *(at for at in decided if at is not None)]
-
-    def _due(self, task_id: str, silent_from: float = math.inf) -> float:
-        return min((at for at in (silent_from, *self._expiries(task_id)) if at > self.now), default=math.inf)
+    def _due(self, task: Task, silent_from: float | None = None) -> float:
+        decided = [self._requests.decided.get(one.request_id) for one in task.requests]
+        decided += self._decisions.get(task.task_id, {}).values()
+        times = (silent_from, *(one.expires_at for one in decided if one is not None))
+        return min((at for at in times if at is not None and at > self.now), default=math.inf)
 
     # Each task by itself
 
@@ -198,62 +168,27 @@ class Tree:
         versions, rans = self._files.versions(task_id), self.runs.of_task(task_id)
         runs = [ran.run for ran in rans if ran.run is not None]
         requests = self._requests.of_task(task_id, self.now)
-        if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
-            self._drop(task_id)
-            return
         task = self.tasks.get(task_id)
+        if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
+            if task is not None:
+                del self.tasks[task_id]
+                self._moved = True
+                self._touched.add(task_id)
+                self._set_fitter(task_id)
+            return
         if task is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
             self._moved = True
         self._touched.add(task_id)
         task.requests, was_gone = requests, is_process_gone(task)
-        attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
         task.inferred = not (versions or runs or requests)
-        self._fill(task, attempts, runs)
-        self._place(task, versions, runs)
-        self._judge(task, versions)
-        self._set_fitter(task_id, _fitter(task))
-        if is_process_gone(task) is not was_gone:
-            # Which of the tasks that a process ran asks depends on the one above.
-            self._touched.update(task.children)
-
-    def _fill(self, task: Task, attempts: Attempts, runs: list[Run]) -> None:
-        """All that a task's own documents, runs and decisions say."""
-        task.due = self._due(task.task_id)
-        task.attempts = tuple(attempts.all)
-        task.todos, task.todo_moved = attempts.todos, attempts.moved
-        task.agent = states.agent_of(task, task.packet, task.result)
-        lives = [attempts.updated_at, *(run.updated_at for run in runs)]
-        lives += [at for one in task.requests for at in (one.asked_at, one.ended_at) if at is not None]
-        task.updated_at = max(lives)
-        latest, binding = task.latest, task.binding
-        task.own_state = states.waiting_state(task, states.decided_state(latest) if latest else State.SUBMITTED)
-        task.ended_at = states.ended_at(latest) if latest else None
-        self._aborts.pop(task.task_id, None)
-        if binding is not None and binding.action is Action.ABORT:
-            self._aborts[task.task_id] = binding.at
-        task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
-        if task.ended_with is not None and task.own_state.is_open:
-            task.own_state, task.ended_at = State.CANCELED, ended_at
-        decisions = self._decisions.get(task.task_id, {}).values()
-        answers = (one for one in decisions if one.action is Action.RESPOND and not one.is_expired(self.now))
-        task.answered = frozenset(one.attempt for one in answers)
-        fitters = [one for one in self._fitters_of(task.task_id) if one.state is State.COMPLETED]
-        restored = [one.ended_at for one in fitters if one.ended_at is not None]
-        task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
-        used = [one.run.tokens for one in task.attempts if one.run is not None and one.run.tokens is not None]
-        task.tokens = sum(used) if used else None
-        current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
-        placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
-        task.own_findings = (*attempts.problems, *placed, *links.overrun_of(task))
-
-    def _place(self, task: Task, versions: tuple[Version, ...], runs: list[Run]) -> None:
+        self._fill(task, Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone), runs)
         first_seq = versions[0].seq if versions else None
-        if first_seq is None and (runs or task.requests):
+        if first_seq is None and (runs or requests):
             # By its time, and not by when it was observed: sources look at the newest session first. Who only asks is
             # as a session that a human began, which it may turn out to be.
-            began_at = runs[0].began_at if runs else min(one.asked_at for one in task.requests)
+            began_at = runs[0].began_at if runs else min(one.asked_at for one in requests)
             first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
         place = Place(
             task.packet.parent_task_id if task.packet else None,
@@ -262,51 +197,85 @@ class Tree:
             place_of(versions),
             first_seq,
         )
-        if place != task.place:
-            task.place, self._moved = place, True
+        self._moved |= place != task.place
+        task.place = place
+        self._judge(task, versions)
+        self._set_fitter(task_id)
+        if is_process_gone(task) is not was_gone:
+            # Which of the tasks that a process ran asks depends on the one above.
+            self._touched.update(task.children)
 
-    def _judge(self, task: Task, versions: tuple[Version, ...]) -> None:
+    def _fill(self, task: Task, attempts: Attempts, runs: list[Run]) -> None:
+        """All that a task's own documents, runs and decisions say."""
+        task.due = self._due(task)
+        task.attempts = tuple(attempts.all)
+        task.todos, task.todo_moved = attempts.todos, attempts.moved
+        task.agent = states.agent_of(task)
+        lives = [attempts.updated_at, *(run.updated_at for run in runs)]
+        task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
+        latest = task.latest
+        task.own_state = states.own_state(task)
+        task.ended_at = states.ended_at(latest) if latest else None
+        task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
+        if task.ended_with is not None and task.own_state.is_open:
+            task.own_state, task.ended_at = State.CANCELED, ended_at
+        fitters = [one for one in self._fitters_of(task.task_id) if one.state is State.COMPLETED]
+        restored = [one.ended_at for one in fitters if one.ended_at is not None]
+        task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
+        used = [one.run.tokens for one in task.attempts if one.run is not None and one.run.tokens is not None]
+        task.tokens = sum(used) if used else None
+        current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
+        placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
+        task.own_findings = (*attempts.problems, *placed, *links.overrun_of(task))
+        if latest is not None and latest.handoff is not None and task.answers_in_prose:
+            prose = links.finding_of(links.PROSE, task.task_id)
+            task.own_findings = (*task.own_findings, PlacedFinding(prose, latest.handoff.path))
+
+    def _judge(self, task: Task, versions: tuple[Seen, ...]) -> None:
         """Apply the checks of a task, and work out its question."""
         returned = task.latest.returned if task.latest is not None else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
         task.claims, task.unsaid = (checked.claims, checked.unsaid) if checked is not None else ((), ())
         task.is_checked = checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
-        hidden = self._files.hidden(versions) if task.own_state is not State.CANCELED else {}
+        unread = self._files.unread(versions)
+        problems = (PlacedFinding(one.finding, one.path) for one in unread)
+        task.own_findings = (*task.own_findings, *links.missing_artifacts(task), *problems)
+        hidden = [one for one in unread if one.finding.rule.startswith(_REFUSED) and is_under_contract(one.path)]
         task.gone = False
-        task.question = ask_to_mend(next(iter(hidden))) if hidden else ask(task, self.rules.low_confidence)
+        if hidden and task.own_state is not State.CANCELED:
+            task.question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
+        else:
+            task.question = ask(task, self.rules.low_confidence)
         if not task.inferred:
-            task.past = is_past(task, self.rules.history_before, *hidden.values())
-
-    def _drop(self, task_id: str) -> None:
-        if self.tasks.pop(task_id, None) is not None:
-            self._moved = True
-            self._removed.add(task_id)
-            self._aborts.pop(task_id, None)
-            self._set_fitter(task_id, None)
+            task.past = is_past(task, self.rules.history_before, *(one.at for one in hidden))
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
-        """The decisions about a task, in the order in which they were made, with what became of them: one that calls
-        the fitter is carried out by a handoff that names both the decision and the task to restore."""
+        """The decisions about a task, in their order. A handoff to a fitter that names one carries it out."""
         decisions = []
-        for one in self._decisions.get(task_id, {}).values():
+        for one in sorted(self._decisions.get(task_id, {}).values(), key=attrgetter("at")):
             called = [fitter for fitter in self._fitters_of(task_id) if one.decision_id in fitter.carried]
+            decision, ended = one, {fitter.state for fitter in called} & _HAVE_ENDED
             if called and calls_fitter(one.action, one.mode):
-                ended = {fitter.state for fitter in called} & _HAVE_ENDED
                 decision = one.acted(min(fitter.carried[one.decision_id] for fitter in called))
-                decisions.append(replace(decision, over=bool(ended), restored=State.COMPLETED in ended))
-            else:
-                decisions.append(one)
-        made = (replace(one, expired=one.is_expired(self.now) and not one.over) for one in decisions)
-        return sorted(made, key=attrgetter("at"))
+                decision = replace(decision, over=bool(ended), restored=State.COMPLETED in ended)
+            decisions.append(replace(decision, expired=one.is_expired(self.now) and not decision.over))
+        return decisions
 
     def _fitters_of(self, task_id: str) -> list[_Fitter]:
         return [one for one in self._fitters.values() if one.restores == task_id]
 
-    def _set_fitter(self, task_id: str, fitter: _Fitter | None) -> None:
+    def _set_fitter(self, task_id: str) -> None:
         """A task is a fitter, or none: the tasks that it restores, before and now, are to be folded."""
-        before = self._fitters.pop(task_id, None)
-        if fitter is not None:
+        task, before, fitter = self.tasks.get(task_id), self._fitters.pop(task_id, None), None
+        packet = task.packet if task is not None else None
+        if task is not None and packet is not None and packet.restores not in (None, task_id):
+            # In reverse: of several handoffs with the same id, the first one tells when.
+            given = [(one.packet, one.handoff.at) for one in reversed(task.attempts) if one.packet and one.handoff]
+            carried = {packet.decision_id: at for packet, at in given if packet.decision_id is not None}
+            # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
+            is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
+            fitter = _Fitter(packet.restores, carried, None if is_false else task.own_state, task.ended_at)
             self._fitters[task_id] = fitter
         if fitter != before:
             stations = [one.restores for one in (before, fitter) if one is not None]
@@ -322,9 +291,8 @@ class Tree:
             if self._moved:
                 self._link()
             self._end_aborted()
-        removed, self._removed = self._removed - self.tasks.keys(), set()
         touched, self._touched = self._touched, set()
-        return (self._sum_up(touched) | removed) if touched or removed else set()
+        return self._sum_up(touched) | (touched - self.tasks.keys()) if touched else set()
 
     def _link(self) -> None:
         """Hang all tasks below their parents."""
@@ -335,7 +303,7 @@ class Tree:
         if self._dirty:
             return
         self._moved = False
-        for task, link in links.find_links(tasks, self._named, self._executing):
+        for task, link in links.find_links(tasks, self._named, self.runs.executing):
             first_seq = task.place.first_seq
             if first_seq is None:
                 first_seq = self._named[task.task_id][0]
@@ -343,18 +311,11 @@ class Tree:
                 task.parent_id, task.parent_basis, task.problem = link
                 task.first_seq = first_seq
                 self._touched.add(task.task_id)
-        self._hang()
-        if len(self._order) < len(tasks):
-            # The members of a cycle are roots.
-            for task in map(tasks.__getitem__, links.find_cycles(tasks)):
-                task.problem = links.CYCLE, task.parent_id or task.task_id
-                task.parent_id, task.parent_basis = None, Basis.NONE
-                self._touched.add(task.task_id)
-            self._hang()
-
-    def _hang(self) -> None:
-        """Make the lists of children, and the order of all, by the links of the tasks."""
-        tasks = self.tasks
+        # The members of a cycle are roots.
+        for task in map(tasks.__getitem__, links.find_cycles(tasks)):
+            task.problem = links.CYCLE, task.parent_id or task.task_id
+            task.parent_id, task.parent_basis = None, Basis.NONE
+            self._touched.add(task.task_id)
         children = defaultdict[str | None, list[str]](list)
         for task in sorted(tasks.values(), key=attrgetter("first_seq", "task_id")):
             children[task.parent_id].append(task.task_id)
@@ -364,20 +325,20 @@ class Tree:
             if below != task.children:
                 task.children = below
                 self._touched.add(task_id)
-        self._order, pending = [], [*reversed(self.roots)]
-        while pending:
-            self._order.append(task := tasks[pending.pop()])
-            if task.children:
-                pending += reversed(task.children)
+        self._order = [task for task, _ in self.preorder()]
 
     def _end_aborted(self) -> None:
         """Find the tasks that stand below an abort; those for which that is new are to be folded."""
+        aborted: dict[str, float] = {}
+        for task in filter(None, map(self.tasks.get, self._decisions)):
+            if (binding := task.binding) is not None and binding.action is Action.ABORT:
+                aborted[task.task_id] = binding.at
         ended: dict[str, tuple[str, float]] = {}
-        for task in self._order if self._aborts else ():
+        for task in self._order if aborted else ():
             above = task.parent_id or ""
             # What is below another abort ends with that.
-            if above in self._aborts:
-                ended[task.task_id] = above, self._aborts[above]
+            if above in aborted:
+                ended[task.task_id] = above, aborted[above]
             elif above in ended:
                 ended[task.task_id] = ended[above]
         different = {*ended.items()} ^ {*self._ended.items()}
@@ -385,19 +346,16 @@ class Tree:
         self._ended = ended
 
     def _sum_up(self, touched: set[str]) -> set[str]:
-        """Pass over all tasks from the bottom up: sum them up, and update those that were touched and those below which
-        something counts differently. Returns their ids."""
+        """Sum up all tasks from the bottom up, and update those touched or with other sums. Returns their ids."""
         changed = set[str]()
-        sums: dict[str | None, Below] = {None: Below()}
+        sums = defaultdict[str | None, Below](Below)
         for task in reversed(self._order):
             below = sums.pop(task.task_id, None)
             if task.task_id in touched or below != task.below:
                 task.below = below
                 self._update(task)
                 changed.add(task.task_id)
-            above = sums.get(task.parent_id)
-            if above is None:
-                above = sums[task.parent_id] = Below()
+            above = sums[task.parent_id]
             above.add(task)
             if below is not None:
                 above.merge(below)
@@ -421,34 +379,26 @@ class Tree:
             task.past = is_past(task, rules.history_before)
         silent_from = states.silent_from(task, rules.stale_after)
         task.stale = silent_from is not None and self.now >= silent_from
-        task.due = self._due(task.task_id, math.inf if silent_from is None else silent_from)
+        task.due = self._due(task, silent_from)
         task.title = states.title(task)
-        task.findings = self._findings(task)
+        task.findings = task.own_findings
+        if task.problem is not None:
+            versions = self._files.versions(task.task_id)
+            problem = PlacedFinding(links.finding_of(*task.problem), versions[0].path if versions else "")
+            task.findings = (*task.own_findings, problem)
         task.why = states.why(task)
         if task.gone or task.question is None:
             # Where something else is open, that comes first.
-            task.gone = asks_for_process(task, self.tasks[task.parent_id] if task.parent_id is not None else None)
+            task.gone = asks_for_process(task, self.tasks.get(task.parent_id or ""))
             task.question = gone_words(task) if task.gone else None
-        self.asides.lay(task, self.now)
-        task.ask = None if task.past or is_aside(task) else task.question
+        lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
+        task.ask = None if task.past or task.acknowledged or task.snoozed else task.question
         is_lost = not task.past and (task.state.is_open or task.ask is not None)
         task.lost_since = self.lost_since if is_lost else None
         waits_as = None if task.ask is None else CONTRADICTED if task.contradicted else task.state
         verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
         counted = Counted(task.state, waits_as, verdict, task.past if task.stale else None)
         task.kind = None if task.shares_row else counted
-
-    def _findings(self, task: Task) -> tuple[PlacedFinding, ...]:
-        versions = self._files.versions(task.task_id)
-        findings = [*task.own_findings, *links.missing_artifacts(task), *links.answered_in_prose(task)]
-        if task.problem is not None:
-            findings.append(PlacedFinding(links.finding_of(*task.problem), versions[0].path if versions else ""))
-        return (*findings, *self._files.problems(versions))
-
-    def take_over(self, other: Tree) -> None:
-        """Take over what the operator has put aside in a tree of the same workspace."""
-        self.asides.known, self.asides.looked_at = dict(other.asides.known), other.asides.looked_at
-        self._touched |= self.tasks.keys()
 
     # What is asked of a tree
 
@@ -460,6 +410,12 @@ class Tree:
     def asking(self) -> list[Task]:
         """The tasks that need the operator: who holds up most first, then who has asked last."""
         return [self.tasks[task_id] for task_id in self.queue]
+
+    def put_aside(self) -> list[Task]:
+        """The tasks that do not ask because they are put aside, the latest first."""
+        known = [(one.put.at, self.tasks.get(task_id)) for task_id, one in self.asides.items() if one.put is not None]
+        aside = [(at, task) for at, task in known if task is not None and (task.acknowledged or task.snoozed)]
+        return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def past_questions(self) -> list[Task]:
         """The past tasks about which something is open that was not acknowledged, those last alive first."""
@@ -480,8 +436,7 @@ class Tree:
         return above
 
     def preorder(self, roots: Sequence[str] | None = None) -> Iterator[tuple[Task, int]]:
-        """Every task, or those from these on, with its depth: a parent before its children, siblings in the order first
-        seen."""
+        """Every task, or those from these on, with its depth: parents first, siblings in the order first seen."""
         pending = [(task_id, 0) for task_id in reversed(self.roots if roots is None else roots)]
         while pending:
             task_id, depth = pending.pop()
@@ -503,8 +458,8 @@ class Tree:
 
     def request(self, request_id: str) -> Asked | None:
         """A request as it stands, and the task that asks it; None where it is not known, or its task has gone."""
-        asked = ((task, one) for task in self.tasks.values() for one in task.requests if one.request_id == request_id)
-        return next((Asked(task.task_id, one) for task, one in asked), None)
+        known = (Asked(task.task_id, one) for task in self.tasks.values() for one in task.requests)
+        return next((one for one in known if one.request.request_id == request_id), None)
 
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
@@ -512,8 +467,7 @@ class Tree:
         return self._requests.of_task(task_id, self.now) if task is None else task.requests
 
     def over(self, task_id: str) -> frozenset[str]:
-        """The ids of decisions about a task after which it can be decided anew, where they called a fitter: all fitters
-        that name them and have ended, for those that do not see the decisions themselves."""
+        """The ids of decisions about a task that called a fitter who has ended, so that it can be decided anew."""
         ended = (one for one in self._fitters_of(task_id) if one.state in _HAVE_ENDED)
         return frozenset(name for one in ended for name in one.carried)
 
@@ -522,28 +476,7 @@ class Tree:
         """Findings of files that belong to no task."""
         return self._files.notices
 
-    @property
-    def troubled(self) -> set[str]:
-        """The files that cannot be read or understood, of tasks and of nobody."""
-        return self._files.troubled
-
-    def former_places(self, task_id: str, returned: Version) -> tuple[str, ...]:
+    def former_places(self, task_id: str, returned: Seen) -> tuple[str, ...]:
         """Where a return lay before it was moved."""
         same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
-
-
-def _fitter(task: Task) -> _Fitter | None:
-    packet = task.packet
-    restores = packet.restores if packet is not None else None
-    if restores is None or restores == task.task_id:
-        return None
-    # In reverse: of several handoffs with the same id, the first one tells when.
-    carried = {
-        attempt.packet.decision_id: attempt.handoff.at
-        for attempt in reversed(task.attempts)
-        if attempt.packet is not None and attempt.handoff is not None and attempt.packet.decision_id is not None
-    }
-    # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
-    is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
-    return _Fitter(restores, carried, None if is_false else task.own_state, task.ended_at)

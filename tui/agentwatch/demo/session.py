@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.desk import Desk
     from agentwatch.demo.asker import Asker
     from agentwatch.demo.orchestrator import Orchestrator
+    from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.requests.source import Inbox
     from agentwatch.sources import Source
 
@@ -125,6 +126,13 @@ class DemoSession:
         from agentwatch.sources.sessions.source import SessionsSource
 
         return SessionsSource(lambda known, _: () if known else (ClaudeCodeReader(self._workspace, self._store),))
+
+    def open_shelf(self) -> Acknowledgements:
+        """What is put aside in the demo."""
+        # A database takes a while to load.
+        from agentwatch.history.acknowledgements import Acknowledgements
+
+        return Acknowledgements(self._state)
 
     def open_inbox(self) -> Inbox:
         """What the agents of the demo ask."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from agentwatch.contracts.reading import read_and_open
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
@@ -78,7 +78,7 @@ def claims_of(
     *,
     stored: bool = False,
     judge: Judge | None = None,
-    read: Callable[[str, str], OpenDocument | None] = read_and_open,
+    read: Callable[[str, str], OpenDocument | None] = read_document,
 ) -> list[Stated]:
     """The claims of a return, and what its handoff demands of it; nothing where the text is no return. Never raises.
 
@@ -88,12 +88,12 @@ def claims_of(
     told = None if stored else read(returned_text, returned_name)
     if told is None or not isinstance(told.document, Return):
         # The text of a transcript has prose or a fence around the return.
-        told = read_and_open(returned_text, returned_name, embedded=True)
+        told = read_document(returned_text, returned_name, embedded=True)
     if told is None or not isinstance(told.document, Return):
         return []
     found = [one for stated in _of_return(told.document, told.model) for one in _resolved(stated, judge)]
     name = handoff_name or "handoff.json"
-    for packet in (read(handoff_text or "", name), read_and_open(handoff_text or "", name, handed_over=True)):
+    for packet in (read(handoff_text or "", name), read_document(handoff_text or "", name, handed_over=True)):
         if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
             found += _demanded(packet.model, told, returned_text)
             break

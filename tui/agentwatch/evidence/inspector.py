@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, let_others_work
 from agentwatch.contracts.shapes import OpenDocument
-from agentwatch.delegation.events import Checked
+from agentwatch.delegation.events import Checked, Seen
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.task import Version
 from agentwatch.sources.files.walk import to_name
 
 if TYPE_CHECKING:
@@ -36,13 +35,13 @@ class ParsedDocuments:
         self._known: dict[str, tuple[str, OpenDocument | None]] = {}
 
     def open(self, text: str, name: str) -> OpenDocument | None:
-        """Recognise a text, as `read_and_open` does."""
-        from agentwatch.contracts.reading import read_and_open
+        """Recognise a text, as `read_document` does."""
+        from agentwatch.contracts.reading import read_document
 
         with self._lock:
             known = self._known.pop(name, None)
             if known is None or known[0] != text:
-                known = text, read_and_open(text, name)
+                known = text, read_document(text, name)
             self._known[name] = known
             if len(self._known) > self._most:
                 del self._known[next(iter(self._known))]
@@ -57,8 +56,8 @@ class Target(NamedTuple):
     """
 
     task_id: str
-    returned: Version
-    handoff: Version | None = None
+    returned: Seen
+    handoff: Seen | None = None
     handed_off_at: float | None = None
     former: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
@@ -84,7 +83,7 @@ class Inspector(Background[Sequence[Checked]]):
     may keep the others waiting for that.
 
     `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
-    thread may call them. `parsed` may know already what a file claims. The tasks `in_sight` are checked first.
+    thread may call them. `parsed` may know already what a file claims.
     """
 
     thread_name = "agentwatch-evidence"
@@ -92,17 +91,15 @@ class Inspector(Background[Sequence[Checked]]):
     def __init__(
         self,
         workspace: Path,
-        text_of: Callable[[Version], str | None],
+        text_of: Callable[[Seen], str | None],
         parsed: ParsedDocuments | None = None,
         transcript_of: TranscriptOf = lambda _: None,
-        *,
-        in_sight: Callable[[], Collection[str]] = tuple,
     ) -> None:
         super().__init__()
         self.idle = True
         """Whether all that was wanted has been checked and told."""
         self._workspace, self._text_of, self._transcript_of = Path(os.path.realpath(workspace)), text_of, transcript_of
-        self._parsed, self._in_sight = parsed or ParsedDocuments(1), in_sight
+        self._parsed = parsed or ParsedDocuments(1)
         self._checker: Checker | None = None
         self._logs: WorkspaceLogs | None = None
         self._tree: Tree | None = None
@@ -161,8 +158,7 @@ class Inspector(Background[Sequence[Checked]]):
                     self._news.wait(rest)
                 if self._stopped:
                     return
-                in_sight = [task_id for task_id in self._in_sight() if task_id in self._wanted]
-                targets = [self._wanted.pop(task_id) for task_id in in_sight or list(self._wanted)[:_ROUND]]
+                targets = [self._wanted.pop(task_id) for task_id in list(self._wanted)[:_ROUND]]
             let_others_work()
             began = time.thread_time()
             if not targets:
@@ -185,7 +181,7 @@ class Inspector(Background[Sequence[Checked]]):
             return 0.0
         return (self._again_at if self._wanted else self._look_at) - time.monotonic()
 
-    def _is_there(self, returned: Version) -> bool:
+    def _is_there(self, returned: Seen) -> bool:
         return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")
 
     def check(self, targets: Sequence[Target]) -> list[Checked]:

@@ -4,5 +4,3 @@ from typing import Final
 
 NAME: Final = "history.db"
 """The database, in the state directory of a workspace."""
-OLD_NAME: Final = "put-aside.jsonl"
-"""The acknowledgements of earlier versions, a JSON object a line. The next writer takes them over and renames it."""

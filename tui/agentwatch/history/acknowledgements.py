@@ -1,32 +1,26 @@
-"""Looked at, acknowledged and snoozed tasks, for all screens and commands, in the history's database.
-
-Nothing of it is a decision, nothing of it is signed, and nothing of it reaches an agent or the workspace.
-"""
+"""Looked at, acknowledged and snoozed tasks, in the history's database: no decisions, and nothing that agents see."""
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.background import Part
-from agentwatch.delegation.events import Event, Looked, Noted
-from agentwatch.delegation.task import Aside, Put
-from agentwatch.disk import Directory, change_stamp
+from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
+from agentwatch.disk import change_stamp
 from agentwatch.errors import AgentwatchError
-from agentwatch.history import OLD_NAME
 from agentwatch.history.database import Database, UnusableError, select
 
-IMPORTED_NAME: Final = "put-aside.imported.jsonl"
-_LARGEST: Final = 32 * 1024 * 1024
+OLD_NAME: Final = "put-aside.jsonl"
+"""Those of earlier versions, a JSON object a line. The next writer takes them over and renames the file."""
 
 
 class AcknowledgeError(AgentwatchError):
@@ -54,27 +48,18 @@ class _Row(NamedTuple):
 
 
 class Acknowledgements(Part):
-    """Those of one workspace, in its state directory. Any thread may call it.
+    """Those of one workspace, in its state directory. Any thread may call it."""
 
-    Without `state`, or if it may not be written (`writes`), they count here only, for as long as this lives.
-    """
-
-    def __init__(self, state: Path | None, *, writes: bool = True, clock: Callable[[], float] = time.time) -> None:
-        # Without a state directory there is nothing there, and nothing is written.
-        self._database = Database(state or Path(os.devnull))
+    def __init__(self, state: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = Database(state)
         self._old = self._database.directory / OLD_NAME
-        self.is_kept: Final = writes and state is not None
-        """Whether they outlive this."""
         self._clock = clock
-        self._own: list[_Row] = []
-        """Those that count here only."""
         self._began: float | None = None
         self._known: dict[str, Aside] = {}
         """Since when things are new, and what is known of each task, as far as that was told."""
-        self._signs: object = None
+        self._signs: object = "none yet"
         """Others once something may have changed."""
         self._marked: deque[_Row] = deque()
-        """Those to be written soon; one of `over` has the time of what is over."""
         self._unread = self._unwritten = ""
         self._io = threading.RLock()
 
@@ -86,32 +71,28 @@ class Acknowledgements(Part):
         """Read for the first time, for a screen: what is there before the first of all is not new. Blocks."""
         events = self.read_changes()
         if self._began is None:
-            self._try_to_add([_Row("began", self._clock())])
-        return [*events, *self.read_changes()]
+            self._marked.append(_Row("began", self._clock()))
+        return [*events, *self.poll()]
 
     def mark_seen(self, marks: Mapping[str, str]) -> None:
         """These tasks were looked at when they had these marks. It is written soon."""
-        self._marked.extend(_Row("seen", 0.0, task_id, mark) for task_id, mark in marks.items())
-
-    def mark_over(self, over: Mapping[str, Put]) -> None:
-        """These tasks are not any more what they were put aside as, if nobody has put them aside anew."""
-        self._marked.extend(_Row("over", put.at, task_id, put.mark) for task_id, put in over.items())
+        self._marked.extend(_Row("seen", self._clock(), task_id, mark) for task_id, mark in marks.items())
 
     def poll(self) -> list[Event]:
         """Write what was marked. Returns the changes since the call before, here or elsewhere. Blocks."""
         with self._io:
-            events = self.read_changes()
-            marked = [self._marked.popleft() for _ in range(len(self._marked))]
-            puts = {task_id: (put.at, put.mark) for task_id, (put, _) in self._known.items() if put is not None}
-            rows = [row for row in marked if row.kind == "seen" or puts.get(row.task_id) == (row.at, row.mark)]
-            if not self._try_to_add([row._replace(at=self._clock()) for row in rows]):
+            rows = [self._marked.popleft() for _ in range(len(self._marked))]
+            try:
+                self._add(rows)
+            except AcknowledgeError as error:
+                self._unwritten = str(error)
                 self._marked.extendleft(reversed(rows))
-            return [*events, *self.read_changes()]
+            return self.read_changes()
 
     def read_changes(self) -> list[Event]:
         """Changes since the call before. Blocks."""
         with self._io:
-            signs = change_stamp(self._database.path), change_stamp(self._old), len(self._own)
+            signs = change_stamp(self._database.path)
             if signs == self._signs or (rows := self._rows()) is None:
                 return []
             self._signs, before, was = signs, self._known, self._began
@@ -123,7 +104,7 @@ class Acknowledgements(Part):
     def _rows(self) -> list[_Row] | None:
         """All that count; None where they cannot be read."""
         try:
-            rows = [*self._old_rows(), *(self._database.read(_select) or ()), *self._own]
+            rows = [*_read_old(self._old), *(self._database.read(_select) or ())]
         except (UnusableError, OSError) as error:
             self._unread = f"what you have put aside cannot be read: {error}"
             return None
@@ -161,43 +142,18 @@ class Acknowledgements(Part):
         now = self._clock()
         self._add([_Row(kind, now, task_id, mark, name, until) for task_id, mark in marks.items()])
 
-    def _try_to_add(self, rows: Sequence[_Row]) -> bool:
-        try:
-            self._add(rows)
-        except AcknowledgeError as error:
-            self._unwritten = str(error)
-            return False
-        return True
-
     def _add(self, rows: Sequence[_Row]) -> None:
         if not rows:
             return
         with self._io:
-            if self.is_kept:
-                try:
-                    self._database.write(lambda connection: _insert(connection, [*self._old_rows(), *rows]))
-                    with suppress(FileNotFoundError):
-                        self._old.rename(self._old.with_name(IMPORTED_NAME))
-                except (UnusableError, OSError) as error:
-                    raise AcknowledgeError(f"nothing is put aside: {error}; see to that, and try again") from error
-                self._unwritten = ""
-            else:
-                self._own += rows
+            try:
+                self._database.write(lambda connection: _insert(connection, [*_read_old(self._old), *rows]))
+                with suppress(FileNotFoundError):
+                    self._old.rename(self._old.with_suffix(".imported.jsonl"))
+            except (UnusableError, OSError) as error:
+                raise AcknowledgeError(f"nothing is put aside: {error}; see to that, and try again") from error
+            self._unwritten = ""
         self.wake()
-
-    def _old_rows(self) -> list[_Row]:
-        """Those of an earlier version; a strange line costs no more than itself. Raises OSError."""
-        rows: list[_Row] = []
-        with suppress(FileNotFoundError, NotADirectoryError), Directory.open(self._old.parent) as directory:
-            for line in directory.read(OLD_NAME, _LARGEST).splitlines():
-                with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
-                    fields = json.loads(line)
-                    until = None if fields.get("until") is None else float(fields["until"])
-                    name = fields.get("undoes") or fields.get("name", "")
-                    marks = fields.get("tasks") or {"": ""}
-                    row = _Row(str(fields["record"]), float(fields["at"]), name=str(name), until=until)
-                    rows += [row._replace(task_id=one, mark=str(mark)) for one, mark in marks.items()]
-        return rows
 
 
 def new_name() -> str:
@@ -205,19 +161,26 @@ def new_name() -> str:
     return secrets.token_hex(8)
 
 
+def _read_old(path: Path) -> Iterable[_Row]:
+    """The rows of an earlier version, where it left any; a strange line costs no more than itself. Raises OSError."""
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        with suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            fields = json.loads(line)
+            name, until = fields.get("undoes") or fields.get("name", ""), fields.get("until")
+            for task_id, mark in (fields.get("tasks") or {"": ""}).items():
+                yield _Row(fields["record"], float(fields["at"]), task_id, str(mark), str(name), until and float(until))
+
+
 def _fold(rows: Sequence[_Row]) -> tuple[float | None, dict[str, Aside]]:
-    """Since when things are new, and what is known of each task."""
+    """Since when things are new, and what is known of each task. Earlier versions wrote `over`, which says nothing."""
     began, known = None, dict[str, Aside]()
     for kind, at, task_id, mark, _, until in rows:
         put, seen = known.get(task_id, Aside())
         match kind:
             case "began":
-                began = at
+                began = at if began is None else began
             case "seen":
                 known[task_id] = Aside(put, mark)
-            case "over":
-                # If it comes back as it was, it is new, too.
-                known[task_id] = Aside(None, "" if seen in (None, mark) else seen)
             case "acknowledge" | "snooze":
                 known[task_id] = Aside(Put(mark, at, kind == "snooze", until), seen)
     return began, known

@@ -1,14 +1,13 @@
 """The SQLite file of a workspace: made, migrated, read and written in one transaction each; set aside when damaged.
 
-Each operation opens the file anew, for another agentwatch may have replaced it. It has a rollback journal on every file
-system: a reader then leaves nothing beside the file, and may be another user's sandbox.
+Each operation opens the file anew, for another agentwatch may have replaced it. It has a rollback journal: a reader
+leaves nothing beside the file, and may be another user's sandbox.
 
 observations  in the order recorded. `digest` is null for a file that is gone; `run` and `ordinal` say nothing.
 texts         zlib of the document, once for each digest. The oldest are dropped first.
-files, requests  of earlier versions.
 times         `watched`: when the workspace was watched last.
-asides        append-only: tasks that were acknowledged, snoozed, are aside no more (`over`) or were looked at (`seen`).
-              `began`: nothing from before is new; `undo` takes back those of its `name`. Ids of tasks are UTF-8.
+asides        append-only: tasks that were acknowledged, snoozed or were looked at (`seen`). `began`: nothing before it
+              is new; `undo` takes back those of its `name`. `over` is of earlier versions. Ids of tasks are UTF-8.
 """
 
 from __future__ import annotations
@@ -38,14 +37,10 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX observations_digest ON observations (digest);
     CREATE TABLE texts (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, packed BLOB NOT NULL);
     """,
-    """
-    CREATE TABLE files (
-        path TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
-        inode INTEGER NOT NULL, digest TEXT NOT NULL
-    ) WITHOUT ROWID;
-    """,
-    "ALTER TABLE files ADD COLUMN contracts TEXT NOT NULL DEFAULT '';",
-    "CREATE TABLE requests (request_id TEXT PRIMARY KEY, at REAL NOT NULL, packed BLOB NOT NULL) WITHOUT ROWID;",
+    # What these three made is not used any more.
+    "",
+    "",
+    "",
     """
     CREATE TABLE times (name TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
     CREATE TABLE asides (
@@ -64,15 +59,12 @@ _NEWEST: Final = 50
 _BUSY_SECONDS: Final = 5.0
 _TRIES: Final = 3
 _WAY_OUT: Final = "free space or permissions"
-_OLD_LOCK: Final = "history.lock"
-"""Earlier versions made it. Where it is there, the file may still have their write-ahead log."""
 _SETTINGS: Final = """PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;
     PRAGMA synchronous = EXTRA"""
 """The file may be damaged, or have been swapped: nothing in its schema may run, its cells are checked, and SQLite makes
 no files in a directory that is shared."""
 
 T = TypeVar("T")
-Identity = tuple[int, int]
 
 
 class UnusableError(Exception):
@@ -87,20 +79,29 @@ class Database:
         self.path = directory / NAME
         self.set_aside = ""
         """That a damaged file was set aside, in a sentence."""
-        self._opened: Identity | None = None
-        """The file that is known to be sound."""
+        self._examined: tuple[int, int] | None = None
+        """Device and inode of the file that is known to be sound."""
 
-    def open(self, broken: tuple[Identity | None, str] = (None, "")) -> None:
-        """Make the file, migrate it, or set it aside where it is damaged. Raises UnusableError.
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Read from the file as it is, None where there is none. Raises UnusableError."""
+        try:
+            self.path.stat()
+            with self._connected() as connection:
+                return work(connection)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, sqlite3.Error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UnusableError(f"the history cannot be read: {self.path}: {reason}") from error
 
-        `broken` is the file that was found damaged while it was used, and how.
-        """
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Write in one transaction, into a new file where this one is gone or damaged. Raises UnusableError."""
         try:
             # Two that find the same damage at once: the second would set the first one's new file aside.
             with Directory.make(self.directory) as directory, directory.locked():
                 for _ in range(_TRIES):
                     try:
-                        return self._open(*broken)
+                        return self._write(work)
                     except sqlite3.Error as error:
                         if not _is_damage(error):
                             raise UnusableError(f"{self.path}: {error}; {_WAY_OUT}, then start again") from error
@@ -116,58 +117,28 @@ class Database:
             raise UnusableError(f"{self.directory}: {reason}; make it a directory that you may write to") from error
         raise UnusableError(f"{self.directory}: a new history is damaged at once; check the disk")
 
-    def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Read from the file as it is, None where there is none. Raises UnusableError."""
-        left = any(os.path.exists(f"{self.path}{suffix}") for suffix in ("-wal", "-journal"))
-        # For an old one a log would be made.
-        is_old = not left and os.path.exists(self.directory / _OLD_LOCK)
-        try:
-            self.path.stat()
-            with self._connected("mode=ro&immutable=1" if is_old else "mode=rw") as connection:
-                return work(connection)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except (OSError, sqlite3.Error) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise UnusableError(f"the history cannot be read: {self.path}: {reason}") from error
-
-    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Write in one transaction, into a new file where this one is gone or damaged. Raises UnusableError."""
-        for _ in range(_TRIES):
-            if (identity := self._identity()) is None or identity != self._opened:
-                self.open()
-                identity = self._opened
-            try:
-                with self._connected("mode=rw") as connection, connection:
-                    connection.execute("BEGIN IMMEDIATE")
-                    return work(connection)
-            except sqlite3.Error as error:
-                if not _is_damage(error):
-                    raise UnusableError(f"{self.path}: {error}; {_WAY_OUT}") from error
-                self.open((identity, str(error)))
-        raise UnusableError(f"{self.directory} is damaged again and again; check the disk")
-
-    def _open(self, broken: Identity | None, how: str) -> None:
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         # Made here, so that its mode, which the journal takes over, does not depend on the umask. Never opened where it
         # is there: closing it would give up the locks that another thread holds by SQLite.
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        identity = self._identity()
-        if identity == broken:
-            raise sqlite3.DatabaseError(how)
-        with self._connected("mode=rw") as connection:
-            if (version := examine(connection)) < SCHEMA_VERSION:
-                with connection:
-                    _migrate(connection, version)
-            # Where an earlier version is running, it keeps its log.
-            with suppress(sqlite3.OperationalError, FileNotFoundError):
-                connection.execute("PRAGMA journal_mode = DELETE")
-                (self.directory / _OLD_LOCK).unlink()
-        self._opened = identity
+        with self._connected() as connection:
+            status = self.path.stat()
+            if self._examined != (status.st_dev, status.st_ino):
+                if (version := examine(connection)) < SCHEMA_VERSION:
+                    with connection:
+                        _migrate(connection, version)
+                # Where an earlier version is running, it keeps its log.
+                with suppress(sqlite3.OperationalError):
+                    connection.execute("PRAGMA journal_mode = DELETE")
+                self._examined = status.st_dev, status.st_ino
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                return work(connection)
 
     @contextmanager
-    def _connected(self, way: str) -> Iterator[sqlite3.Connection]:
-        address = f"file:{quote(os.fsencode(self.path.absolute()))}?{way}"
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        address = f"file:{quote(os.fsencode(self.path.absolute()))}?mode=rw"
         connection = sqlite3.connect(
             address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -182,12 +153,6 @@ class Database:
             raise sqlite3.DatabaseError("its structure is broken") from error
         finally:
             connection.close()
-
-    def _identity(self) -> Identity | None:
-        with suppress(OSError):
-            status = self.path.stat()
-            return status.st_dev, status.st_ino
-        return None
 
 
 def examine(connection: sqlite3.Connection) -> int:

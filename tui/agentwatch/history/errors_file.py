@@ -1,24 +1,22 @@
 """Returns that break their contract, appended once each to `.agentwatch/errors.json` of the workspace.
 
-The workspace belongs to the agents: whatever lies in the file's place is never followed, never waited for and never
-trusted. The file is valid JSON at all times: `{"schema_version": 1, "errors": [entry, …]}`, the last 1,000, oldest
-first. Every text in an entry is foreign.
+The file is valid JSON at all times, `{"schema_version": 1, "errors": [entry, …]}`, oldest first, and all foreign: what
+lies in its place is never followed, waited for or trusted.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.identity import agent_of
-from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN
-from agentwatch.delegation.task import Attempt, State, Task, Version
-from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory, take_lock
+from agentwatch.delegation.events import Seen
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, agent_of
+from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.sources.sessions.checked import is_time
 
 NAME: Final = "errors.json"
@@ -29,35 +27,29 @@ _MAX_BYTES: Final = 16 * 1024 * 1024
 _LONGEST: Final = 300
 """Characters of one text in an entry."""
 _MOST_ERRORS: Final = 10
-_LOCK_SECONDS: Final = 1.0
 
 Entry = dict[str, Any]
 
 
 def entries_of(task: Task) -> list[Entry]:
     """An entry for each attempt of a task whose return breaks its contract."""
-    return [
-        _entry(task, attempt, returned, broken)
-        for attempt in task.attempts
-        if (returned := attempt.returned) and (broken := _broken(task, attempt, returned))
-    ]
+    entries: list[Entry] = []
+    for attempt in task.attempts:
+        if (returned := attempt.returned) is None:
+            continue
+        paths = {returned.path, attempt.rival.path if attempt.rival is not None else ""}
+        placed = [one.finding for one in task.findings if one.path in paths]
+        broken = [one for one in placed if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
+        if attempt.state is State.INVALID and not attempt.ended_without_result:
+            own = [one for one in returned.findings if one.severity is Severity.ERROR]
+            # That two returns disagree breaks no document, and leaves no result all the same.
+            broken = own or [one for one in placed if one.severity is Severity.ERROR or one.rule == DUPLICATE_RETURN.id]
+        if broken:
+            entries.append(_entry(task, attempt, returned, broken))
+    return entries
 
 
-def _broken(task: Task, attempt: Attempt, returned: Version) -> list[Finding]:
-    """The rules that the return of an attempt breaks."""
-    places = returned.path, attempt.rival.path if attempt.rival is not None else None
-    others = [placed.finding for placed in task.findings if placed.path in places]
-    if attempt.state is not State.INVALID:
-        # A return whose artifacts are missing is contradicted, and keeps its state; only the latest was looked at.
-        return [one for one in others if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
-    if attempt.ended_without_result:
-        return []
-    own = [finding for finding in returned.findings if finding.severity is Severity.ERROR]
-    # That two returns disagree breaks no document, and leaves no result all the same.
-    return own or [one for one in others if one.severity is Severity.ERROR or one.rule == DUPLICATE_RETURN.id]
-
-
-def _entry(task: Task, attempt: Attempt, returned: Version, broken: Sequence[Finding]) -> Entry:
+def _entry(task: Task, attempt: Attempt, returned: Seen, broken: Sequence[Finding]) -> Entry:
     agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
     # A file's time can be set to any year.
     at = returned.at if is_time(returned.at) else 0
@@ -78,15 +70,10 @@ def _entry(task: Task, attempt: Attempt, returned: Version, broken: Sequence[Fin
 
 def append(workspace: Path, new: Sequence[Entry]) -> str | None:
     """Append the entries that are not in the file yet, by task and digest. Returns None, or what to tell the operator.
-
-    Blocks for a second at most where something holds the lock; call it in a worker thread.
-    """
+    There is no lock, which an agent could hold: screens that write at once have seen the same returns. Blocks."""
     told = None
     try:
         with open_dot_directory(workspace, make=True) as directory:
-            # Some network file systems have no locks. Without one the file stays whole, only an entry may be lost.
-            with suppress(OSError):
-                take_lock(directory.descriptor, _LOCK_SECONDS)
             directory.sweep()
             try:
                 text = _text(json.loads(directory.read(NAME, _MAX_BYTES))["errors"], new)

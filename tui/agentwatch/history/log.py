@@ -1,8 +1,4 @@
-"""The events of a workspace in the order of time, and the state changes that follow from them.
-
-A session store says how each of its runs stands now, and when it began and ended: that is its history, and the only one
-that is kept of it. Pure.
-"""
+"""The events of a workspace in the order of time, and the state changes that follow from them. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +14,8 @@ from agentwatch.delegation.tree import Tree
 
 
 def story(events: Iterable[Event], now: float) -> list[Event]:
-    """Observations in the order of their times; files keep the order observed, as do those of one run or decision.
-
-    A run comes as it was at each of its rounds, a request as it was asked and as it ended, and a decision that nobody
-    read before it expired, again with a `Tick` at that time.
-    """
+    """Observations in the order of their times; files keep the order observed, as do those of one run or decision. A
+    run comes as it was at each of its rounds, a request as it was asked and as it ended."""
     latest: dict[str, float] = {}
     timed: list[tuple[float, Event]] = []
     for event in _with_times_of_loss(list(events)):
@@ -104,10 +97,8 @@ def _begun(run: Run, part: Run) -> Run:
 
 
 class StateChange(NamedTuple):
-    """A task came (`before` is None), went (`after` is None), or changed its state, its attempt or a verdict.
-
-    `at` is the time of the observation that showed it, in seconds since the epoch. `task_id` and `reason` are foreign.
-    """
+    """A task came (`before` is None), went (`after` is None), or changed its state, its attempt or a verdict. `at` is
+    when that was observed, in epoch seconds. `task_id` and `reason` are foreign."""
 
     at: float
     task_id: str

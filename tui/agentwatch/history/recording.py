@@ -1,7 +1,6 @@
 """Observations written down: a version as an outline, and a session as JSON lines, to be replayed anywhere.
 
-An outline is the version of the contracts, a letter for the kind of document, and JSON. A version is read again from it
-where its text was dropped, or today's contracts would say the same. The lines of a recording are as
+An outline is the version of the contracts, a letter for the kind of document, and JSON. The lines of a recording are as
 `manual/recording.schema.json` says; a reader trusts nothing in them.
 """
 
@@ -14,7 +13,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -57,7 +56,7 @@ def unpack(packed: object) -> str | None:
 
 @cache
 def contracts_version() -> str:
-    """Changes whenever the code that judges documents does: what an older one said is not to be relied on."""
+    """Changes whenever the code that judges documents does."""
     import agentwatch.contracts
 
     files = sorted(Path(agentwatch.contracts.__path__[0]).glob("*.[pt][yx]*"))
@@ -74,8 +73,7 @@ def outline_of(seen: Seen) -> str | None:
 
 
 def read_version(path: str, outline: object, text_of: Callable[[], object]) -> Document | None:
-    """A version again: its outline where that is of today's contracts, else its text, else its outline all the same.
-    None where neither can be read."""
+    """A version again: its outline where that is of today's contracts, else its text, else its outline all the same."""
     noted = None
     if isinstance(outline, str):
         with suppress(ValueError, KeyError):
@@ -93,7 +91,7 @@ def read_version(path: str, outline: object, text_of: Callable[[], object]) -> D
         return noted
     # What the source found in the bytes cannot be seen in the text any more.
     of_the_source = [one for one in noted.findings if one.rule[:3] not in PREFIXES] if noted is not None else []
-    return replace(reading, findings=(*of_the_source, *reading.findings))
+    return Document(reading.document, (*of_the_source, *reading.findings), reading.complete)
 
 
 @cache
@@ -113,17 +111,13 @@ def read_object(line: str | bytes) -> dict[str, Any]:
     return fields
 
 
-Recorded = Seen | Gone | Ran
-
-
 class Recording(NamedTuple):
-    """A recording that was read. `problems` has a sentence for each line that was left out. All texts are foreign."""
+    """A recording that was read; all of it is foreign."""
 
     workspace: str
-    events: tuple[Recorded, ...]
+    events: tuple[Event, ...]
     texts: Mapping[str, str]
     """By their digests, as far as they are in it."""
-    problems: tuple[str, ...]
 
 
 def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[str], str | None]) -> Iterator[str]:
@@ -167,26 +161,24 @@ def write_new(path: Path, pieces: Iterable[str]) -> int:
 
 
 def read_recording(path: Path) -> Recording:
-    """Read a recording. Raises UsageError where the file cannot be read, or has no observation in it."""
-    events: list[Recorded] = []
+    """Read a recording. Raises UsageError where the file, or a line of it, cannot be read, or it has no observation."""
+    events: list[Event] = []
     texts: dict[str, str] = {}
-    problems: list[str] = []
+    number = 1
     try:
         with path.open("rb") as file:
             workspace = _read_head(path, file.readline(_LONGEST))
-            for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), start=2):
-                try:
-                    event, given = _read_event(read_object(line), len(events))
-                except ValueError as error:
-                    problems.append(f"{path}:{number}: {error}; the line is left out, export the recording again")
-                    continue
+            for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), start=2):  # noqa: B007
+                event, given = _read_event(read_object(line), len(events))
                 events.append(event)
                 texts |= given
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); give a file that can be read") from error
+    except ValueError as error:
+        raise UsageError(f"{path}:{number}: {error}; export the recording again") from error
     if not events:
-        raise UsageError(problems[0] if problems else f"{path}: it holds nothing to replay; export a longer one")
-    return Recording(workspace, tuple(events), texts, tuple(problems))
+        raise UsageError(f"{path}: it holds nothing to replay; export a longer one")
+    return Recording(workspace, tuple(events), texts)
 
 
 def _read_head(path: Path, line: bytes) -> str:
@@ -201,7 +193,7 @@ def _read_head(path: Path, line: bytes) -> str:
     return workspace if isinstance(workspace, str) and workspace else "recording"
 
 
-def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Recorded, dict[str, str]]:
+def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Event, dict[str, str]]:
     """One observation and its texts by their digests. Raises ValueError with the reason."""
     at, path, digest = fields.get("at"), fields.get("path"), fields.get("digest", "")
     if not is_time(at) or not isinstance(path, str) or not path:

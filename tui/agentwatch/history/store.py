@@ -1,7 +1,6 @@
-"""Every handoff and return ever observed: it outlives rewrites, deletes and restarts.
+"""Every handoff and return ever observed. A start is a replay: what was recorded comes first, with negative `seq`.
 
-A start is a replay: what was recorded comes first, with negative `seq`; then the source reads only what has changed
-since. Sessions are not copied, for that would put private transcripts into a second place.
+Sessions are not copied, for that would put private transcripts into a second place.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.events import Event, Gone, Seen
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.task import Task
-from agentwatch.history.database import Database, UnusableError, examine, select
+from agentwatch.history.database import Database, UnusableError, select
 from agentwatch.history.errors_file import Entry, append, entries_of
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
 from agentwatch.sources.files.documents import KnownFile
@@ -44,9 +43,8 @@ T = TypeVar("T")
 
 
 class Recalled(NamedTuple):
-    """All that a history tells at one moment: each version of a file as it was recorded, and that it went; by file, the
-    document that it held last, and whether it was there when agentwatch ended; when the workspace was last watched
-    (epoch seconds), None where that is not known."""
+    """All that a history tells at one moment: the versions of files, the last one of each, and when the workspace was
+    last watched (epoch seconds), None where that is not known."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
@@ -77,15 +75,9 @@ class History(Database):
         except UnusableError as error:
             self._problem = f"attempts are remembered only until agentwatch ends: {error}"
 
-    def check(self) -> None:
-        """Read the file through for its damage. Nothing is written."""
-        self._read(examine, 0)
-
     def record(self, events: Iterable[Event], text_of: Callable[[str], str | None]) -> bool:
-        """Record what these say of files, in one transaction. True: it is on disk.
-
-        `text_of` gives the text of a digest. What could not be written is tried again with the next call.
-        """
+        """Record what these say of files, in one transaction. True: it is on disk. Else it is tried again with the next
+        call."""
         for event in events:
             if isinstance(event, Seen | Gone):
                 text = text_of(event.digest) if isinstance(event, Seen) else None
@@ -189,30 +181,27 @@ def _versions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
                 yield Seen(seq, at, path, digest, reading.document, reading.findings, not reading.complete)
 
 
-class Recorder(Part):
-    """Records a workspace while it is watched, as a part of a worker.
-
-    `text_of` gives the text of a digest, None where it is lost; any thread may call it. With `read_only`, nothing is
-    written into the workspace: the history is the user's, but errors.json lies there.
-    """
+class Recorder(History, Part):
+    """Records a workspace while it is watched. `text_of` gives the text of a digest, None where it is lost. With
+    `read_only`, nothing is written into the workspace: the history is the user's, but errors.json lies there."""
 
     def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False) -> None:
-        self.history: Final = History(state_directory(workspace))
+        super().__init__(state_directory(workspace))
         self._workspace, self._text_of, self._read_only = workspace, text_of, read_only
         self._events: deque[Event] = deque()
         self._entries: deque[Entry] = deque()
-        self._problem: str | None = None
+        self._unreported: str | None = None
 
     @property
     def notice(self) -> str | None:  # type: ignore[override]
-        return self.history.notice or self._problem
+        return super().notice or self._unreported
 
-    def recall(self) -> Recalled:
+    def open(self) -> Recalled:
         """Open the history for writing, and give what it tells. Blocks."""
         if not self._read_only:
-            record_first_watch(state_directory(self._workspace), time.time())
-        self.history.begin()
-        return self.history.recall()
+            record_first_watch(self.directory, time.time())
+        self.begin()
+        return self.recall()
 
     def note(self, events: Iterable[Event]) -> None:
         """Record these, soon. Any thread may call it. What comes after the end is read again at the next start."""
@@ -226,13 +215,11 @@ class Recorder(Part):
     def poll(self) -> Sequence[Event]:
         """Record and report what was given. Blocks."""
         if self._events:
-            events = [self._events.popleft() for _ in range(min(len(self._events), _WAITING))]
-            self.history.record(events, self._text_of)
-        entries = [self._entries.popleft() for _ in range(len(self._entries))]
-        if entries:
-            self._problem = append(self._workspace, entries)
+            self.record([self._events.popleft() for _ in range(min(len(self._events), _WAITING))], self._text_of)
+        if entries := [self._entries.popleft() for _ in range(len(self._entries))]:
+            self._unreported = append(self._workspace, entries)
         return ()
 
     def close(self) -> None:
-        self.history.record((), self._text_of)
-        self.history.note_watched()
+        self.record((), self._text_of)
+        self.note_watched()

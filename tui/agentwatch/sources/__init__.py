@@ -1,14 +1,7 @@
 """Where events come from: files, and the sessions of agent programs. Here is what every source does and hands over.
 
-Why it is so:
-
-- Sources look, read and parse in threads of their own. The event loop only applies events, so a key never waits for a
-  disk.
-- A reader gives the whole state of a run whenever it has changed. So order, chunks and restarts cannot matter.
-- Readers may come from other packages. One that breaks says so, hides nobody else, and is asked again.
-- Clones and checkouts give every file the time of now. So the first look takes the time in a return, else that of the
-  commit with this content, if it is earlier. Later, nothing in a file can make it older than the last look.
-- A replay steps back by telling again what the files and runs held before. That costs those, not the whole recording.
+Sources look, read and parse in threads of their own, and give the whole state of a file or run whenever it has changed:
+so order, chunks and restarts cannot matter, and a key never waits for a disk.
 """
 
 from __future__ import annotations
@@ -38,8 +31,7 @@ _MOST_PROBLEMS: Final = 20
 
 
 class Problem(NamedTuple):
-    """Something that cannot be read. `place` is where, "" for no single place; `message` says why in a sentence.
-    Both may quote foreign text: they are unsanitised."""
+    """Something that cannot be read: where ("" for no single place), and why, in a sentence. Both are unsanitised."""
 
     source: str
     place: str
@@ -50,11 +42,8 @@ class Problem(NamedTuple):
 
 
 class Health(NamedTuple):
-    """How well a source sees. `detail` says why, and what to do where it is not live. Texts are foreign.
-
-    With a problem, the source is degraded once its first look is over. `notices` are what the operator must know of
-    what agentwatch keeps where the source is, a sentence each.
-    """
+    """How well a source sees, and why. With a problem, it is degraded once its first look is over. `notices` are what
+    the operator must know of what agentwatch keeps where the source is. Texts are foreign."""
 
     mode: Mode
     detail: str
@@ -87,8 +76,7 @@ def complain_of(problems: Sequence[Problem]) -> None:
 
 
 class Batch(NamedTuple):
-    """Events in the order of their `seq`, and the health at the time of the last of them. `anew`: these are all that
-    count, and nothing that came before them does."""
+    """Events in the order of their `seq`, and the health at the last of them. `anew`: nothing before them counts."""
 
     events: tuple[Event, ...]
     health: Health
@@ -96,8 +84,7 @@ class Batch(NamedTuple):
 
 
 class Source(Protocol):
-    """Where events come from. It runs on its own thread and never blocks the caller.
-    A subclass need not say that it keeps nothing of files, or that it never begins."""
+    """Where events come from. It runs on its own thread and never blocks the caller."""
 
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:  # noqa: ARG002
         """Take over what was known of the files when agentwatch last ran; called before `start` or `scan`."""

@@ -1,7 +1,6 @@
-"""A recording played again: a source that emits its observations at their times, with pause, step and speed.
+"""A recording played again: a source that emits its observations at their times, long waits shortened.
 
-The waits are those that were recorded, long ones shortened. Going back is as quick as going on: the tree is a function
-of what each file and run has been, so only those concerned are told anew.
+Going back is as quick as going on: only the files and runs concerned are told anew.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ FASTEST: Final = 1024.0
 
 REPLAY: Final = Health("replay", "A recording is played, nothing is watched")
 
-Recorded = Seen | Gone | Ran
-
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -41,8 +38,7 @@ class Position:
 
 
 class Playback(Background[Batch], Source):
-    """Plays events in their order, from when it is started. Any thread may call it. Raises ValueError where there is
-    nothing to play."""
+    """Plays events in their order, from when it is started. Any thread may call it. Raises ValueError without any."""
 
     thread_name = "agentwatch-playback"
 
@@ -55,7 +51,7 @@ class Playback(Background[Batch], Source):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        self._events = tuple(one for one in events if isinstance(one, Recorded))
+        self._events = tuple(one for one in events if isinstance(one, Seen | Gone | Ran))
         if not self._events:
             raise ValueError("a recording without an observation cannot be played")
         gone = (number for number, one in enumerate(self._events) if isinstance(one, Gone))

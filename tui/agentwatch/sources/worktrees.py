@@ -1,8 +1,7 @@
-"""The work trees of a git repository, as `git worktree list` knows them, read without running git.
+"""The work trees of a git repository, read without running git, which runs programs that its configuration names.
 
 Each has a `.git` file that names its directory in the repository's `.git/worktrees`, and a file there names it back.
-Only where both say so is it one: what a foreign file claims alone leads nowhere. An agent writes what git's
-configuration says, and git runs programs that it names; here nothing is run, and no configuration is read.
+Only where both say so is it one: what a foreign file claims alone leads nowhere.
 """
 
 from __future__ import annotations
@@ -24,10 +23,8 @@ class NoRepositoryError(Exception):
 
 
 def git_directories(top: str) -> tuple[str, str]:
-    """(git directory, the one that it shares with other work trees) of a work tree, a real path.
-
-    Both are absolute and resolved. Raises FileNotFoundError where there is no `.git`, NoRepositoryError.
-    """
+    """The git directory of a work tree, and the one that it shares with others, as real paths like its own. Raises
+    FileNotFoundError where there is no `.git`, NoRepositoryError."""
     mark = f"{top.rstrip('/')}/.git"
     if not os.path.lexists(mark):
         raise FileNotFoundError(mark)
@@ -52,8 +49,7 @@ def git_text(directory: str, name: str, max_bytes: int = _SMALL) -> str | None:
 
 
 def worktrees_of(workspace: str) -> dict[str, str]:
-    """The other work trees of the repository of which the workspace, a real path, is one: real paths, each with its git
-    directory. None where the workspace is none, or the repository does not know it."""
+    """The other work trees of the repository of which the workspace is one, each with its git directory; real paths."""
     known: dict[str, str] = {}
     with suppress(OSError, NoRepositoryError):
         common = git_directories(workspace)[1]
@@ -69,29 +65,19 @@ def worktrees_of(workspace: str) -> dict[str, str]:
 
 
 def used_worktrees(workspace: Path) -> list[Path]:
-    """The other work trees, those that git was used in last first.
-
-    Without those that git is still making: what it checks out is not told from an agent's work then.
-    """
-    others = worktrees_of(str(workspace))
-    made = [place for place, own in others.items() if not (git_text(own, "locked") or "").startswith("initializing")]
-    return [Path(place) for place in sorted(made, key=lambda place: -_changed_at(f"{others[place]}/index"))]
-
-
-def worktrees_below(workspace: str) -> list[str]:
-    """Those of the other work trees that lie below the workspace, a real path."""
-    return [place for place in worktrees_of(workspace) if place.startswith(f"{workspace.rstrip('/')}/")]
+    """The other work trees, without those that git is still making: what it checks out there is not told from an
+    agent's work then."""
+    others = worktrees_of(str(workspace)).items()
+    return [Path(top) for top, own in others if not (git_text(own, "locked") or "").startswith("initializing")]
 
 
 def made_at(workspace: str) -> float | None:
-    """When a linked work tree, a real path, was made, in epoch seconds; None for what is none.
-
-    What git checked out there is no work of its agents: it belongs to those that committed it.
-    """
+    """When a linked work tree, a real path, was made, in epoch seconds; None for what is none. What git checked out
+    there is no work of its agents."""
     with suppress(OSError, NoRepositoryError):
         git, common = git_directories(workspace)
         # Written once, also where the work tree is moved.
-        return None if git == common else _changed_at(f"{git}/commondir")
+        return None if git == common else os.lstat(f"{git}/commondir").st_mtime
     return None
 
 
@@ -102,15 +88,9 @@ def is_another(workspace: str, directory: str) -> bool:
 
 def lies_in_another(workspace: str, directory: str) -> bool:
     """Whether a directory of the workspace, a real path, lies in another work tree of its repository."""
-    return any(f"{directory}/".startswith(f"{place}/") for place in worktrees_below(workspace))
+    below = (place for place in worktrees_of(workspace) if place.startswith(f"{workspace.rstrip('/')}/"))
+    return any(f"{directory}/".startswith(f"{place}/") for place in below)
 
 
 def _resolve(directory: str, target: str) -> str:
     return os.path.realpath(os.path.join(directory, target.strip()))  # noqa: PTH118
-
-
-def _changed_at(path: str) -> float:
-    """Epoch seconds; 0 where there is nothing."""
-    with suppress(OSError):
-        return os.lstat(path).st_mtime
-    return 0.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
 
+from agentwatch.contracts.shapes import Contract, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _Word = TypeVar("_Word", bound=str)
 _bare: Final = str.__str__
 
+_NO_RETURN: Final = Return(Contract.RETURN_FORMAT, None, None)
 SCHEMA_VERSION: Final[Literal[1]] = 1
 
 
@@ -160,7 +162,7 @@ def task_document(
         },
         "error_code": result.error_code if result else None,
         "error_message": result.error_message if result else None,
-        "errors": list(result.errors) if result else [],
+        **_returned(result),  # type: ignore[typeddict-item]  # it fears for `workspace`, which is not in it
         "blockers": list(result.blockers) if result else [],
         "findings": [finding_document(placed) for placed in task.findings],
         "claims": [
@@ -172,6 +174,15 @@ def task_document(
         "limitations": list(result.limitations) if result else [],
         "decision": _decision(task.decision) if task.decision else None,
     }
+
+
+def _returned(result: Return | None) -> tasks.Returned:
+    from agentwatch.view.documents.tasks import Returned
+
+    found = {key: getattr(result or _NO_RETURN, key) for key in Returned.__annotations__}
+    return cast(
+        "tasks.Returned", {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+    )
 
 
 def _runtime(task: Task) -> tasks.Runtime:

@@ -12,7 +12,6 @@ from enum import StrEnum
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation.asks import is_history
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Below, Counted, State, Task
 from agentwatch.view.words import plural
@@ -113,7 +112,7 @@ def _placed(task: Task, now: float, line: float, lively: float) -> tuple[Group, 
     """The group of a run, and when the time alone may give it another one (epoch seconds)."""
     if asks(task):
         return Group.NOW, lively if now < lively else _NEVER
-    if is_history(task, line):
+    if task.past and (task.below is None or task.below.active_at < line):
         return Group.HISTORY, _NEVER
     if task.workspace and (task.lost_since is not None or (task.host and task.below is None)):
         # That a host does not answer is news.

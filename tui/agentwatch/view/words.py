@@ -75,7 +75,7 @@ def aside_words(task: Task, now: float) -> str:
 
 def counted_aside(tree: Tree) -> str:
     """How many tasks do not ask because they were put aside; blank where there are none."""
-    aside = tree.asides.put_aside()
+    aside = tree.put_aside()
     snoozed = sum(task.snoozed for task in aside)
     counts = {"acknowledged": len(aside) - snoozed, "snoozed": snoozed}
     return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)

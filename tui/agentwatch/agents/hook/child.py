@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Handoff, Outcome, Return
 from agentwatch.delegation.attempts import handed_back, handed_over
-from agentwatch.delegation.events import Ran
+from agentwatch.delegation.events import Ran, Seen
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.states import state_of
-from agentwatch.delegation.task import Attempt, State, Task, Version
+from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.entries import cut_short
@@ -51,7 +51,7 @@ class Child(NamedTuple):
     session_id: str
     agent_id: str
     ran: Ran
-    returned: Version | None
+    returned: Seen | None
     digests: tuple[str | None, ...]
     began: float | None = None
 

@@ -9,7 +9,7 @@ from functools import reduce
 from json import JSONDecodeError
 from typing import Any, Final, NamedTuple, NoReturn
 
-from agentwatch.contracts.json_text import Node, behind_space
+from agentwatch.contracts.json_text import Node
 
 _UNIT: Final = "  "
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -32,7 +32,7 @@ def commented(text: str) -> Node:
         raise BrokenError(f"line {error.lineno}: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise BrokenError(f"it cannot be read: {error}") from error
-    return Node(plain, behind_space(plain))
+    return Node(plain, len(plain) - len(plain.lstrip()))
 
 
 def _blanked(match: re.Match[str]) -> str:

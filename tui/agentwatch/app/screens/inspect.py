@@ -248,7 +248,7 @@ def _difference(workspace: Path, name: str, since: float | None) -> Difference |
 def reading_of(monitor: Monitor, wanted: Inspect, call: Call) -> ReadStep | None:
     """How to read a call that an entry of a task's attestation rests on; None where its transcript is not to be had."""
     own, task_id = monitor.of(wanted.task_id)
-    run = own.tree.runs.of_call(call)
+    run = next(iter(own.tree.runs.of_session((call.source, call.session_id))), None)
     transcript = own.transcript(run) if run is not None else None
     if run is None or transcript is None:
         return None

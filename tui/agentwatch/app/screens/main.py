@@ -89,7 +89,6 @@ class MainScreen(DetailedScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self._monitor.in_sight = self.task_tree.in_sight
         if self.has_class("-empty"):
             self.footer.show_place(Place.EMPTY)
         else:

@@ -173,10 +173,6 @@ class TaskTree(ScrollView, can_focus=True):
         tally = self.outline.order.tallies[Group.NOW]
         return Counted(tally.tasks, tally.present, is_part=tally.tasks < self._tree.totals.tasks)
 
-    def in_sight(self) -> list[str]:
-        """The tasks of its lines. Any thread may call it."""
-        return list(self._made)
-
     def make_columns(self, width: int) -> Columns:
         """The columns of its lines when it is `width` cells wide."""
         return Columns.of(width)

@@ -13,7 +13,7 @@ from typing import Final
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Document, Fields, Finding, Return
-from agentwatch.delegation import identity
+from agentwatch.delegation import links
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.read import (
     CHANGING,
@@ -44,10 +44,8 @@ _LATE_SECONDS: Final = 60.0
 class KnownFile:
     """The state of one file. Without a `fingerprint` it is read again whenever there is an occasion.
 
-    `digest` is of what was read last, whatever it was, and `at` since when it holds that (epoch seconds); None where it
-    was not told. `shown` is the last event: the digest of what was seen, or why it could not be read; None for neither.
-    What was seen was `incomplete` if it broke off in the middle.
-    """
+    `digest` is of what was read last, and `at` since when it holds that (epoch seconds). `shown` is the last event: the
+    digest of what was seen, `incomplete` if it broke off, or why it could not be read."""
 
     digest: str | None = None
     shown: str | Finding | None = None
@@ -57,21 +55,17 @@ class KnownFile:
 
 
 class Documents:
-    """The files of one workspace, by their names relative to `root`. All but `content` belongs to one thread.
-
-    It says of each document since when its file holds it, in seconds since the epoch: the one answer to when something
-    was alive. What was there before the first look was perhaps copied, cloned or checked out: what the document itself
-    says, or git (`committed`), comes before the time of the file. What arrives later counts from when it was seen,
-    unless the time of the file fits: nobody puts a failure into the past. A content that was known under another name
-    was moved or copied, which is no sign of life.
-    """
+    """The files of one workspace by their names, and since when each holds what it does (epoch seconds). All but
+    `content` belongs to one thread."""
 
     settle_seconds = 2.0
     """How long a half-written file must rest before it is shown as broken."""
     most_text_bytes = 1024 * 1024
     """Of the texts last read, until the history has recorded them: what a file still holds is read from it again."""
 
-    def __init__(self, root: str, settings: Settings, read_document: Reader, committed: Committed | None) -> None:
+    def __init__(
+        self, root: str, settings: Settings, read_document: Reader | None, committed: Committed | None
+    ) -> None:
         self._root, self._settings = root, settings
         self._read_document, self._committed = read_document, committed
         self._places: dict[str, tuple[str, float]] = {}
@@ -93,10 +87,8 @@ class Documents:
         """Why files were wanted and could not be read, whatever they are called: what they hold is not known."""
 
     def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
-        """Take over what was known of the files at the last look, by path, before any is read: what has not changed
-        since is not observed again. What is not `shown` was gone. `looked_at` is when that was (epoch seconds), None
-        where it never was. Where no file is known, the first look is perhaps still going on.
-        """
+        """Take over what was known of the files at the last look, by path, before any is read. What is not `shown` was
+        gone. `looked_at` is when that was (epoch seconds). Without a file the first look is perhaps still going on."""
         if files:
             self.watched_until = looked_at
         for path, file in files.items():
@@ -170,6 +162,11 @@ class Documents:
         due, now = self.withheld.get(path), time.monotonic()
         if same and (not is_again if due is None else due > now):
             return
+        if self._read_document is None:
+            # In the source's thread: the models of the contracts take as long to load as a screen to appear.
+            from agentwatch.contracts.reading import read_document
+
+            self._read_document = read_document
         try:
             reading = self._read_document(text.text, to_path(path))
         except Exception as error:  # no content that an agent writes may hide the work of the others
@@ -211,7 +208,7 @@ class Documents:
         self.withheld.pop(path, None)
         self.unread.pop(path, None)
         is_ours = file.shown is not None or looks_like_ours(path)
-        is_wanted = identity.is_under_contract(path) or isinstance(file.shown, str)
+        is_wanted = links.is_under_contract(path) or isinstance(file.shown, str)
         # Any other file that is written all the time is somebody's log.
         if is_wanted or error.rule == NOT_READABLE or (is_ours and error.rule in (CHANGING, NOT_UNDERSTOOD)):
             self.unread[path] = error.message
@@ -227,23 +224,23 @@ class Documents:
 
     def _date(self, name: str, digest: str, written: float, document: Fields, *, is_again: bool) -> float:
         """Since when a file holds this, which was `written` by the file's own time; `is_again`: once more."""
+        # At the first look it was perhaps copied: what the document says, or git, comes before the time of the file.
+        # Later that must fit: nobody puts a failure into the past. Being moved is no sign of life.
         now = time.time()
         written = min(written, now)
         held, at, until = self._last.get(name, ("", 0.0, 0.0))
         if held != digest or written > until or is_again:
             place, at = self._places.get(digest, (name, 0.0))
             if place == name or held == digest:
-                at = self._date_new(name, written, now, document)
+                since = now - _LATE_SECONDS if self.is_watching else self.watched_until
+                stated = document.stated_at if isinstance(document, Return) else None
+                if since is not None:
+                    at = written if written >= since else now
+                elif stated is not None and _FIRST <= stated <= written:
+                    at = stated
+                else:
+                    committed = self._committed(name, written) if self._committed is not None else None
+                    at = written if committed is None else min(committed, written)
             self._last[name] = digest, at, max(at, written)
         self._places[digest] = name, at
         return at
-
-    def _date_new(self, name: str, written: float, now: float, document: Fields) -> float:
-        since = now - _LATE_SECONDS if self.is_watching else self.watched_until
-        if since is not None:
-            return written if written >= since else now
-        stated = document.stated_at if isinstance(document, Return) else None
-        if stated is not None and _FIRST <= stated <= written:
-            return stated
-        committed = self._committed(name, written) if self._committed is not None else None
-        return written if committed is None else min(committed, written)

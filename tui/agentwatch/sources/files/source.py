@@ -16,7 +16,6 @@ from typing import Final
 
 from agentwatch.background import Pace
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Document
 from agentwatch.errors import WorkspaceError
 from agentwatch.sources import FILES, Batch, Health, Mode, Problem, Source, health_of
 from agentwatch.sources.files.documents import Committed, Documents, KnownFile, Reader
@@ -56,10 +55,8 @@ Emit = Callable[[Batch], None]
 class FilesSource(Documents, Source):
     """Watches the files of one workspace in a thread of its own, from `start` to `stop`.
 
-    Events say which directories and files to read again; a sweep compares everything with the disk. `read_document`
-    recognises a document in a text, given with its path; by default that of the contracts. `committed` tells of what is
-    there at first when it was committed. Paths inside are names of the system relative to the root, "" is the root.
-    """
+    Events say what to read again; a sweep compares everything with the disk. `read_document` is by default that of the
+    contracts; `committed` tells when the first files were committed. Paths are relative to the root, which is ""."""
 
     def __init__(
         self,
@@ -69,7 +66,7 @@ class FilesSource(Documents, Source):
         read_document: Reader | None = None,
         committed: Committed | None = None,
     ) -> None:
-        super().__init__(os.path.realpath(root), settings or Settings(), read_document or _recognise, committed)
+        super().__init__(os.path.realpath(root), settings or Settings(), read_document, committed)
         self._is_pruned = pruning(self._settings.pruned)
         self._is_another = partial(is_another, self._root)
         self._directories: set[str] = set()
@@ -291,10 +288,3 @@ def _below(paths: Iterable[str], tops: set[str]) -> set[str]:
     """Those of the paths that are one of these directories, or lie below one."""
     prefixes = tuple(f"{top}/" if top else "" for top in tops)
     return {path for path in paths if path in tops or path.startswith(prefixes)}
-
-
-def _recognise(text: str, path: str) -> Document | None:
-    # In the source's thread: the models of the contracts take as long to load as a screen to appear.
-    from agentwatch.contracts.reading import read_document
-
-    return read_document(text, path)

@@ -55,11 +55,7 @@ def to_path(name: str) -> str:
     r"""The path of an observation for a file name of the operating system.
 
     Nearly always the name itself. A name that is not UTF-8 holds lone surrogates here, which can be neither hashed
-    nor encoded: its bytes are written as `\xff`, and a backslash as `\\` so that no two names become one path.
-
-    >>> to_path("a.json"), to_path("a\udcff.json")
-    ('a.json', 'a\\xff.json')
-    """
+    nor encoded: its bytes are written as `\xff`, and a backslash as `\\` so that no two names become one path."""
     return _UNDECODED.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", name.replace("\\", "\\\\"))
 
 
@@ -89,9 +85,8 @@ def walk(
     """Every directory of a workspace from `below` on, its path relative to `root` ("" is the root), before those in it,
     with the names of the directories to enter and of the files worth reading (links and pipes, too).
 
-    One that cannot be listed comes with its error; a symbolic link is NotADirectoryError. One that has a `.git` file,
-    but for the root, is empty where `is_another` says of its absolute path that it is another workspace.
-    """
+    One that cannot be listed comes with its error; a symbolic link is NotADirectoryError. One below the root with a
+    `.git` file is empty where `is_another` says so of its absolute path."""
     pending = [below]
     while pending:
         path = pending.pop()

@@ -36,12 +36,10 @@ _NOISE_SECONDS: Final = 0.005
 
 
 class Changes(NamedTuple):
-    """Changes in watched directories. `paths` are names relative to the root; `lost`: there was more than they tell;
-    `others`: something happened to files that are of no interest here."""
+    """Changes in watched directories. `paths` are names relative to the root; `lost`: there was more than they tell."""
 
     paths: frozenset[str] = frozenset()
     lost: bool = False
-    others: bool = False
 
 
 class Watcher:
@@ -128,10 +126,9 @@ class Watcher:
             lost = lost or bool(mask & _Q_OVERFLOW)
             if directory is not None and (not name or mask & _ISDIR or self._concerns(name)):
                 paths.add(join(directory, name) if name else directory)
-        if paths or lost:
-            return Changes(frozenset(paths), lost)
-        time.sleep(_NOISE_SECONDS)
-        return Changes(others=True)
+        if not (paths or lost):
+            time.sleep(_NOISE_SECONDS)
+        return Changes(frozenset(paths), lost)
 
     def _watch_below(self, stop: threading.Event) -> None:
         """Tell of everything below the root, in a thread of its own; the directories that are watched count."""
@@ -147,15 +144,14 @@ class Watcher:
             self.wake()
 
     def _read_recursive(self) -> Changes:
-        paths, others = set[str](), False
+        paths = set[str]()
         while not self._recursive.empty():
-            others = True
             for path in self._recursive.get():
                 directory, _, name = path.rpartition("/")
                 is_told = self._concerns(name) or os.path.isdir(f"{self._root}/{path}")
                 if path in self._watches or (directory in self._watches and is_told):
                     paths.add(path)
-        return Changes(frozenset(paths), others=others and not paths)
+        return Changes(frozenset(paths))
 
     def _give_up(self, why: str) -> None:
         self.polling = f"Polling, because {why}"

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from agentwatch.contracts.shapes import Return
+from agentwatch.contracts.shapes import Document, Return
 from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.sessions.fields import digest_of, first_sentence, object_in, read_notification
 
@@ -103,7 +103,10 @@ def _judged(text: str, key: str) -> Message:
     reading = read_document(text, key, embedded=True)
     # Who is asked and who answers is the caller's to know.
     both = reading is not None and isinstance(reading.document, Return) and "{" in text
-    return Message(0.0, digest, opening, reading, read_document(text, key, handed_over=True) if both else None)
+    packet = read_document(text, key, handed_over=True) if both else None
+    # Their models stay only while somebody looks at them.
+    light = (one and Document(one.document, one.findings, one.complete) for one in (reading, packet))
+    return Message(0.0, digest, opening, *light)
 
 
 class Texts:

@@ -221,7 +221,13 @@ class StatedTask(TypedDict):
     limitations: list[str]
 
 
-class SeenTask(StatedTask):
+class Returned(TypedDict):
+    """Words of the return that are called as in `Return`, and copied from it."""
+
+    errors: list[str]
+
+
+class SeenTask(StatedTask, Returned):
     """One task of a tree, without its attempts."""
 
     workspace: NotRequired[str]
@@ -252,7 +258,6 @@ class SeenTask(StatedTask):
     seen: bool
     worst_below: str | None
     retry: Retry
-    errors: list[str]
     decision: Decided | None
 
 

@@ -41,9 +41,10 @@ from agentwatch.contracts.return_format import ReturnFormat
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Return, Severity
 from agentwatch.delegation.claims import Call, Claim, Verdict
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.events import Seen
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.delegation.task import Attempt, Basis, PlacedFinding, State, Task, Version
+from agentwatch.delegation.task import Attempt, Basis, PlacedFinding, State, Task
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
 from agentwatch.view.pulse import cost_of
@@ -312,7 +313,7 @@ def handoff(view: View) -> Iterator[Block]:
         yield Table((Column(""), Column("", flexible=True)), rows)
 
 
-def _packet(view: View, version: Version, attempt: Attempt) -> Iterator[Block]:
+def _packet(view: View, version: Seen, attempt: Attempt) -> Iterator[Block]:
     opened, packet = view.opened(version), attempt.packet
     if opened is None:
         yield READING
@@ -366,12 +367,13 @@ def _answered(view: View, run: Run) -> Iterator[Block]:
         yield text(faint("Its answer follows none of the contracts; these are its words:"))
         yield GAP
         yield from _said(view, run.said)
-    for number, message in reversed(list(enumerate(run.earlier, 1))):
+    earlier = [one.said for one in run.rounds[:-1] if one.said is not None]
+    for number, message in reversed(list(enumerate(earlier, 1))):
         yield from heading(f"Answer {number}", note=faint("in the same session, before it was sent on"))
         yield from _said(view, message)
 
 
-def _document(view: View, version: Version, result: Return | None) -> Iterator[Block]:
+def _document(view: View, version: Seen, result: Return | None) -> Iterator[Block]:
     opened = view.opened(version)
     if opened is None:
         yield READING
@@ -579,7 +581,7 @@ def raw(view: View) -> Iterator[Block]:
         yield text(faint("No file speaks of this task."))
 
 
-def _text(view: View, title: str, attempt: int, version: Version) -> Iterator[Block]:
+def _text(view: View, title: str, attempt: int, version: Seen) -> Iterator[Block]:
     opened = view.opened(version)
     source = opened.text if opened else None
     if source is None:
@@ -603,7 +605,7 @@ def _text(view: View, title: str, attempt: int, version: Version) -> Iterator[Bl
 
 # Attempts
 
-_Texts = Callable[[Attempt], "Version | Message | None"]
+_Texts = Callable[[Attempt], "Seen | Message | None"]
 
 
 def attempts(view: View) -> Iterator[Block]:
@@ -668,12 +670,12 @@ def took(task: Task, attempt: Attempt, now: float) -> Content:
     return Content.assemble(times.duration(lasted.seconds), (" so far" if lasted.so_far else "", FAINT))
 
 
-def _handed(attempt: Attempt) -> Version | Message | None:
+def _handed(attempt: Attempt) -> Seen | Message | None:
     """The handoff of an attempt; if it was no packet, the words that a session store has."""
     return attempt.handoff or (attempt.run.prompt if attempt.run else None)
 
 
-def _returned(attempt: Attempt) -> Version | Message | None:
+def _returned(attempt: Attempt) -> Seen | Message | None:
     return attempt.returned or (attempt.run.said if attempt.run else None)
 
 

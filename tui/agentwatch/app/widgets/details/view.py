@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from agentwatch.app.widgets.details.blocks import GAP, Block, faint, text
-from agentwatch.contracts.reading import read_and_open
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.run import Message
 
 if TYPE_CHECKING:
     from agentwatch.contracts.fields import Model
+    from agentwatch.delegation.events import Seen
     from agentwatch.delegation.run import Run
-    from agentwatch.delegation.task import Attempt, Task, Version
+    from agentwatch.delegation.task import Attempt, Task
     from agentwatch.delegation.tree import Tree
     from agentwatch.sources.sessions.following import RunTranscript
 
@@ -29,7 +30,7 @@ class Texts(Protocol):
     def checks(self) -> bool:
         """Whether claims of returns are checked here."""
 
-    def content(self, version: Version | Message) -> str | None:
+    def content(self, version: Seen | Message) -> str | None:
         """The last good text of a version, None if there is none any more. It may read a file."""
 
     def transcript(self, run: Run) -> RunTranscript | None:
@@ -82,7 +83,7 @@ class View:
             self.missing[key] = make
         return self.made.get(key)
 
-    def opened(self, version: Version | Message) -> Opened | None:
+    def opened(self, version: Seen | Message) -> Opened | None:
         """The document of a version, None as long as a thread reads it."""
         content, path = self.monitor.content, "" if isinstance(version, Message) else version.path
 
@@ -91,7 +92,7 @@ class View:
             if source is None or isinstance(version, Message):
                 return Opened(source, None)
             over = version.stored and isinstance(version.document, Handoff)
-            document = read_and_open(source, path, embedded=version.stored, handed_over=over)
+            document = read_document(source, path, embedded=version.stored, handed_over=over)
             is_known = document is not None and document.document.recognised
             return Opened(source, document.model if document is not None and is_known else None)
 
