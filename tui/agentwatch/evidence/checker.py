@@ -43,10 +43,9 @@ _Judged = tuple[Verdict, str]
 class Request(NamedTuple):
     """The statements of a return, to be checked. Names are paths relative to the workspace; times are in epoch seconds.
 
-    Without `returned_at` the attempt has lasted until now. `handoff_at` is the time of the handoff as it is now, where
-    that is another version than the one that was handed off. `stored`: it is no file but a session's. `former` are the
-    names under which the return lay before; `gone`: it is not there any more. `unsaid` is what the log has and the
-    return does not speak of; `changed_since` says what others changed since a time, as logs show.
+    `handoff_at` is the time of the handoff as it is now, where that is another version than the one handed off.
+    `stored`: it is no file but a session's. `former` are the names under which the return lay before; `gone`: it is not
+    there any more. `changed_since` says what others changed since a time, as logs show.
     """
 
     stated: Sequence[Stated]
@@ -63,10 +62,8 @@ class Request(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The claims of a return, in its order, and the paths whose change should cause another check.
-
-    `traces` are those of the paths before they were looked at. `git` is "" or why git said nothing.
-    """
+    """The claims of a return, the traces of the paths whose change should cause another check, and why git said
+    nothing, if so."""
 
     claims: tuple[Claim, ...]
     traces: dict[str, object]

@@ -21,7 +21,6 @@ from agentwatch.evidence.shell import (
     Line,
     Words,
     changes_nothing,
-    command_of,
     parse_line,
     words_of,
 )
@@ -366,7 +365,7 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
             cwd, output = resolved(act.cwd) if act.cwd else "", output[-_PRINTED:]
             done = done._replace(
                 line=line,
-                command=command_of(line.sole) if line.sole else Command(" ".join(line.text.split())),
+                command=line.command,
                 place=posixpath.normpath(posixpath.join(cwd, line.place)) if cwd or line.place[:1] == "/" else "",
                 code=None if line.hides else code,
                 output=output,

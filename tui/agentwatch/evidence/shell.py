@@ -53,6 +53,11 @@ class Line(NamedTuple):
     place: str = ""
     hides: bool = False
 
+    @property
+    def command(self) -> Command:
+        """Its sole command, or all of it as one."""
+        return command_of(self.sole) if self.sole else Command(" ".join(self.text.split()))
+
 
 @lru_cache(4096)
 def parse_line(text: str) -> Line:

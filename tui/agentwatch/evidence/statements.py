@@ -191,20 +191,15 @@ class LogJudge:
             claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
             if isinstance(said, Statement):
                 judged = [self._of_command(said, line) for line in said.lines] or [self._of_tests(said)]
-                found += (self._with_verdict(claim, *one) for one in judged)
+                found += (self._settle(claim, *one) for one in judged)
             elif said:
                 found.append(claim)
         return found[:_MOST]
 
-    def _with_verdict(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
-        if done is not None and (doubt := self._doubt(verdict, detail, done)):
-            verdict, detail = _OPEN, doubt
-        return claim._replace(verdict=verdict, detail=detail, call=None if done is None else done.call)
-
     # What a clause says
 
     def _is_known(self, line: Line) -> bool:
-        return any(is_same(_command_of(line), one) for one in self.commands)
+        return any(is_same(line.command, one) for one in self.commands)
 
     def _named(self, clause: str) -> tuple[list[Line], str]:
         """The commands that a clause names, in ticks or as they stand in the log, and its text without them."""
@@ -272,26 +267,26 @@ class LogJudge:
 
     # Verdicts
 
-    def _doubt(self, verdict: Verdict, detail: str, done: Done) -> str:
-        """The detail of a verdict that does not hold as the files may be others by now, "" where it does."""
-        changes = self.log.changes
-        if verdict is _NO:
-            if any(_PUTTING_BACK.search(one.act.what) for one in self.ran if one is not done):
-                return f"{detail}; but files were put back, or copied"
+    def _settle(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
+        """The claim with this verdict, unless the files may be others by now than when its run was."""
+        changes, doubt = self.log.changes, ""
+        if done is not None and verdict is _NO:
             same = (one.act.at for one in self.ran if one.command.name == done.command.name and not one.is_bad)
             good = max((at for at in same if at < done.act.at), default=math.inf)
             if any(good < one.act.at <= done.act.at for one in changes) and changes[-1].act.at > done.act.at:
-                return f"{detail}; but it was good before, and files were changed after that"
-        elif verdict is _YES and self.log.is_partial:
-            return f"{detail}, but {self.log.gap}"
-        elif verdict is _YES:
+                doubt = f"{detail}; but it was good before, and files were changed after that"
+            if any(_PUTTING_BACK.search(one.act.what) for one in self.ran if one is not done):
+                doubt = f"{detail}; but files were put back, or copied"
+        elif done is not None and verdict is _YES:
             later = (one for one in changes if one.over_at > done.act.at and one is not done)
-            return next((f"outdated: {detail}; after that {one.change}" for one in later), "")
-        return ""
+            doubt = next((f"outdated: {detail}; after that {one.change}" for one in later), "")
+            doubt = f"{detail}, but {self.log.gap}" if self.log.is_partial else doubt
+        call = None if done is None else done.call
+        return claim._replace(verdict=_OPEN if doubt else verdict, detail=doubt or detail, call=call)
 
     def _of_command(self, said: Statement, line: Line) -> _Judged:
         """A command that is named."""
-        asked = _command_of(line)
+        asked = line.command
         same = [one for one in self.ran if is_same(asked, one.command)]
         if not same:
             return self._not_found(said, asked)
@@ -370,11 +365,6 @@ class LogJudge:
 
 
 _NOT_AS_NAMED: Final = "it was not run as it is named"
-
-
-def _command_of(line: Line) -> Command:
-    """The command that a line in a text names: all of it where it is several."""
-    return command_of(line.sole) if line.sole else Command(" ".join(line.text.split()))
 
 
 def _is_program(done: Done, asked: Command) -> bool:
