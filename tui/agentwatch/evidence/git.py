@@ -45,11 +45,10 @@ class GitFacts(NamedTuple):
 
 
 class GitView(NamedTuple):
-    """One round of answers. Paths are relative to the workspace.
+    """One round of answers. Paths are relative to the workspace, and `tracked` are those of the last commit.
 
-    `tracked` are the paths of the last commit. `touched` has by path the commits since the oldest handoff that have
-    done something to it, as (time, letter of git, or X for its mode), the newest first. It tells of the handoffs since
-    `known_since`. `changed` differ from the last commit, `deleted` are gone, `untracked` neither tracked nor ignored.
+    `touched` has by path the (time, letter of git, or X for its mode) of the commits since the oldest handoff, the
+    newest first; it tells of the handoffs since `known_since`.
     """
 
     git: Plumbing
@@ -205,8 +204,8 @@ def elsewhere(view: GitView, missing: Collection[str], since: float) -> dict[str
 
 
 class Commits:
-    """When the files of a workspace were committed, for those that hold what was committed: asked once for all of them,
-    the first time that somebody wants to know. To be called in a thread: git may take the `COPY_SECONDS`."""
+    """When what the files of a workspace hold was committed, asked once for all of them. It may take the
+    `COPY_SECONDS`: a thread is to call it."""
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = os.path.realpath(workspace)

@@ -237,11 +237,8 @@ _HOOK: Final = re.compile(
 
 
 class Done(NamedTuple):
-    """An act that happened. Of a command, the `line`, its sole command or all of it as one, where it ran ("" where that
-    is not told), the exit `code` of the line, None where it is not told, and the end of its output.
-
-    `hooked`: that shows that git ran a hook.
-    """
+    """An act that happened; of a command, where it ran ("" where that is not told), its exit code, None where that is
+    not told, and the end of its output, which may show that git ran a hook (`hooked`)."""
 
     act: Act
     call: Call
@@ -294,11 +291,8 @@ class Done(NamedTuple):
 
 
 class ToolLog(NamedTuple):
-    """Calls in the order in which they began.
-
-    `gap` says why something may have been run that is not in it, "" where all is; `is_partial`: so that nobody knows
-    what was changed.
-    """
+    """Calls in the order in which they began. `gap` says why something may have been run that is not in it, if so;
+    `is_partial`: nor does anybody know what was changed."""
 
     done: tuple[Done, ...] = ()
     gap: str = ""
@@ -375,10 +369,7 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
 
 
 class WorkspaceLogs:
-    """The changes that the logs of a workspace's runs show, each log read again only where its run is another.
-
-    `runs` are all of the workspace. One thread uses it.
-    """
+    """The changes that the logs of a workspace's runs show, each log read again only where its run is another."""
 
     def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf) -> None:
         self._runs, self._transcript_of = runs, transcript_of

@@ -41,11 +41,8 @@ _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*\+?=\S*(?: |\Z)")
 
 
 class Line(NamedTuple):
-    """A whole line, and the words of all its commands, None where it is not surely understood.
-
-    `sole` are those of the command that alone prints and, unless the line `hides` it, has the exit code; () where there
-    are several. `place` is where plain `cd` leads before it.
-    """
+    """A whole line, and the words of all its commands, None where it is not surely understood. `sole` are those of the
+    one that alone prints and, unless the line `hides` it, has the exit code; `place` is where plain `cd` leads."""
 
     text: str
     parts: tuple[Words, ...] | None = None

@@ -40,11 +40,8 @@ NOT_UNDERSTOOD: Final = "not understood"
 
 
 class Statement(NamedTuple):
-    """The parts of a clause about commands, or about the tests as such where `lines` is empty.
-
-    `shown` are the numbers and literals that are no counts. `more` is what no log shows. `fails`: it is said to have
-    failed.
-    """
+    """A clause about commands, or about the tests as such where `lines` is empty. `shown` are the numbers and literals
+    that are no counts, `more` is what no log shows."""
 
     rest: str
     lines: Sequence[Line] = ()
@@ -158,6 +155,7 @@ _PROGRAMS: Final = words_of(
 _NUMERAL: Final = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
 _AROUND: Final = "\"'“”(„:,;"
 _ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
+_TELLING: Final = re.compile(r"\d|`|\bexit|\bpass|\bran?\b|\brun\b|✓|✅", re.IGNORECASE)
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
@@ -465,7 +463,7 @@ def _clauses(text: str) -> Iterator[str]:
             words = _TICKED.sub(" ", sentence[start:end])
             is_subject = _PASSES.search(words) is not None and _CHECKS.search(words) is not None
             is_subject |= any(_is_command(parse_line(one.strip())) for one in _TICKED.findall(sentence[start:end]))
-            if is_subject and has_subject:
+            if start and is_subject and (has_subject or not _TELLING.search(sentence[begin:before])):
                 yield sentence[begin:before].strip()
                 begin = start
             has_subject |= is_subject
