@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from tests.app.scenes import Scene, ToldSource
 from tests.app.stage import Stage
+from tests.journeys.made import handoff, returned
 from tests.unit.decisions.made import QUICK
 
 from agentwatch.app.app import AgentwatchApp
@@ -24,49 +24,6 @@ from agentwatch.monitor import Monitor
 from agentwatch.requests.source import Inbox
 from agentwatch.requests.store import RequestStore
 from agentwatch.sources.files.source import FilesSource
-
-PACKET = {
-    "task_id": "shop.api",
-    "objective": "Build the API.",
-    "evidence": [{"path": "docs/api.md", "purpose": "the design", "required": True}],
-    "success_criteria": ["The tests pass"],
-    "risks": [{"risk": "The schema moves", "mitigation": "Pin it"}],
-    "mode": "code",
-}
-RETURN = """\
-## Status
-state: {state}
-task_id: {task_id}
-summary: {summary}
-{more}
-## Deliverables
-- (none)
-
-## Evidence
-- docs/api.md - read
-
-## Runtime Attestation
-runtime_model_reported: some/model
-runtime_mode_reported: code
-files_created:
-- (none)
-files_modified:
-- (none)
-"""
-FAILURE = "error_code: E_TOOL_FAILURE\nretry_recommended: yes\nretry_hint: Raise the time-out.\n"
-
-
-def handoff(task_id: str = "shop.api", **changes: object) -> str:
-    """The text of a handoff packet."""
-    return json.dumps({**PACKET, "task_id": task_id, **changes}, indent=2, ensure_ascii=False) + "\n"
-
-
-def returned(
-    state: str = "ERROR", task_id: str = "shop.api", summary: str = "The migration timed out.", more: str = FAILURE
-) -> str:
-    """The text of a return."""
-    return RETURN.format(state=state, task_id=task_id, summary=summary, more=more)
-
 
 FAILED = {"api.handoff.json": handoff(), "api.return.md": returned()}
 """A task that failed."""

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from agentwatch.app.theming import variable_defaults
 from agentwatch.app.widgets.details import DetailsPane
+from agentwatch.app.widgets.details.view import View
+from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import (
     Contract,
     Fields,
     Finding,
     Handoff,
-    Outcome,
     Return,
     Severity,
-    Todo,
-    TodoStatus,
 )
 from agentwatch.delegation.events import Seen
-from agentwatch.delegation.task import Attempt, Basis, PlacedFinding, Retry, State, Task
+from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import Tree
 
 NOW = 1_700_000_600.0
@@ -158,72 +159,23 @@ def version(path: str, text: str, document: Fields, findings: tuple[Finding, ...
     return Seen(seq, STARTED, path, digest, document, findings)
 
 
-TODOS = (
-    Todo("read the schema", TodoStatus.DONE, "DISCOVER", 22),
-    Todo("write src/checkout.py", TodoStatus.IN_PROGRESS, "DRAFT", 23),
-    Todo("run the contract tests", TodoStatus.PENDING, "VERIFY", 24),
-)
-
-PACKET_SUMMARY = Handoff("shop.checkout.api", "Build the checkout API against schema v3.", todos=TODOS)
-
-SUMMARIES: dict[Contract, Return] = {
-    Contract.RETURN_FORMAT: Return(
-        Contract.RETURN_FORMAT,
-        "ERROR",
-        Outcome.FAILED,
-        summary="The migration tool timed out before the schema was applied.",
-        error_code="E_TOOL_FAILURE",
-        retry_recommended=True,
-        retry_hint="Raise the tool time-out and pass the schema path.",
-        model="openai/gpt-5.2",
-        mode="code",
-        files_created=("src/checkout.py",),
-        files_modified=("src/app.py",),
-        limitations=("The contract tests were not run",),
-        artifacts=("src/checkout.py",),
-    ),
-    Contract.SUBAGENT_RETURN: Return(
-        Contract.SUBAGENT_RETURN,
-        "partial",
-        Outcome.PARTIAL,
-        session_id="sess_1735460684_abc123",
-        agent="implementer",
-        delegation_path=("orchestrator", "implement", "implementer"),
-        summary="Phases 1 and 2 of 3 are done. Phase 3 was cut short.",
-        error_message="Timed out after 7200s",
-        retry_recommended=True,
-        retry_hint="Resume at phase 3",
-        next_steps="Run /implement 246 to resume",
-        artifacts=("src/a.py", "docs/a-summary.md"),
-    ),
-    Contract.RETURN_META: Return(
-        Contract.RETURN_META,
-        "in_progress",
-        Outcome.WORKING,
-        session_id="sess_1735460684_abc123",
-        agent="implementer",
-        summary="Working on phase 2.",
-        next_steps="Finish phase 2; Start phase 3",
-        progress=(1, 3),
-        artifacts=("specs/001_a/plan.md",),
-    ),
-    Contract.REPORT_CONTRACT: Return(
-        Contract.REPORT_CONTRACT,
-        "blocked",
-        Outcome.BLOCKED,
-        task_id="shop.auth",
-        agent="investigator",
-        blockers=("Which auth flow is in scope?",),
-        confidence=0.42,
-    ),
-}
-
 TEXTS: dict[Contract, tuple[str, str]] = {
     Contract.RETURN_FORMAT: ("work/api.return.md", RETURN_FORMAT),
     Contract.SUBAGENT_RETURN: ("specs/246_x/return.json", SUBAGENT_RETURN),
     Contract.RETURN_META: ("specs/246_x/.return-meta.json", RETURN_META),
     Contract.REPORT_CONTRACT: ("reports/auth.json", REPORT),
 }
+
+
+def read(path: str, text: str) -> Any:
+    """What the contracts read in a text."""
+    reading = read_document(text, path)
+    assert reading is not None
+    return reading.document
+
+
+PACKET_SUMMARY: Handoff = read("work/api.handoff.md", PACKET)
+SUMMARIES: dict[Contract, Return] = {contract: read(*TEXTS[contract]) for contract in TEXTS}
 
 STATES: dict[Contract, State] = {
     Contract.RETURN_FORMAT: State.FAILED,
@@ -266,26 +218,10 @@ def case(
     task.why = f"the return says {result.reported_state}"
     task.updated_at = NOW - 120
     task.ended_at = None if task.state.is_open else NOW - 120
-    task.findings = [PlacedFinding(finding, path) for finding in findings]
+    task.findings = [replace(finding, path=path) for finding in findings]
     task.retry = Retry(recommended=result.retry_recommended, hint=result.retry_hint)
     attempt.session_id = result.session_id
     return Case(task, texts)
-
-
-def retried(attempts: int = 2) -> Case:
-    """A task of several attempts; each handoff and each return differs from the one before by a line."""
-    one = case()
-    task = one.task
-    for number in range(2, attempts + 1):
-        packet = PACKET.replace('"Prices are in cents"', f'"Prices are in cents", "Attempt {number}"')
-        text = RETURN_FORMAT.replace("12 passed, 3 failed", f"12 passed, 3 failed, run {number}")
-        attempt = Attempt(number, State.FAILED, f"sess_{number}", started_at=STARTED + 60 * number)
-        attempt.handoff = version(f"work/api-{number}.handoff.md", packet, PACKET_SUMMARY)
-        returned = version(f"work/api-{number}.return.md", text, SUMMARIES[Contract.RETURN_FORMAT])
-        attempt.returned = returned._replace(at=STARTED + 60 * number + 45)
-        one.texts |= {attempt.handoff.digest: packet, attempt.returned.digest: text}
-        task.attempts.append(attempt)
-    return one
 
 
 BROKEN = (
@@ -293,6 +229,13 @@ BROKEN = (
     Finding("RET004", Severity.ERROR, "Say retry_recommended: yes or no when state is ERROR", 2),
     Finding("RET020", Severity.ERROR, "Add the section ## Evidence"),
 )
+
+
+class AtOnce(View):
+    """Reads at once, without a thread."""
+
+    def later(self, key: Hashable, make: Callable[[], object]) -> object:
+        return make()
 
 
 class DetailsApp(App[None]):

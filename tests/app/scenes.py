@@ -18,8 +18,7 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.claims import Claim, Deed
-from agentwatch.delegation.events import Checked, Event, Gone, Ran, Seen, Unreadable
+from agentwatch.delegation.events import Event, Gone, Ran, Seen, Unreadable
 from agentwatch.delegation.run import Activity, ActivityKind, Message, Run, RunState
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.monitor import Monitor
@@ -82,7 +81,6 @@ class Scene:
         code: str | None = None,
         invalid: bool = False,
         created: tuple[str, ...] = (),
-        limits: tuple[str, ...] = (),
     ) -> None:
         """A return."""
         words = {
@@ -92,14 +90,10 @@ class Scene:
         document = Return(
             Contract.RETURN_FORMAT, words[outcome], outcome, task_id=task_id, attempt=attempt, agent=agent,
             summary=summary, blockers=blockers, retry_recommended=retry, retry_hint=hint, error_code=code,
-            model="openai/gpt-5.2", mode="code", files_created=created, limitations=limits,
+            model="openai/gpt-5.2", mode="code", files_created=created,
         )  # fmt: skip
         findings = [Finding("RET004", Severity.ERROR, "state is missing: write SUCCESS, PARTIAL or ERROR", 3)]
         self._see(f"returns/{task_id}{attempt or ''}.return.md", document, ago, findings if invalid else ())
-
-    def checked(self, path: str, *claims: Claim, unsaid: tuple[Deed, ...] = ()) -> None:
-        """What was found about the last content of a return."""
-        self.events.append(Checked(self._next(), NOW, path, self.digests[path], claims, unsaid))
 
     def gone(self, path: str) -> None:
         """A file that is no longer there."""
@@ -151,8 +145,6 @@ class ToldSource(Source):
 
     def __init__(self, first: Iterable[Event] = (), health: Health = LIVE) -> None:
         self.health = health
-        self.texts: dict[str, str] = {}
-        """The texts of some documents, by digest."""
         self.transcripts: dict[str, Callable[[], RunTranscript]] = {}
         """By session."""
         self._first = tuple(first)
@@ -166,7 +158,7 @@ class ToldSource(Source):
         self._emit = None
 
     def content(self, digest: str) -> str | None:
-        return self.texts.get(digest, f"# Text of {digest[:8]}\n")
+        return f"# Text of {digest[:8]}\n"
 
     def transcript(self, run: Run) -> RunTranscript | None:
         begin = self.transcripts.get(run.session_id)
@@ -186,7 +178,6 @@ def monitor_of(
     settings: Settings | None = None,
     workspace: str = "/home/kim/shop",
     clock: Callable[[], float] = lambda: NOW,
-    open_shelf: Callable[[], Acknowledgements] | None = None,
 ) -> tuple[Monitor, ToldSource]:
     """A monitor that has these observations to begin with, and its source."""
     source = ToldSource(events, health)
@@ -195,7 +186,7 @@ def monitor_of(
         settings or Settings(),
         source,
         clock,
-        open_shelf=open_shelf or (lambda: Acknowledgements(Path(mkdtemp()), clock=clock)),
+        open_shelf=lambda: Acknowledgements(Path(mkdtemp()), clock=clock),
     )
     return monitor, source
 

@@ -17,7 +17,6 @@ from agentwatch.app.widgets.details import DetailsPane
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Event
-from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.sources import Health
 
 _DEADLINE = 90.0
@@ -141,9 +140,7 @@ async def stage(
     settings: Settings | None = None,
     clock: Callable[[], float] = lambda: NOW,
     workspace: str = "/home/kim/shop",
-    steady: Callable[[], float] = time.monotonic,
     settled: bool = True,
-    open_shelf: Callable[[], Acknowledgements] | None = None,
 ) -> AsyncIterator[Stage]:
     """The app on the sketch's session, or on other observations: all of them are in the tree and in its rows.
 
@@ -151,10 +148,8 @@ async def stage(
     """
     scene = scene or shop()
     first = scene.take() if events is None else tuple(events)
-    monitor, source = monitor_of(
-        first, health=health, settings=settings, clock=clock, workspace=workspace, open_shelf=open_shelf
-    )
-    app = AgentwatchApp(monitor, clock, steady)
+    monitor, source = monitor_of(first, health=health, settings=settings, clock=clock, workspace=workspace)
+    app = AgentwatchApp(monitor, clock)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Stage(app, pilot, source, scene)
         await stage.until(lambda: stage.main.details and stage.is_told)

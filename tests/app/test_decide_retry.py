@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.deciding import FAILED, Office, handoff, office, returned
+from tests.app.deciding import FAILED, Office, office
+from tests.journeys.made import handoff, returned
 from textual.widgets import Input, TextArea
 
 from agentwatch.app.app import AgentwatchApp
@@ -20,9 +21,7 @@ from agentwatch.app.dialogs import document as document_module
 from agentwatch.app.dialogs.document import Document
 from agentwatch.config import Settings
 from agentwatch.decisions.errors import NoAnswerError
-from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Mitigation
-from agentwatch.delegation.decision import Action, Stage
 
 
 def document(s: Office) -> Document:
@@ -31,22 +30,6 @@ def document(s: Office) -> Document:
 
 def packet_of(text: str | None) -> Any:
     return json.loads(text or "")
-
-
-async def test_a_retry_is_recorded_with_the_amended_handoff(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.press(*"use v3")
-        await s.until(lambda: "Operator: use v3" in document(s).text)
-        await s.record()
-        (entry,) = s.entries()
-        record = entry.record
-        assert (record.action, record.note, record.task_id, record.attempt) == (Action.RETRY, "use v3", "shop.api", 1)
-        packet = packet_of(record.params.handoff)
-        assert packet["notes"] == ["Operator: use v3", "Hint of attempt 1: Raise the time-out."]
-        assert (packet["attempt"], packet["decision_id"]) == (2, record.decision_id)
-        assert "Retry “shop.api”: recorded, delivered." in s.toasts
-        assert (s.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json").exists()
 
 
 @pytest.fixture
@@ -68,67 +51,6 @@ async def test_a_decision_that_nobody_has_read_a_while_later_names_a_remedy(
         await later[0]()
         told = "No decision was read here before: if no agent waits for this one, `agentwatch init` sets that up."
         await s.until(lambda: told in s.toasts)
-
-
-async def test_of_a_decision_that_was_read_nothing_is_said_of_nobody_reading_it(
-    tmp_path: Path, later: list[Callable[[], Awaitable[None]]]
-) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.record()
-        decision_id = s.entries()[0].record.decision_id
-        ReceiptBook(s.workspace, tmp_path / "state" / "shop").mark(decision_id, Stage.READ, "agentwatch wait")
-        await s.until(lambda: "◉ read" in s.text())
-        await later[0]()
-        await s.pilot.pause()
-        assert "No decision was read" not in s.toasts
-
-
-async def test_where_agents_are_told_of_agentwatch_no_remedy_is_named(
-    tmp_path: Path, later: list[Callable[[], Awaitable[None]]]
-) -> None:
-    async with office(tmp_path) as s:
-        (s.workspace / "CLAUDE.md").write_text("Wait with `agentwatch wait`.", "utf-8")
-        await s.open("r")
-        await s.record()
-        await later[0]()
-        await s.pilot.pause()
-        assert "Retry “shop.api”: recorded, delivered." in s.toasts
-        assert "No decision was read" not in s.toasts
-
-
-async def test_the_frame_says_what_is_decided_and_where_it_is_written(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        subject = s.case.subject
-        assert "“shop.api”  attempt 1 ✗ failed → attempt 2" in s.line("task ")
-        assert (subject.return_sha256 or "?")[:12] in s.line("return ")
-        assert "unchanged" in s.line("return ")
-        assert "1 left now, 0 after this" in s.line("retries ")
-        places = s.line("writes ")
-        assert subject.decision_id[:12] in places
-        assert "shop/decisions, copy in .agentwatch/decisions" in places
-
-
-async def test_the_whole_id_is_shown_where_there_is_a_line_for_it(tmp_path: Path) -> None:
-    task_id = "shop.checkout.implement.payments.adapter"
-    async with office(
-        tmp_path, {"x.handoff.json": handoff(task_id), "x.return.md": returned(task_id=task_id)}, (80, 24)
-    ) as s:
-        await s.open("x", task_id)
-        lines = s.text().splitlines()
-        assert f"“{task_id}”" in lines[1]
-        assert "attempt 1 ✗ failed → ended" in lines[2]
-
-
-async def test_the_childs_hint_can_be_left_out(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.until(lambda: "Raise the time-out" in document(s).text)
-        await s.press("shift+tab", "right")
-        await s.record()
-        (entry,) = s.entries()
-        assert "notes" not in packet_of(entry.record.params.handoff)
 
 
 async def test_what_is_filled_in_and_a_mitigation_that_changes_nothing_are_warned_about(tmp_path: Path) -> None:
@@ -228,17 +150,6 @@ async def test_a_note_that_was_just_typed_is_in_the_handoff(tmp_path: Path) -> N
         await s.record()
         (entry,) = s.entries()
         assert packet_of(entry.record.params.handoff)["notes"][0] == "Operator: x"
-
-
-async def test_the_changes_in_the_last_handoff_are_shown(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.until(lambda: "+4 −1" in s.text())
-        await s.press("ctrl+t")
-        await s.until(lambda: '│   "attempt": 2,' in s.text())
-        assert s.line('"attempt": 2,').startswith("│ + ")
-        await s.press("ctrl+t")
-        await s.until(lambda: '│   "attempt": 2,' not in s.text())
 
 
 async def test_a_task_without_a_handoff_gets_the_note_only(tmp_path: Path) -> None:

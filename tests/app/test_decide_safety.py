@@ -7,15 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.app.deciding import FAILED, Office, handoff, office, returned
+from tests.app.deciding import Office, office
+from tests.journeys.made import handoff, returned
 
 from agentwatch.app.dialogs.dialog import DecisionScreen
 from agentwatch.app.dialogs.document import Document
 from agentwatch.app.typeahead import ARMING_SECONDS
-from agentwatch.config import Settings
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.task import State
 
 
 async def test_the_key_counts_only_after_a_moment(tmp_path: Path) -> None:
@@ -34,8 +33,8 @@ async def test_the_key_counts_only_after_a_moment(tmp_path: Path) -> None:
         assert len(s.entries()) == 1
 
 
-@pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 24), (140, 40)])
-@pytest.mark.parametrize("key", "rexa")
+@pytest.mark.parametrize("size", [(40, 12), (140, 40)])
+@pytest.mark.parametrize("key", "ra")
 async def test_what_the_key_would_do_is_in_sight_wherever_the_operator_is(
     key: str, size: tuple[int, int], tmp_path: Path
 ) -> None:
@@ -47,45 +46,6 @@ async def test_what_the_key_would_do_is_in_sight_wherever_the_operator_is(
             await s.press("tab")
 
 
-async def test_what_is_written_is_in_sight_in_a_low_terminal(tmp_path: Path) -> None:
-    async with office(tmp_path, size=(40, 12)) as s:
-        await s.open("r")
-        await s.press(*"pin it")
-        await s.until(lambda: "pin it" in s.text())
-
-
-async def test_a_window_in_which_nothing_can_be_read_says_so_and_records_nothing(tmp_path: Path) -> None:
-    async with office(tmp_path, size=(30, 10)) as s:
-        await s.open("r")
-        await s.ready()
-        await s.resize(20, 6)
-        await s.until(lambda: "this window is too small, 30 × 10 is needed" in s.words)
-        assert "esc leave" in s.text().splitlines()[-1]
-        await s.press(*"unseen", "ctrl+s")
-        assert s.in_dialog
-        assert s.entries() == ()
-        await s.resize(80, 24)
-        await s.until(lambda: "◆ ctrl+s" in s.text())
-        await s.press(*"seen")
-        await s.until(lambda: s.dialog.note == "seen")
-        await s.press("escape")
-        assert not s.in_dialog
-
-
-async def test_a_click_decides_nothing(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        told = set()
-        await s.open("r")
-        await s.ready()
-        for y, line in enumerate(s.text().splitlines()):
-            for x in range(0, len(line), 12):
-                if s.in_dialog and ("^s" in line or "ctrl+s" in line or "◆" in line):
-                    await s.pilot.click(offset=(x, y))
-                    told.add(s.toasts)
-        assert any("A click decides nothing: press ctrl+s." in one for one in told)
-        assert s.entries() == ()
-
-
 async def test_pressed_twice_is_one_decision(tmp_path: Path) -> None:
     async with office(tmp_path) as s:
         await s.open("r")
@@ -93,36 +53,6 @@ async def test_pressed_twice_is_one_decision(tmp_path: Path) -> None:
         await s.press("ctrl+s", "ctrl+s")
         await s.until(lambda: not s.in_dialog)
         await s.press("ctrl+s")
-        assert len(s.entries()) == 1
-
-
-async def test_escape_leaves_undecided(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.ready()
-        await s.press("escape")
-        assert not s.in_dialog
-        assert s.entries() == ()
-        assert s.app.monitor.tree.tasks["shop.api"].state is State.FAILED
-
-
-async def test_a_return_that_changes_while_the_dialog_is_open_is_refused_in_words(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.ready()
-        (s.workspace / "api.return.md").write_text(returned(summary="All is well, honestly."))
-        await s.until(lambda: "✗ The return has changed since you opened this." in s.text())
-        assert "not as you saw it" in s.line("return ")
-        s.wait_for_arming()
-        await s.press("ctrl+s")
-        assert s.in_dialog
-        assert s.entries() == ()
-        # What was seen stays on screen until the dialog is opened again.
-        assert "All is well" not in s.text()
-        await s.press("escape")
-        await s.open("r")
-        await s.until(lambda: "All is well" in s.text())
-        await s.record()
         assert len(s.entries()) == 1
 
 
@@ -160,59 +90,6 @@ async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path: Path) 
         assert "unchanged" in s.line("return ")
         assert s.in_dialog
         assert [entry.record.action for entry in s.entries()] == [Action.ABORT]
-
-
-async def test_after_a_restart_the_decision_is_there_and_no_second_one_is_taken(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.record()
-    async with office(tmp_path) as s:
-        await s.until(lambda: "→ delivered" in s.line("shop.api"))
-        await s.press("r")
-        await s.until(lambda: "already decided: you said retry" in s.toasts)
-        assert not s.in_dialog
-        assert len(s.entries()) == 1
-
-
-@pytest.mark.parametrize(
-    ("key", "words"),
-    [
-        ("r", "Retry “shop.api”: it is completed, and nothing speaks against it."),
-        ("e", "Escalate “shop.api”: it is completed, and nothing speaks against it."),
-        ("x", "Abort “shop.api”: it has ended, and not in failure: there is nothing to abort."),
-        ("a", "Answer “shop.api”: it asks nothing."),
-        ("y", "Accept “shop.api”: it is completed: nothing needs to be accepted."),
-    ],
-)
-async def test_what_the_policy_forbids_is_refused_with_its_reason(tmp_path: Path, key: str, words: str) -> None:
-    files = {"api.handoff.json": handoff(), "api.return.md": returned("SUCCESS", more="")}
-    async with office(tmp_path, files) as s:
-        s.tree.select("shop.api")
-        await s.press(key)
-        await s.until(lambda: words in s.toasts)
-        assert not s.in_dialog
-
-
-async def test_what_warns_does_not_forbid(tmp_path: Path) -> None:
-    more = "error_code: E_TOOL_FAILURE\nretry_recommended: no\n"
-    async with office(tmp_path, {**FAILED, "api.return.md": returned(more=more)}) as s:
-        await s.open("r")
-        assert "the child advises against a retry" in s.line("beware")
-        await s.record()
-        assert len(s.entries()) == 1
-
-
-async def test_read_only_records_and_does_not_deliver(tmp_path: Path) -> None:
-    async with office(tmp_path, settings=Settings(read_only=True)) as s:
-        await s.open("r")
-        assert "nowhere else (read only)" in s.line("writes ")
-        await s.record()
-        await s.until(
-            lambda: "Retry “shop.api”: recorded, not delivered: agentwatch was told to write nothing" in s.toasts
-        )
-        assert len(s.entries()) == 1
-        assert not (s.workspace / ".agentwatch").exists()
-        await s.until(lambda: "! undelivered" in s.line("shop.api"))
 
 
 async def test_a_locked_key_asks_for_its_passphrase_on_the_screen(tmp_path: Path) -> None:

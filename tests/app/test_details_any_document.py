@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
-from details_tasks import NOW, PACKET, REPORT, RETURN_META, SUBAGENT_RETURN, case
+from details_tasks import NOW, PACKET, REPORT, RETURN_META, SUBAGENT_RETURN, AtOnce, case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwatch.app.widgets.details.blocks import lay_out
 from agentwatch.app.widgets.details.tabs import TABS
-from agentwatch.app.widgets.details.view import View
 from agentwatch.contracts.shapes import Contract
 
 DOCUMENTS = {
@@ -53,13 +51,6 @@ def changed(draw: st.DrawFn, document: dict[str, Any]) -> dict[str, Any]:
     return whole
 
 
-class AtOnce(View):
-    """Reads at once, without a thread."""
-
-    def later(self, key: Hashable, make: Callable[[], object]) -> object:
-        return make()
-
-
 def written(contract: Contract, returned: str, packet: str, width: int) -> None:
     one = case(contract, text=returned, packet_text=packet)
     view = AtOnce(one.task, one.tree, one, NOW)
@@ -67,7 +58,7 @@ def written(contract: Contract, returned: str, packet: str, width: int) -> None:
         lines = lay_out(tab.write(view), width)
         assert lines
         assert all(line.content.cell_length <= width for line in lines)
-        assert all("\n" not in line.content.plain and "\x1b" not in line.content.plain for line in lines)
+        assert all(not set("\n\x1b\u202e") & set(line.content.plain) for line in lines)
 
 
 @pytest.mark.parametrize("contract", DOCUMENTS)

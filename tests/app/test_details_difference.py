@@ -33,21 +33,6 @@ def test_a_change_stands_between_three_lines_of_what_stayed() -> None:
     assert difference.counts == "+2 −2"
 
 
-def test_every_changed_line_has_its_sign_and_its_number() -> None:
-    assert laid(compare("a\nb\n", "a\nc\n")) == ["  1 │ a", "- 2 │ b", "+ 2 │ c"]
-
-
-def test_a_long_line_is_wrapped_behind_its_number() -> None:
-    lines = laid(compare("", "word " * 20), 30)
-    assert lines[0] == "- 1 │ "
-    assert lines[1].startswith("+ 1 │ word")
-    assert lines[2].startswith("    │ word")
-
-
-def test_the_same_text_has_no_difference() -> None:
-    assert compare("a\n", "a\n").rows == []
-
-
 def test_a_control_character_is_shown_and_not_sent() -> None:
     assert "\x1b" not in "".join(laid(compare("a", "\x1b]0;x\x07[@click=app.quit]b[/]")))
 
@@ -119,17 +104,6 @@ def test_what_git_tells_is_read() -> None:
         " 1 SELECT 1;", "-2 -- a comment goes", "+2 ++ one comes", " 3 SELECT 2;", " CREATE TABLE t (",
         "-20 a", "+20 a", "+21 b", " no line break at the end",
     ]  # fmt: skip
-
-
-def test_several_files_are_named() -> None:
-    one = "diff --git a/{0} b/{0}\nnew file mode 100644\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+x\n"
-    rows = told(read_git(one.format("p") + one.format("q"), PLAIN))
-    assert rows == [" a/p b/p", "", "+1 x", " a/q b/q", "", "+1 x"]
-
-
-def test_a_binary_file_is_said_to_be_one() -> None:
-    text = "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n"
-    assert told(read_git(text, PLAIN)) == [" Binary files a/x and b/x differ"]
 
 
 @pytest.mark.parametrize("text", ["", "@@ nonsense", "@@ -1,9 +1,9 @@\n", "+++", "\\"])

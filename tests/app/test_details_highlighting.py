@@ -17,8 +17,6 @@ from agentwatch.app.widgets.details.source import (
     TITLE,
     WORD,
     highlighted,
-    language_of,
-    language_of_file,
     spans_of,
 )
 
@@ -72,39 +70,12 @@ def test_lines_of_code(language: str, line: str, expected: list[tuple[str, str]]
     assert styled(line, spans_of(line, language)) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "language"),
-    [
-        ("a.PY", "#"),
-        ("src/a.ts", "//"),
-        ("a.sql", "--"),
-        ("a.json", JSON),
-        ("README.md", MARKDOWN),
-        ("Makefile", PLAIN),
-        ("a.py/b", PLAIN),
-    ],
-)
-def test_a_file_is_coloured_by_the_end_of_its_name(name: str, language: str) -> None:
-    assert language_of_file(name, 100) == language
-    assert language_of_file(name, 100_000) == PLAIN
-
-
-def test_a_document_is_json_or_markdown() -> None:
-    assert language_of('\n{"a": 1}') == JSON
-    assert language_of("## Status") == MARKDOWN
-    assert language_of("x" * 100_000) == PLAIN
-
-
 def test_json_in_a_fence_is_coloured_and_other_code_is_not() -> None:
     text = ["```json", '{"a": 1}', "```", "```sh", '{"a": 1}', "```", "state: x"]
     found = [styled(line, spans) for line, spans in highlighted(text, MARKDOWN)]
     assert found[1] == [('"a"', KEY), ("1", NUMBER)]
     assert found[4] == []
     assert found[6] == [("state", KEY)]
-
-
-def test_plain_text_has_no_colours() -> None:
-    assert list(highlighted(['{"a": 1}'], PLAIN)) == [('{"a": 1}', [])]
 
 
 @settings(max_examples=300, deadline=None)

@@ -10,7 +10,6 @@ from tests.app.stage import Stage, stage
 
 from agentwatch.app.actions import COMMANDS
 from agentwatch.app.actions.keymap import KEPT, Keymap, key_of, keymap
-from agentwatch.app.screens.pages import HelpScreen
 from agentwatch.config import Settings
 from agentwatch.delegation.decision import Action
 
@@ -57,11 +56,6 @@ def test_a_wish_takes_the_place_of_the_default() -> None:
     assert keys_of(made, "decide.retry") == "ctrl+r"
     assert made.changes["timeline"] == "t,f9"
     assert made.changes["tabs.6"] == "alt+7"
-
-
-def test_two_commands_may_change_their_keys_with_each_other() -> None:
-    made = keymap(mine(decide__retry="e", decide__escalate="r"))
-    assert (keys_of(made, "decide.retry"), keys_of(made, "decide.escalate"), made.faults) == ("e", "r", ())
 
 
 def test_a_key_of_another_place_is_free() -> None:
@@ -122,28 +116,6 @@ def test_the_way_to_decide_and_the_ways_out_stay(command_id: str) -> None:
     assert keys_of(made, command_id) == f"f9 {KEPT[command_id]}"
 
 
-async def test_the_keys_footer_help_and_palette_follow() -> None:
-    settings = Settings(keys=mine(follow=("ctrl+f", "F"), filter="p", needs__next="n", quit="Q"))
-    async with stage(settings=settings) as s:
-        assert "^f follow" in s.text()
-        await s.press("f")
-        assert not s.tree.follows
-        await s.press("F")
-        assert s.tree.follows
-        await s.press("ctrl+f")
-        assert not s.tree.follows
-        await s.press("p", "f", "p", "escape")
-        await s.press("q", "?")
-        assert isinstance(s.app.screen, HelpScreen)
-        help_text = s.app.screen.query_one("#page-text").render().plain  # type: ignore[attr-defined]
-        assert "  ^f F " in help_text
-        assert "  Q ^c " in help_text
-        await s.press("escape", "ctrl+p", *"follow what")
-        await s.until(lambda: "Key: ^f" in s.text())
-        await s.press("escape", "escape", "ctrl+c")
-        assert s.app._exit
-
-
 def told(s: Stage) -> list[str]:
     """What has been notified."""
     return [notification.message for notification in s.app._notifications]
@@ -169,36 +141,3 @@ async def test_the_dialog_follows_and_ctrl_s_stays(tmp_path: Path) -> None:
         assert "f9 record" in s.text()
         await s.press("f7")
         await s.until(lambda: s.dialog.case.action is Action.RETRY)
-
-
-async def test_the_footer_names_as_many_views_as_there_are() -> None:
-    views = (("failed", "state:failed"), ("mine", "is:needs-you"))
-    async with stage(settings=Settings(views=views)) as s:
-        assert "1–2 views" in s.text()
-        assert "1–9" not in s.text()
-    async with stage(settings=Settings(views=views[:1])) as s:
-        assert "1 views" in s.text()
-
-
-async def test_a_wrong_view_is_told_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    (tmp_path / "agentwatch").mkdir()
-    (tmp_path / "agentwatch" / "config.toml").write_text("[views]\na = 'x'\nb = 'state:no'\n", "utf-8")
-    async with stage(settings=Settings(views=(("a", "x"), ("b", "state:no")))) as s:
-        await s.until(lambda: any("config.toml:3: the view “b” is wrong: " in one for one in told(s)))
-        assert len(s.app.monitor.messages) == 1
-
-
-async def test_keys_of_ones_own_hold_in_the_help() -> None:
-    settings = Settings(keys=mine(help="f1", down="ctrl+n", right="ctrl+f"))
-    async with stage(settings=settings) as s:
-        await s.press("f1", "ctrl+f")
-        assert isinstance(s.app.screen, HelpScreen)
-        await s.until(lambda: "─ Keys " not in s.text())
-        page = s.app.screen.query_one("#page")
-        await s.press("ctrl+n")
-        assert page.scroll_y == 1
-        await s.press("j", "question_mark")
-        assert (isinstance(s.app.screen, HelpScreen), page.scroll_y) == (True, 1)
-        await s.press("f1")
-        assert not isinstance(s.app.screen, HelpScreen)

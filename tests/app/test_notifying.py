@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unicodedata import category
 
 import pytest
@@ -84,45 +85,54 @@ def screen() -> Screen:
     return Screen()
 
 
-def test_an_ask_is_told_once_after_it_has_stood_for_a_while(screen: Screen) -> None:
-    screen.ask("api")
-    assert screen.after(STANDS - 0.1) == []
-    assert screen.after(0.2) == ["api"]
-    screen.ask("api")
-    assert screen.after(3_600) == []
+Step = Callable[[Screen], object]
 
 
-def test_asks_that_come_together_are_one_notification(screen: Screen) -> None:
-    screen.ask("api")
-    screen.after(1)
-    screen.ask("ui")
-    assert screen.after(STANDS) == ["api", "ui"]
+def ask(*given: Any, **more: Any) -> Step:
+    return lambda screen: screen.ask(*given, **more)
 
 
-def test_an_ask_that_goes_at_once_is_never_told(screen: Screen) -> None:
-    screen.ask("api")
-    screen.ask("ui")
-    screen.after(1)
-    screen.ask("api", None)
-    screen.leave("ui")
-    assert screen.after(60) == []
+def leave(task_id: str) -> Step:
+    return lambda screen: screen.leave(task_id)
 
 
-def test_a_second_notification_leaves_a_pause_after_the_first(screen: Screen) -> None:
-    screen.ask("api")
-    assert screen.after(STANDS) == ["api"]
-    screen.ask("ui")
-    assert screen.after(PAUSE - 0.1) == []
-    screen.ask("docs")
-    assert screen.after(STANDS) == ["ui", "docs"]
+def look(*, here: bool) -> Step:
+    return lambda screen: screen.queue.focus(here=here)
 
 
-@pytest.mark.parametrize("change", [{"ask": "answer: which?"}, {"attempt": 2}])
-def test_an_ask_that_has_changed_is_told_again(screen: Screen, change: dict[str, object]) -> None:
-    screen.ask("api")
-    assert screen.after(STANDS) == ["api"]
-    screen.ask("api", **change)  # type: ignore[arg-type]
-    assert screen.after(PAUSE) == ["api"]
+def told(seconds: float, *tasks: str) -> Step:
+    """So much time passes, and these are told."""
+
+    def check(screen: Screen) -> None:
+        assert screen.after(seconds) == [*tasks]
+
+    return check
+
+
+FIRST = [ask("api"), told(STANDS, "api")]
+STORIES: dict[str, list[Step]] = {
+    "once, after a while": [ask("api"), told(STANDS - 0.1), told(0.2, "api"), ask("api"), told(3_600)],
+    "together": [ask("api"), told(1), ask("ui"), told(STANDS, "api", "ui")],
+    "gone at once": [ask("api"), ask("ui"), told(1), ask("api", None), leave("ui"), told(60)],
+    "a pause between two": [*FIRST, ask("ui"), told(PAUSE - 0.1), ask("docs"), told(STANDS, "ui", "docs")],
+    "another question": [*FIRST, ask("api", "answer: which?"), told(PAUSE, "api")],
+    "another attempt": [*FIRST, ask("api", attempt=2), told(PAUSE, "api")],
+    "flickers": [*FIRST, leave("api"), told(STANDS / 2), ask("api"), told(PAUSE)],
+    "came back": [*FIRST, leave("api"), told(STANDS), ask("api"), told(PAUSE, "api")],
+    "looked at": [look(here=True), ask("api"), told(STANDS), look(here=False), ask("ui"), told(STANDS, "ui")],
+    "left too early": [look(here=True), ask("api"), told(STANDS / 2), look(here=False), told(STANDS, "api")],
+    "there at the start": [
+        ask("api", ago=5), told(START / 2), ask("ui", ago=START), ask("docs", ago=-1), told(PAUSE, "docs"),
+        # An old return of which a claim has become false, say: that is news.
+        told(START), ask("old", ago=3_600), told(PAUSE, "old"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_who_is_told_of_what_asks_and_when(screen: Screen, name: str) -> None:
+    for step in STORIES[name]:
+        step(screen)
 
 
 def test_which_claims_are_false_is_no_change(screen: Screen) -> None:
@@ -132,54 +142,6 @@ def test_which_claims_are_false_is_no_change(screen: Screen) -> None:
     task.ask = "a claim is false: b.py, and 2 more"
     screen.queue.update("api", task, screen.at)
     assert screen.after(PAUSE) == []
-
-
-def test_an_ask_that_went_and_came_back_is_told_again_but_not_one_that_flickers(screen: Screen) -> None:
-    screen.ask("api")
-    assert screen.after(STANDS) == ["api"]
-    screen.leave("api")
-    screen.at += STANDS / 2
-    screen.ask("api")
-    assert screen.after(PAUSE) == []
-    screen.leave("api")
-    screen.at += STANDS
-    screen.ask("api")
-    assert screen.after(PAUSE) == ["api"]
-
-
-def test_what_was_there_at_the_start_is_not_told_however_late_it_is_read(screen: Screen) -> None:
-    screen.ask("api", ago=5)
-    screen.at += START / 2
-    screen.ask("ui", ago=START)
-    screen.ask("docs", ago=-1)
-    assert screen.after(PAUSE) == ["docs"]
-    screen.at += START
-    # An old return of which a claim has become false, say: that is news.
-    screen.ask("old", ago=3_600)
-    assert screen.after(PAUSE) == ["old"]
-
-
-def test_whoever_looks_at_the_screen_is_not_told_and_not_afterwards_either(screen: Screen) -> None:
-    screen.queue.focus(here=True)
-    screen.ask("api")
-    assert screen.after(STANDS) == []
-    screen.queue.focus(here=False)
-    screen.ask("ui")
-    assert screen.after(STANDS) == ["ui"]
-
-
-def test_whoever_leaves_before_an_ask_has_stood_is_told(screen: Screen) -> None:
-    screen.queue.focus(here=True)
-    screen.ask("api")
-    assert screen.after(STANDS / 2) == []
-    screen.queue.focus(here=False)
-    assert screen.after(STANDS) == ["api"]
-
-
-def test_a_key_says_that_the_window_has_the_focus(screen: Screen) -> None:
-    screen.queue.act(screen.at)
-    screen.ask("api")
-    assert screen.after(3_600) == []
 
 
 def test_where_nobody_knows_of_the_focus_it_waits_until_no_key_is_pressed() -> None:
@@ -224,14 +186,6 @@ def test_each_request_is_told_once_with_its_program_and_command(screen: Screen) 
     # An equal one at once behind the one before is.
     asks(screen, request(3, "npm test", asked_at=NOW + 19))
     assert screen.after(PAUSE) == ["api"]
-
-
-def test_a_request_of_now_is_news_on_a_task_that_was_silent_before(screen: Screen) -> None:
-    screen.ask("api", None, ago=100)
-    task = screen.tasks["api"]
-    task.ask, task.requests = "allow? Bash", (request(1, asked_at=NOW + 1),)
-    screen.queue.update("api", task, screen.at)
-    assert screen.after(STANDS) == ["api"]
 
 
 def test_no_text_of_an_agent_can_be_anything_but_a_short_line(screen: Screen) -> None:
@@ -393,14 +347,6 @@ async def test_a_command_takes_the_place_of_the_terminal_and_gets_the_text_as_on
     assert log.read_text() == repr(["agentwatch my,shop: 2 tasks need you: api, $(touch owned) `x 'y'"]) + "\n"
     assert operator.written == ["\x1b]0;(2) agentwatch: my,shop\x1b\\"]
     assert operator.monitor.notices == []
-
-
-async def test_whoever_wants_both_gets_both(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    operator = Operator(Settings(notify_command=ringing(log), notify_terminal=True))
-    operator.fail("api")
-    assert operator.written == [TITLE, ASKED]
-    await operator.until(log.exists)
 
 
 @pytest.mark.parametrize("command", [("no-such-program",), ("nul\0",), (sys.executable, "-c", "raise SystemExit(3)")])

@@ -5,12 +5,8 @@ from __future__ import annotations
 from time import monotonic
 
 import pytest
-from tests.app.scenes import Scene
-from tests.app.stage import stage
 
-from agentwatch.app.notifying import words
 from agentwatch.app.widgets.cells import clip_sentence, summary
-from agentwatch.contracts.shapes import Outcome
 from agentwatch.text import LINE_LIMIT
 
 QUESTION = "Which flow: the **redirect** or the `embedded` one?"
@@ -66,39 +62,3 @@ def test_a_sentence_is_cut_between_words_where_most_of_it_is_left() -> None:
     assert clip_sentence("missing: docs/runbooks/payment.md", 24) == "missing: …/payment.md"
     assert clip_sentence("日本語 の文章です", 9) == "日本語…"
     assert [clip_sentence("look", width) for width in (0, 1, 2)] == ["", "…", "l…"]
-
-
-@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
-async def test_no_mark_stands_in_what_is_asked_but_in_an_id(size: tuple[int, int]) -> None:
-    scene = Scene()
-    scene.handoff("**Ship** it")
-    scene.returned("**Ship** it", Outcome.BLOCKED, blockers=(QUESTION,), summary="It is **not** done.", hint="`x`")
-    async with stage(scene=scene, size=size) as s:
-        assert PLAIN[:40] in s.line("Needs you")
-        assert "**Ship** it" in s.line("NEEDS YOU")
-        await s.press("enter")
-        await s.until(lambda: "It is not done." in s.text())
-        assert "**" not in s.text().replace("**Ship** it", "")
-        await s.press("t" if size[0] > 100 else "escape")
-        if size[0] > 100:
-            await s.until(lambda: f"NEEDS YOU answer: {PLAIN}" in s.text())
-        assert words(s.app.monitor.tree.asking(), 0.0) == f"**Ship** it needs you: answer: {PLAIN}"
-
-
-async def test_a_title_is_found_by_what_is_shown_of_it() -> None:
-    scene = Scene()
-    scene.handoff("**Ship** it")
-    scene.handoff("other")
-    async with stage(scene=scene, size=(80, 24)) as s:
-        await s.press("/", *"ship it", "enter")
-        await s.until(lambda: "1 found" in s.text())
-
-
-async def test_the_whole_document_keeps_what_was_written() -> None:
-    scene = Scene()
-    scene.handoff("api")
-    scene.returned("api", Outcome.BLOCKED, blockers=(QUESTION,))
-    async with stage(scene=scene) as s:
-        s.source.texts[scene.digests["returns/api.return.md"]] = f"## Status\nblockers: {QUESTION}\n"
-        await s.press("8")
-        await s.until(lambda: "the **redirect** or the" in s.text() and "`embedded`" in s.text())

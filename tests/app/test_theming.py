@@ -13,7 +13,7 @@ from agentwatch.app import theming
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.theme_files import themes_folder
 from agentwatch.app.theme_schema import check_theme
-from agentwatch.app.theming import Palette, make_theme, shipped_themes, user_themes
+from agentwatch.app.theming import Palette, shipped_themes, user_themes
 from agentwatch.config import Settings
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 
@@ -33,15 +33,6 @@ def contrast(one: str, other: str) -> float:
     """The WCAG 2 ratio, 1 to 21."""
     lights = sorted((luminance(Color.parse(one)), luminance(Color.parse(other))))
     return (lights[1] + 0.05) / (lights[0] + 0.05)
-
-
-def test_the_contrast_is_measured_as_wcag_does() -> None:
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
-
-
-def test_there_are_a_dark_a_light_a_contrast_and_a_sixteen_colour_theme() -> None:
-    assert {"agentwatch-dark", "agentwatch-light", "agentwatch-contrast", "agentwatch-ansi"} <= set(SHIPPED)
 
 
 @pytest.mark.parametrize("file", sorted(themes_folder().iterdir(), key=lambda file: file.name), ids=lambda f: f.name)
@@ -71,14 +62,6 @@ def test_words_are_readable_on_everything_they_stand_on(name: str) -> None:
 def test_the_selected_row_can_be_told_from_the_others(name: str) -> None:
     variables = SHIPPED[name].variables
     assert contrast(variables["cursor-row"], SHIPPED[name].background or "") >= 1.15
-
-
-@pytest.mark.parametrize("name", sorted(SHIPPED))
-async def test_the_app_runs_in_a_shipped_theme(name: str) -> None:
-    async with stage(settings=Settings(theme=name), size=(120, 30)) as s:
-        assert s.app.theme == name
-        await s.press("n", "?", "escape", "ctrl+p")
-        await s.until(lambda: "Search for commands" in s.text())
 
 
 def test_sixteen_colours_carry_meaning_by_attributes() -> None:
@@ -147,22 +130,6 @@ def test_without_colour_the_theme_is_the_one_that_needs_none(
     assert app.theme == theme
 
 
-def test_every_state_has_a_fallback_colour() -> None:
-    for face in (*LOOKS.values(), STALE, CONTRADICTED):
-        assert face.color in theming.variable_defaults()
-
-
-def test_an_own_theme_is_read(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(DARK.replace("agentwatch-dark", "mine"), "utf-8")
-    themes, failures = user_themes(tmp_path)
-    assert [theme.name for theme in themes] == ["mine"]
-    assert failures == []
-
-
-def test_a_folder_that_is_not_there_has_no_themes(tmp_path: Path) -> None:
-    assert user_themes(tmp_path / "none") == ([], [])
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -183,11 +150,6 @@ def test_a_wrong_theme_file_is_named_with_what_is_wrong(tmp_path: Path, old: str
     assert len(failures) == 1
     assert failures[0].startswith("mine.toml: ")
     assert words in failures[0]
-
-
-def test_a_theme_file_that_is_no_text_is_named(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_bytes(b"\xff\xfe")
-    assert user_themes(tmp_path)[1][0].startswith("mine.toml: ")
 
 
 async def test_all_failures_come_in_one_toast_and_the_app_starts(
@@ -215,18 +177,3 @@ async def test_an_own_theme_with_a_shipped_name_takes_its_place(
     (folder / "mine.toml").write_text(DARK.replace("#ffb454", "#00ff00"), "utf-8")
     async with stage() as s:
         assert s.app.theme_variables["accent"].lower() == "#00ff00"
-
-
-async def test_a_theme_switch_recolours_the_lines() -> None:
-    async with stage() as s:
-        before = s.strips()[1]
-        s.app.theme = "agentwatch-light"
-        await s.until(lambda: s.strips()[1] != before)
-        backgrounds = {segment.style.bgcolor for segment in s.strips()[10] if segment.style}
-        assert Color.parse("#fbfaf6").rich_color in backgrounds
-
-
-def test_a_palette_never_lacks_a_state() -> None:
-    theme = make_theme(check_theme(DARK))
-    palette = Palette.of(theme.to_color_system().generate() | theme.variables, ansi=False)
-    assert {face.color for face in (*LOOKS.values(), STALE, CONTRADICTED)} <= set(palette.states)

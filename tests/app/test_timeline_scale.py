@@ -68,13 +68,6 @@ def test_fitted_all_of_time_has_room(parts: list[tuple[float, float]], tail: flo
     assert axis.column(now) <= room + 1e-6
 
 
-def test_an_idle_stretch_takes_no_more_columns_than_its_time_would() -> None:
-    stretches = [(MONDAY, MONDAY + HOUR), (MONDAY + 3 * HOUR, MONDAY + 4 * HOUR)]
-    assert Axis(stretches, MONDAY + 4 * HOUR, scale=HOUR, fold=9).folds == []
-    folded = Axis(stretches, MONDAY + 4 * HOUR, scale=60, fold=9)
-    assert [(fold.right - fold.left, fold.seconds) for fold in folded.folds] == [(9, 2 * HOUR)]
-
-
 def labels(stretches: list[tuple[float, float]], now: float, width: int) -> list[tuple[int, str]]:
     fold = fold_width(stretches, width)
     axis = Axis(stretches, now, fitting_scale(stretches, now, width, fold), fold)
@@ -99,35 +92,16 @@ def test_ticks_are_round_moments_of_local_time() -> None:
     assert [label for _, label in labels([(MONDAY + 7, MONDAY + 97)], MONDAY + 97, 40)] == ["07:40:30", "07:41", "+30s"]
 
 
-def test_local_time_is_that_of_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "IST-5:30")
-    time.tzset()
-    assert labels([(MONDAY, MONDAY + 8 * HOUR)], MONDAY + 8 * HOUR, 60)[0][1] == "14:00"
-
-
 def test_a_day_begins_with_its_date() -> None:
     found = [label for _, label in labels([(MONDAY, MONDAY + 40 * HOUR)], MONDAY + 40 * HOUR, 80)]
     assert "19 Jan" in found
     assert found[0] == "12:00"
 
 
-def test_behind_a_fold_stands_when_time_goes_on() -> None:
-    stretches = [(MONDAY, MONDAY + HOUR), (MONDAY + 60 * HOUR, MONDAY + 61 * HOUR)]
-    assert "20 Jan 19:40" in [label for _, label in labels(stretches, MONDAY + 61 * HOUR, 80)]
-
-
 def window(width: int = 100, reserve: int = 10) -> Window:
     made = Window()
     made.width, made.reserve = width, reserve
     return made
-
-
-def test_a_fitted_window_stands_still_until_it_is_full_and_then_makes_room() -> None:
-    view = window()
-    scales = {view.frame([(MONDAY, MONDAY)], MONDAY + second).axis.scale for second in range(60, 600)}
-    assert 10 < len(scales) < 25
-    frame = view.frame([(MONDAY, MONDAY)], MONDAY + 599)
-    assert 60 < frame.x(MONDAY + 599) <= 90
 
 
 def test_zooming_keeps_the_moment_at_its_cell() -> None:
@@ -178,14 +152,6 @@ def test_panning_ends_at_the_first_sign_and_at_the_present() -> None:
     assert view.frame(stretches, MONDAY + HOUR).x(MONDAY + HOUR) > 0
 
 
-def test_a_task_fills_the_window() -> None:
-    view, stretches = window(), [(MONDAY, MONDAY + 10 * HOUR)]
-    view.show(stretches, MONDAY + HOUR, MONDAY + 2 * HOUR, MONDAY + 10 * HOUR)
-    frame = view.frame(stretches, MONDAY + 10 * HOUR)
-    assert 0 < frame.x(MONDAY + HOUR) < 15
-    assert 60 < frame.x(MONDAY + 2 * HOUR) < 90
-
-
 def test_hundreds_of_idle_stretches_leave_half_the_width_to_the_work() -> None:
     stretches = _stretches([(86_400.0, 300.0)] * 400)
     now = stretches[-1][1]
@@ -193,9 +159,3 @@ def test_hundreds_of_idle_stretches_leave_half_the_width_to_the_work() -> None:
     assert frame.x(now) <= 90
     assert 400 * 300.0 / frame.axis.scale >= 35
     assert len(frame.axis.folds) == 399
-
-
-def test_moments_alone_leave_the_width_to_the_idle_stretches_between_them() -> None:
-    stretches = _stretches([(86_400.0, 0.0)] * 10)
-    frame = window().frame(stretches, stretches[-1][1])
-    assert all(fold.right - fold.left > 8 for fold in frame.axis.folds)

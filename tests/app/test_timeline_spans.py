@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import pytest
 from tests.app.scenes import NOW, Scene
 from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
 from agentwatch.app.widgets.timeline import IDLE, activity_of
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Ran, Tick
-from agentwatch.delegation.run import Run, RunState, StartedBy
+from agentwatch.delegation.events import Decided, Event, Tick
+from agentwatch.delegation.run import StartedBy
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.spans import Span, spans_of
 from agentwatch.view.times import ended_at
@@ -35,51 +37,46 @@ def the_span(scene: Scene) -> Span:
     return spans_of(tree_of(scene.take()).tasks["a"])[0]
 
 
-def test_a_returned_attempt_lasts_from_its_handoff_to_its_return() -> None:
+def handed(ago: float, **more: Any) -> Callable[[Scene], None]:
+    return lambda scene: scene.handoff("a", ago=ago, **more)
+
+
+def back(ago: float, outcome: Outcome = Outcome.COMPLETED, **more: Any) -> Callable[[Scene], None]:
+    return lambda scene: scene.returned("a", outcome, ago=ago, **more)
+
+
+ATTEMPTS = [handed(90), back(60, Outcome.FAILED, attempt=1), handed(40, attempt=2), back(10, attempt=2)]
+SPANS: dict[str, tuple[list[Callable[[Scene], None]], float | None, list[tuple[str, str, float, float | None]]]] = {
+    "returned": ([handed(90), back(30)], None, [("WORK", "completed", 90, 30)]),
+    "two attempts": (
+        ATTEMPTS,
+        None,
+        [("WORK", "failed", 90, 60), ("WAIT", "failed", 60, 40), ("WORK", "completed", 40, 10)],
+    ),
+    "needs the operator": (
+        [handed(90), back(60, Outcome.BLOCKED, blockers=("Which one?",))],
+        None,
+        [("WORK", "blocked", 90, 60), ("WAIT", "blocked", 60, None)],
+    ),
+    "working": ([handed(90), back(20, Outcome.WORKING)], None, [("WORK", "working", 90, None)]),
+    "no sign of life": ([handed(90)], None, [("QUEUE", "submitted", 90, None)]),
+    "silent": (
+        [handed(5_000), back(4_000, Outcome.WORKING)],
+        None,
+        [("WORK", "working", 5_000, 4_000), ("SILENT", "silent", 4_000, None)],
+    ),
+    "who hands on has begun before": ([handed(10, done="x-")], NOW - 200, [("WORK", "working", 200, None)]),
+    "a return alone": ([back(30)], None, [("WORK", "completed", 30, 30)]),
+}
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_a_bar_is_made_of_what_was_seen(name: str) -> None:
+    seen, first, expected = SPANS[name]
     scene = Scene()
-    scene.handoff("a", ago=90)
-    scene.returned("a", ago=30)
-    assert spans(scene) == [("WORK", "completed", 90, 30)]
-
-
-def test_an_execution_lasts_as_its_session_store_says_also_where_nothing_follows_a_contract() -> None:
-    ended = Run(
-        source="agents",
-        session_id="a",
-        parent_session="root",
-        state=RunState.ENDED,
-        place="/store",
-        started_at=NOW - 90,
-        updated_at=NOW - 30,
-        ended_at=NOW - 30,
-    )
-    root = Run(
-        source="agents",
-        session_id="root",
-        parent_session=None,
-        state=RunState.WORKING,
-        place="/store",
-        started_at=NOW - 100,
-        updated_at=NOW - 10,
-    )
-    tree = tree_of([Ran(1, NOW, "agents:root", root), Ran(2, NOW, "agents:a", ended)])
-    span = spans_of(tree.tasks["a"])[0]
-    assert (span.start, span.end, span.is_certain) == (NOW - 90, NOW - 30, True)
-    (span,) = spans_of(tree.tasks["root"])
-    assert (span.start, span.end) == (NOW - 100, None)
-
-
-def test_between_two_attempts_it_waits() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=90)
-    scene.returned("a", Outcome.FAILED, ago=60, attempt=1)
-    scene.handoff("a", ago=40, attempt=2)
-    scene.returned("a", ago=10, attempt=2)
-    assert spans(scene) == [
-        ("WORK", "failed", 90, 60),
-        ("WAIT", "failed", 60, 40),
-        ("WORK", "completed", 40, 10),
-    ]
+    for one in seen:
+        one(scene)
+    assert spans(scene, first=first) == expected
 
 
 def test_what_an_abort_above_has_ended_goes_on_no_more() -> None:
@@ -106,36 +103,6 @@ def test_what_an_abort_above_has_ended_goes_on_no_more() -> None:
     assert ended_at(tree.tasks["a.b"], tree.tasks["a.b"].attempts[0]) == at
 
 
-def test_what_needs_the_operator_waits_until_now() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=90)
-    scene.returned("a", Outcome.BLOCKED, ago=60, blockers=("Which one?",))
-    assert spans(scene) == [("WORK", "blocked", 90, 60), ("WAIT", "blocked", 60, None)]
-    scene.handoff("a", ago=90)
-    scene.returned("a", Outcome.BLOCKED, ago=60, blockers=("Which one?",))
-    assert [span.asks for span in spans_of(tree_of(scene.take()).tasks["a"])] == [False, True]
-
-
-def test_a_working_attempt_goes_on() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=90)
-    scene.returned("a", Outcome.WORKING, ago=20)
-    assert spans(scene) == [("WORK", "working", 90, None)]
-
-
-def test_a_task_without_a_sign_of_life_is_queued_and_does_not_work() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=90)
-    assert spans(scene) == [("QUEUE", "submitted", 90, None)]
-
-
-def test_a_stale_task_worked_until_its_last_sign_and_is_silent_since() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=5_000)
-    scene.returned("a", Outcome.WORKING, ago=4_000)
-    assert spans(scene) == [("WORK", "working", 5_000, 4_000), ("SILENT", "silent", 4_000, None)]
-
-
 def test_an_unknown_start_is_the_first_sign_and_is_said_to_be_unknown() -> None:
     scene = Scene()
     scene.handoff("a", ago=90, done="x-")
@@ -144,28 +111,6 @@ def test_an_unknown_start_is_the_first_sign_and_is_said_to_be_unknown() -> None:
     assert not the_span(scene).is_certain
     scene.handoff("a", ago=90)
     assert the_span(scene).is_certain
-
-
-def test_who_hands_work_on_has_begun_before_it() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=10, done="x-")
-    assert spans(scene, first=NOW - 200) == [("WORK", "working", 200, None)]
-    scene.handoff("a", ago=90)
-    assert spans(scene, first=NOW - 200) == [("QUEUE", "submitted", 90, None)]
-
-
-def test_a_return_alone_is_a_moment() -> None:
-    scene = Scene()
-    scene.returned("a", ago=30)
-    assert spans(scene) == [("WORK", "completed", 30, 30)]
-
-
-def test_a_task_that_no_file_speaks_of_has_no_spans() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=30)
-    task = tree_of(scene.take()).tasks["a"]
-    task.attempts = []
-    assert spans_of(task) == []
 
 
 def test_a_time_from_the_future_is_as_good_as_now() -> None:

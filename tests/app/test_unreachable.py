@@ -8,7 +8,6 @@ from tests.app.stage import stage
 from tests.app.test_rows import WIDTHS, row
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.theming import Palette
 from agentwatch.delegation.events import Lost, Reached, Tick
 from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.task import State
@@ -36,25 +35,6 @@ async def test_rows_say_unknown_and_what_it_was_and_nothing_works(width: int) ->
         s.source.push([Reached(0, NOW)])
         await s.until(lambda: "◐ " in row(s, " form"))
         assert s.tree.row_ids() == before
-
-
-async def test_the_header_counts_what_is_unknown_apart() -> None:
-    async with stage(scene=busy(), size=(140, 24), settled=True) as s:
-        assert "◐ 4" in s.line("agentwatch")
-        s.source.push([Lost(0, NOW - 180)])
-        await s.until(lambda: "? 5" in s.line("agentwatch"))
-        assert "◐" not in s.line("agentwatch")
-
-
-async def test_the_last_state_of_a_lost_task_is_faint() -> None:
-    async with stage(scene=busy(), size=(140, 24), settled=True) as s:
-        s.source.push([Lost(0, NOW - 180)])
-        await s.until(lambda: "? " in row(s, " form"))
-        muted = Palette.of(s.app.theme_variables, ansi=False).muted.color
-        for y, line in enumerate(s.strips()):
-            if " form" in line.text or (" api" in line.text and "Needs you" not in line.text):
-                told = [one for one in line.crop(0, s.tree.region.width) if one.text.strip(" │▌?✗")]
-                assert {one.style.color for one in told if one.style} == {muted}, (y, told)
 
 
 async def test_a_host_that_comes_and_goes_rings_no_second_time() -> None:

@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.app.deciding import Office, handoff, returned
+from tests.app.deciding import Office
 from tests.app.scenes import Scene, ToldSource
+from tests.journeys.made import handoff, returned
 from tests.unit.requests.asked import request
 from tests.unit.test_worktrees import git
 
@@ -55,26 +56,6 @@ async def screen(root: Path, *workspaces: Path, size: tuple[int, int] = (140, 40
         yield stage
 
 
-async def test_a_workspace_in_which_there_is_nothing_says_so(home: Path) -> None:
-    one, two = fill(home / "one", api="ERROR"), home / "two"
-    two.mkdir()
-    async with screen(home, one, two) as stage:
-        assert "no tasks" in next(
-            line for line in stage.text().splitlines() if " two " in line and "agentwatch" not in line
-        )
-
-
-@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
-async def test_each_workspace_has_a_row_with_what_is_in_it(home: Path, size: tuple[int, int]) -> None:
-    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR", form="")
-    async with screen(home, one, two, size=size) as stage:
-        rows = [line for line in stage.text().splitlines() if " api" in line or "one" in line or "two" in line]
-        assert any("one/ two/" in row for row in rows)
-        assert [stage.app.monitor.tree.tasks[key].own_id for key in stage.tree.row_ids() if "/" in key][1] == "shop.api"
-        assert len(stage.tree.row_ids()) == 5
-        assert "\0" not in stage.text()
-
-
 async def test_a_decision_from_the_screen_reaches_the_agents_of_that_workspace_only(home: Path) -> None:
     one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR")
     async with screen(home, one, two) as stage:
@@ -113,28 +94,6 @@ async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_req
     assert Desk(one).read().entries == ()
 
 
-async def test_a_workspaces_row_says_which_it_is_and_cannot_be_decided_on(home: Path) -> None:
-    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR")
-    async with screen(home, one, two) as stage:
-        stage.tree.select(stage.app.monitor.tree.roots[1])
-        await stage.press("r")
-        await stage.until(lambda: "this row is a workspace" in stage.toasts)
-        assert " workspace " in stage.words
-        # Without a pause, no key behind one that is refused counts.
-        await stage.press("escape", "o")
-        await stage.until(lambda: "no file speaks of it" in stage.toasts)
-
-
-async def test_a_path_is_that_of_the_file_in_its_workspace(home: Path) -> None:
-    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR")
-    async with screen(home, one, two) as stage:
-        top = stage.app.monitor.tree.tasks[stage.app.monitor.tree.roots[1]]
-        stage.tree.select(next(iter(top.children)))
-        await stage.press("c")
-        await stage.until(lambda: stage.app.clipboard)
-        assert stage.app.clipboard == str(two / "api.return.md")
-
-
 async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_all_of_it_back(home: Path) -> None:
     one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR", form="ERROR")
     async with screen(home, one, two) as stage:
@@ -165,48 +124,6 @@ async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(
     async with screen(home, shop) as stage:
         await stage.until(lambda: "HISTORY  2 runs" in stage.text() and "other" in stage.text())
         assert stage.main.task_tree.count_now().tasks == 1
-
-
-@pytest.mark.parametrize("names", [("one",), ("one", "two")])
-async def test_after_an_undo_every_row_is_where_it_was(home: Path, names: tuple[str, ...]) -> None:
-    legacy = dict.fromkeys(("legacy_a", "legacy_b", "legacy_c"), "ERROR")
-    places = [fill(home / name, calm="", quiet="", other="ERROR", **legacy) for name in names]
-    async with screen(home, *places) as stage:
-        tree = stage.app.monitor.tree
-        await stage.until(lambda: len(tree.asking()) == 4 * len(places))
-        for row in range(3):
-            await stage.press("g", *["j"] * row)
-            before = stage.tree.row_ids()
-            await stage.press("slash", *"legacy", "space", *"is:asks", "enter")
-            await stage.until(lambda: stage.main.sought.text == "legacy is:asks")
-            await stage.choose("A")
-            await stage.until(lambda: len(tree.asking()) == len(places))
-            await stage.press("escape")
-            stage.tree.select(next(one for one in reversed(stage.tree.row_ids()) if tree.tasks[one].acknowledged))
-            await stage.press("Z")
-            await stage.until(lambda: len(tree.asking()) == 4 * len(places))
-            await stage.until(lambda before=before: stage.tree.row_ids() == before)  # type: ignore[misc]
-
-
-@pytest.mark.parametrize("size", [(140, 40), (80, 24)])
-async def test_the_strip_names_the_workspace_of_a_task(home: Path, size: tuple[int, int]) -> None:
-    async with screen(home, fill(home / "one", api="ERROR"), fill(home / "two", web="SUCCESS"), size=size) as stage:
-        await stage.until(lambda: len(stage.app.monitor.tree.asking()) == 2)
-        strip = stage.text().splitlines()[-1 - stage.main.needs_you.size.height :]
-        assert any("two › shop.web" in line for line in strip), strip
-
-
-@pytest.mark.parametrize("size", [(140, 40), (80, 40), (140, 24)])
-async def test_the_strip_tells_tasks_of_one_long_id_apart_by_their_workspaces(
-    home: Path, size: tuple[int, int]
-) -> None:
-    long = {"reconcile-the-invoices-of-last-year-with-the-bank": "ERROR"}
-    async with screen(home, fill(home / "one", **long), fill(home / "two", **long), size=size) as stage:
-        await stage.until(lambda: len(stage.app.monitor.tree.asking()) == 2)
-        strip = stage.text().splitlines()[-1 - stage.main.needs_you.size.height :]
-        named = [name for name in ("one", "two") if any(f"{name} › shop" in line for line in strip)]
-        # Of two in one line, only the first may have room.
-        assert len(named) == (1 if size[1] < 30 else 2), strip
 
 
 async def test_an_id_does_not_look_like_a_task_of_another_workspace(home: Path) -> None:

@@ -23,55 +23,63 @@ def loaded(statements: str, *modules: str) -> set[str]:
     return set(json.loads(result.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("option", ["--version", "--help"])
-def test_version_and_help_load_no_library(option: str) -> None:
-    run = (
-        f"sys.argv = ['agentwatch', {option!r}]\n"
-        "from agentwatch.__main__ import main\n"
-        "try: main()\n"
-        "except SystemExit: pass"
-    )
-    assert loaded(run, *HEAVY, "dataclasses", "pathlib", "shutil") == set()
+def called(*words: str) -> str:
+    """The statements of a command that ends at once."""
+    given = ["agentwatch", *words]
+    return f"sys.argv = {given!r}\nfrom agentwatch.__main__ import main\ntry: main()\nexcept SystemExit: pass"
 
 
-def test_version_does_not_even_load_the_argument_parser() -> None:
-    run = "sys.argv = ['agentwatch', '--version']\nfrom agentwatch.__main__ import main\nmain()"
-    assert loaded(run, "argparse") == set()
+def ours(package: str, *names: str) -> list[str]:
+    return [f"agentwatch.{package}{'.' * bool(package)}{name}" for name in names]
 
 
-def test_a_first_frame_waits_for_no_tree_and_no_monitor() -> None:
-    packages = ("contracts", "delegation", "evidence", "history", "sources")
-    names = ("app.notifying", "app.screens", "composition", "monitor", "view.words", *packages)
-    statements = "import agentwatch.app.run, agentwatch.app.opening\nassert 'json' not in sys.modules"
-    assert loaded(statements, *(f"agentwatch.{name}" for name in names), "sqlite3", "pydantic") == set()
+NO_JSON = "\nassert 'json' not in sys.modules"
+SCREEN = ["textual", "rich"]
+READERS = [
+    *(f"agentwatch.sources.{name}.{name}_reader" for name in ("claude_code", "codex", "copilot", "gemini")),
+    *(f"agentwatch.sources.{name}.{name}_reader" for name in ("opencode", "qwen", "roo")),
+]
+HOOK = ("hook.command", "hook.permission", "hook.asked", "hook.following")
+SERVER = ("setup.command", "server.waiting", "server.submitting", "server.judging")
+FRAME = ("app.notifying", "app.screens", "composition", "monitor", "view.words")
+DOCUMENTS = ("contracts.json_returns", "contracts.reading", "sources.sessions.reader", "history.database")
+BARE: dict[str, tuple[str, list[str]]] = {
+    "--version": (called("--version"), [*HEAVY, "dataclasses", "pathlib", "shutil", "argparse"]),
+    "--help": (called("--help"), [*HEAVY, "dataclasses", "pathlib", "shutil"]),
+    "decide --help": (called("decide", "--help"), [*HEAVY, "cryptography"]),
+    "the first frame": (
+        "import agentwatch.app.run, agentwatch.app.opening" + NO_JSON,
+        [*ours("", *FRAME, "contracts", "delegation", "evidence", "history", "sources"), "sqlite3", "pydantic"],
+    ),
+    "behind the first frame": (
+        "import agentwatch.monitor, agentwatch.app.run, agentwatch.app.screens.main" + NO_JSON,
+        [*ours("", *DOCUMENTS, "decisions.ledger"), "sqlite3", "pydantic"],
+    ),
+    "what a screen watches": (
+        "import agentwatch.app.run, agentwatch.monitor, agentwatch.sources.files.source, agentwatch.requests.codex",
+        ["pydantic", "websockets"],
+    ),
+    "commands": (
+        "import " + ", ".join(ours("cli", "log", "sources", "tree", "check", "decide", "doctor", "keys", "pending")),
+        SCREEN,
+    ),
+    "looking once": (
+        "import agentwatch.composition, agentwatch.cli.tree",
+        ["asyncio", "sqlite3", "tomllib", "importlib.metadata", *READERS],
+    ),
+    "for agents": ("import " + ", ".join(ours("agents", *HOOK, *SERVER)), [*SCREEN, "mcp", "mcp_types"]),
+    "the tree": ("import agentwatch.delegation.tree, agentwatch.view.document", [*HEAVY]),
+    "before something is signed": (
+        "import agentwatch.decisions.desk, agentwatch.decisions.reader, agentwatch.decisions.policy",
+        ["cryptography", "keyring", *HEAVY],
+    ),
+}
 
 
-def test_what_follows_a_first_frame_waits_for_nothing_that_reads_documents_or_sessions() -> None:
-    statements = "import agentwatch.monitor, agentwatch.app.run, agentwatch.app.screens.main"
-    names = (
-        "contracts.json_returns",
-        "contracts.reading",
-        "sources.sessions.reader",
-        "history.database",
-        "decisions.ledger",
-    )
-    modules = [f"agentwatch.{name}" for name in names]
-    assert loaded(f"{statements}\nassert 'json' not in sys.modules", *modules, "sqlite3", "pydantic") == set()
-
-
-def test_the_headless_faces_load_no_screen() -> None:
-    names = ("cli.log", "cli.sources", "cli.tree", "cli.check", "monitor", "sources.files.source")
-    statements = "import " + ", ".join(f"agentwatch.{name}" for name in names)
-    assert loaded(statements, "textual", "rich") == set()
-
-
-def test_looking_once_loads_no_event_loop_no_database_and_no_reader_of_a_program_that_is_not_there() -> None:
-    programs = [
-        f"agentwatch.sources.{name}.{name}_reader"
-        for name in ("claude_code", "codex", "copilot", "gemini", "opencode", "qwen", "roo")
-    ]
-    statements = "import agentwatch.composition, agentwatch.cli.tree"
-    assert loaded(statements, "asyncio", "sqlite3", "tomllib", "importlib.metadata", *programs) == set()
+@pytest.mark.parametrize("name", BARE)
+def test_nothing_is_loaded_before_it_is_needed(name: str) -> None:
+    statements, modules = BARE[name]
+    assert loaded(statements, *modules) == set()
 
 
 def test_a_session_whose_texts_follow_no_contract_is_read_without_the_models_of_the_contracts(tmp_path: Path) -> None:
@@ -136,40 +144,3 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
         "sources.files.source",
     )
     assert loaded(run, *HEAVY, *(f"agentwatch.{name}" for name in names)) == set()
-
-
-def test_the_commands_about_decisions_load_no_screen() -> None:
-    names = ["decide", "doctor", "keys", "pending", "verify", "wait"]
-    statements = "import " + ", ".join(f"agentwatch.cli.{name}" for name in names)
-    assert loaded(statements, "textual", "rich") == set()
-
-
-def test_only_the_server_loads_the_sdk_and_nothing_for_agents_loads_a_screen() -> None:
-    hook = ["hook.command", "hook.permission", "hook.asked", "hook.following"]
-    names = [*hook, "setup.command", "server.waiting", "server.submitting", "server.judging"]
-    statements = "import " + ", ".join(f"agentwatch.agents.{name}" for name in names)
-    assert loaded(statements, "textual", "rich", "mcp", "mcp_types") == set()
-
-
-def test_the_help_of_a_command_about_decisions_loads_no_library() -> None:
-    run = (
-        "sys.argv = ['agentwatch', 'decide', '--help']\n"
-        "from agentwatch.__main__ import main\n"
-        "try: main()\n"
-        "except SystemExit: pass"
-    )
-    assert loaded(run, *HEAVY, "cryptography") == set()
-
-
-def test_the_tree_needs_no_library_at_all() -> None:
-    assert loaded("import agentwatch.delegation.tree, agentwatch.view.document", *HEAVY) == set()
-
-
-def test_nothing_that_signs_is_loaded_before_something_is_signed() -> None:
-    statements = "import agentwatch.decisions.desk, agentwatch.decisions.reader, agentwatch.decisions.policy"
-    assert loaded(statements, "cryptography", "keyring", *HEAVY) == set()
-
-
-def test_the_screen_appears_before_the_models_of_the_contracts_are_loaded() -> None:
-    modules = "agentwatch.app.run, agentwatch.monitor, agentwatch.sources.files.source, agentwatch.requests.codex"
-    assert loaded(f"import {modules}", "pydantic", "websockets") == set()

@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -237,71 +238,52 @@ def test_a_git_that_an_agent_put_into_the_workspace_is_not_run(
     assert (only(result).verdict, result.git, canary.exists()) == (Verdict.CONTRADICTED, "", False)
 
 
-def without(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    made = Repository(tmp_path / "workspace", tmp_path / "home")
-    mark = made.root / ".git"
-    if kind == "no program":
-        made.init()
-        monkeypatch.setenv("PATH", str(tmp_path))
-    elif kind == "bare":
-        made.init("--bare")
-    elif kind == "file that points elsewhere":
-        other = Repository(tmp_path / "other", tmp_path / "home")
-        other.init()
-        mark.write_text(f"gitdir: {other.root}/.git\n")
-    elif kind == "file of noise":
-        mark.write_text("gitdir:\n")
-    elif kind == "pipe":
-        os.mkfifo(mark)
-    elif kind == "link":
-        mark.symlink_to("/")
-    elif kind == "empty directory":
-        mark.mkdir()
-    elif kind == "broken HEAD":
-        made.init()
-        (mark / "HEAD").write_text("ref: ../../../../etc/passwd\n")
-    elif kind == "pipe for HEAD":
-        made.init()
-        (mark / "HEAD").unlink()
-        os.mkfifo(mark / "HEAD")
-    elif kind == "pipe for the index":
-        made.init()
-        os.mkfifo(mark / "index")
-    elif kind == "broken index":
-        made.init()
-        (mark / "index").write_bytes(b"DIRC" + b"\xff" * 100)
-    elif kind == "missing commit":
-        made.init()
-        (mark / "HEAD").write_text("1" * 40 + "\n")
-    elif kind == "reftable":
-        made.init()
-        (mark / "config").write_text("[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n")
-    return made
+def replace_by_a_pipe(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("no program", "git is not installed"),
-        ("bare", "a bare git repository"),
-        ("file that points elsewhere", "it is not followed"),
-        ("file of noise", "it is not followed"),
-        ("pipe", "it is not followed"),
-        ("link", "it is not followed"),
-        ("empty directory", "no HEAD"),
-        ("broken HEAD", "no HEAD that can be read"),
-        ("pipe for HEAD", "no HEAD"),
-        ("pipe for the index", "index of the git repository is not a regular file"),
-        ("broken index", "git cannot read this repository"),
-        ("missing commit", "git cannot read this repository"),
-        ("reftable", "reftable"),
-        ("none", "not in a git repository"),
-    ],
-)
+def point_elsewhere(made: Repository) -> None:
+    other = Repository(made.root.parent / "other", made.home)
+    other.init()
+    (made.root / ".git").write_text(f"gitdir: {other.root}/.git\n")
+
+
+REFTABLE = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n"
+UNUSABLE: dict[str, tuple[Callable[[Repository], object], str]] = {
+    "no program": (Repository.init, "git is not installed"),
+    "bare": (lambda of: of.init("--bare"), "a bare git repository"),
+    "file that points elsewhere": (point_elsewhere, "it is not followed"),
+    "file of noise": (lambda of: (of.root / ".git").write_text("gitdir:\n"), "it is not followed"),
+    "pipe": (lambda of: os.mkfifo(of.root / ".git"), "it is not followed"),
+    "link": (lambda of: (of.root / ".git").symlink_to("/"), "it is not followed"),
+    "empty directory": (lambda of: (of.root / ".git").mkdir(), "no HEAD"),
+    "none": (lambda of: None, "not in a git repository"),
+}
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "HEAD": (lambda git: (git / "HEAD").write_text("ref: ../../../../etc/passwd\n"), "no HEAD that can be read"),
+    "pipe for HEAD": (lambda git: replace_by_a_pipe(git / "HEAD"), "no HEAD"),
+    "pipe for the index": (lambda git: replace_by_a_pipe(git / "index"), "index of the git repository is not a reg"),
+    "index": (lambda git: (git / "index").write_bytes(b"DIRC" + b"\xff" * 100), "git cannot read this repository"),
+    "missing commit": (lambda git: (git / "HEAD").write_text("1" * 40 + "\n"), "git cannot read this repository"),
+    "reftable": (lambda git: (git / "config").write_text(REFTABLE), "reftable"),
+}
+
+
+@pytest.mark.parametrize("kind", [*UNUSABLE, *BROKEN])
 def test_without_a_usable_repository_the_disk_still_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    repository = without(tmp_path, kind, monkeypatch)
+    repository = Repository(tmp_path / "workspace", tmp_path / "home")
+    if kind in UNUSABLE:
+        make, words = UNUSABLE[kind]
+        make(repository)
+    else:
+        repository.init()
+        harm, words = BROKEN[kind]
+        harm(repository.root / ".git")
+    if kind == "no program":
+        monkeypatch.setenv("PATH", str(tmp_path))
     repository.write("x.md", at=AFTER)
     repository.write("y.md", at=BEFORE)
     (result,) = Checker(repository.root).check([request(returned(created=["x.md", "y.md", "z.md"]))])

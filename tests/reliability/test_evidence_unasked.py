@@ -53,109 +53,97 @@ def verdicts(result: Result, path: str) -> set[Verdict]:
     return {claim.verdict for claim in result.claims if claim.path == path}
 
 
-def a_program(at: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    at.mkdir()
-    (at / "git").write_text(f"#!/bin/sh\n{text}\n")
-    (at / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{at}:{os.environ['PATH']}")
+def refill(path: Path, data: bytes = b"") -> None:
+    path.chmod(0o644)
+    path.write_bytes(data)
+
+
+def replace_by_a_pipe(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def replace_by_a_directory(path: Path) -> None:
+    path.rename(path.with_name("away"))
+    path.mkdir()
 
 
 def object_of(repository: Repository, name: str) -> Path:
-    return repository.root / ".git" / "objects" / name[:2] / name[2:]
+    digest = repository.git("rev-parse", name).strip()
+    return repository.root / ".git" / "objects" / digest[:2] / digest[2:]
+
+
+def index(repository: Repository) -> Path:
+    return repository.root / ".git" / "index"
+
+
+def ignored_below(repository: Repository) -> None:
+    repository.write("sub/x.md")
+    os.mkfifo(repository.root / "sub" / ".gitignore")
+
+
+def shallow(repository: Repository) -> None:
+    (repository.root / ".git" / "shallow").write_text(repository.git("rev-parse", "HEAD"))
+
+
+def lose_the_branch(repository: Repository) -> None:
+    (repository.root / ".git" / repository.git("symbolic-ref", "HEAD").strip()).unlink()
+
+
+GONE = "a repository that is gone"
+"""Without a look before, nothing tells that there ever was one."""
+WAYS: dict[str, Callable[[Repository], object]] = {
+    "a pipe for .gitignore": lambda of: os.mkfifo(of.root / ".gitignore"),
+    "a pipe for a .gitignore below": ignored_below,
+    "an emptied index": lambda of: refill(index(of)),
+    "no index": lambda of: index(of).unlink(),
+    "half an index": lambda of: refill(index(of), (data := index(of).read_bytes())[: len(data) // 2]),
+    "an index of noise": lambda of: refill(index(of), b"DIRC" + b"\xff" * 100),
+    "a pipe for the index": lambda of: replace_by_a_pipe(index(of)),
+    "a directory for the index": lambda of: replace_by_a_directory(index(of)),
+    "no tree of the last commit": lambda of: object_of(of, "HEAD^{tree}").unlink(),
+    "no tree of the commit before": lambda of: object_of(of, "HEAD~1^{tree}").unlink(),
+    "a broken tree": lambda of: refill(object_of(of, "HEAD~1^{tree}"), b"noise"),
+    "no commit before": lambda of: object_of(of, "HEAD~1").unlink(),
+    "no last commit": lambda of: object_of(of, "HEAD").unlink(),
+    "no objects": lambda of: shutil.rmtree(of.root / ".git" / "objects"),
+    "a branch that is lost": lose_the_branch,
+    "a HEAD that names no branch": lambda of: (of.root / ".git" / "HEAD").write_text("ref: refs/heads/nothing\n"),
+    "no HEAD": lambda of: (of.root / ".git" / "HEAD").unlink(),
+    "an emptied repository": lambda of: replace_by_a_directory(of.root / ".git"),
+    GONE: lambda of: (of.root / ".git").rename(of.root.parent / "away"),
+    "a history that breaks off": shallow,
+}
+PROGRAMS = {
+    "no git": None,
+    "a git that does not answer": "exec sleep 600",
+    "a git that fails": "exit 1",
+    "a git that is killed": "kill -9 $$",
+}
 
 
 def fail(way: str, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    git = repository.root / ".git"
-    if way == "a pipe for .gitignore":
-        os.mkfifo(repository.root / ".gitignore")
-    elif way == "a pipe for a .gitignore below":
-        (repository.root / "sub").mkdir()
-        os.mkfifo(repository.root / "sub" / ".gitignore")
-        repository.write("sub/x.md")
-    elif way == "an emptied index":
-        (git / "index").write_bytes(b"")
-    elif way == "no index":
-        (git / "index").unlink()
-    elif way == "half an index":
-        data = (git / "index").read_bytes()
-        (git / "index").write_bytes(data[: len(data) // 2])
-    elif way == "an index of noise":
-        (git / "index").write_bytes(b"DIRC" + b"\xff" * 100)
-    elif way == "a pipe for the index":
-        (git / "index").unlink()
-        os.mkfifo(git / "index")
-    elif way == "a directory for the index":
-        (git / "index").unlink()
-        (git / "index").mkdir()
-    elif way == "no git":
+    if way in WAYS:
+        WAYS[way](repository)
+    elif (text := PROGRAMS[way]) is None:
         monkeypatch.setenv("PATH", str(tmp_path))
-    elif way == "a git that does not answer":
-        a_program(tmp_path / "bin", "exec sleep 600", monkeypatch)
-    elif way == "a git that fails":
-        a_program(tmp_path / "bin", "exit 1", monkeypatch)
-    elif way == "a git that is killed":
-        a_program(tmp_path / "bin", "kill -9 $$", monkeypatch)
-    elif way == "no tree of the last commit":
-        object_of(repository, repository.git("rev-parse", "HEAD^{tree}").strip()).unlink()
-    elif way == "no tree of the commit before":
-        object_of(repository, repository.git("rev-parse", "HEAD~1^{tree}").strip()).unlink()
-    elif way == "a broken tree":
-        broken = object_of(repository, repository.git("rev-parse", "HEAD~1^{tree}").strip())
-        broken.chmod(0o644)
-        broken.write_bytes(b"noise")
-    elif way == "no commit before":
-        object_of(repository, repository.git("rev-parse", "HEAD~1").strip()).unlink()
-    elif way == "no last commit":
-        object_of(repository, repository.git("rev-parse", "HEAD").strip()).unlink()
-    elif way == "no objects":
-        shutil.rmtree(git / "objects")
-    elif way == "a branch that is lost":
-        branch = repository.git("symbolic-ref", "HEAD").strip()
-        (git / branch).unlink()
-    elif way == "a HEAD that names no branch":
-        (git / "HEAD").write_text("ref: refs/heads/nothing\n")
-    elif way == "no HEAD":
-        (git / "HEAD").unlink()
-    elif way == "an emptied repository":
-        shutil.rmtree(git)
-        git.mkdir()
-    elif way == "a repository that is gone":
-        git.rename(tmp_path / "away")
-    elif way == "a history that breaks off":
-        (git / "shallow").write_text(repository.git("rev-parse", "HEAD"))
-
-
-WAYS = [
-    "a pipe for .gitignore",
-    "a pipe for a .gitignore below",
-    "an emptied index",
-    "no index",
-    "half an index",
-    "an index of noise",
-    "a pipe for the index",
-    "a directory for the index",
-    "no git",
-    "a git that does not answer",
-    "a git that fails",
-    "a git that is killed",
-    "no tree of the last commit",
-    "no tree of the commit before",
-    "a broken tree",
-    "no commit before",
-    "no last commit",
-    "no objects",
-    "a branch that is lost",
-    "a HEAD that names no branch",
-    "no HEAD",
-    "an emptied repository",
-    "a history that breaks off",
-]
+    else:
+        program = tmp_path / "bin" / "git"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
 
 @pytest.mark.parametrize(
     ("way", "looked"),
     # At once, nothing tells that there ever was a repository.
-    [("a repository that is gone", True), *((way, looked) for looked in (False, True) for way in WAYS)],
+    [
+        (way, looked)
+        for looked in (False, True)
+        for way in WAYS | PROGRAMS
+        if looked or way != "a repository that is gone"
+    ],
 )
 def test_nothing_is_verified_that_git_could_not_be_asked(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, looked: bool

@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from agentwatch.config import Settings
-from agentwatch.sources.files.watcher import Changes, Watcher
 from tests.unit.files.watching import EVERY_WAY, PATIENCE, Receiver, descriptors, on_disk, packet, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is a part of Linux")
@@ -53,44 +52,6 @@ def test_a_burst_of_new_directories_with_a_return_each_is_complete(root: Path, s
             write(root / f"task-{number}" / "return.json", packet(f"{seed}.{number}"))
         until_like_disk(receiver, root)
     assert len(receiver.present) == 500
-
-
-@EVERY_WAY
-@EVERY_ROUND
-def test_deep_directories_made_and_filled_at_once_are_complete(root: Path, settings: Settings, seed: int) -> None:
-    with watching(root, settings) as receiver:
-        for number in range(60):
-            write(root / f"{seed}" / f"{number}" / "a" / "b" / "c" / "return.json", packet(str(number)))
-            write(root / f"{seed}" / f"{number}" / "a" / "handoff.json", packet(str(number)))
-        until_like_disk(receiver, root)
-    assert len(receiver.present) == 120
-
-
-def test_what_ran_over_the_queue_of_a_stalled_watcher_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
-    if queue > 100_000:
-        pytest.skip(f"the queue of this machine holds {queue} events: filling it takes too long")
-    free, wait = threading.Event(), Watcher.wait
-
-    def stalled_wait(watcher: Watcher, timeout: float) -> Changes:
-        free.wait(PATIENCE)
-        return wait(watcher, timeout)
-
-    free.set()
-    monkeypatch.setattr(Watcher, "wait", stalled_wait)
-    for number in range(20):
-        write(root / f"{number}" / "known.json", packet("old"))
-    with watching(root) as receiver:
-        until_like_disk(receiver, root)
-        free.clear()
-        # Creating, writing and closing a file are three events.
-        for number in range(queue // 3 + 200):
-            (root / f"{number % 20}" / f"{number}.json").write_text(packet(str(number)))
-        for number in range(20):
-            (root / f"{number}" / "known.json").write_text(packet("new"))
-        shutil.rmtree(root / "7")
-        free.set()
-        until_like_disk(receiver, root)
 
 
 STOPPABLE = """

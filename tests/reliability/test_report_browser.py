@@ -16,7 +16,7 @@ import pytest
 from agentwatch.report.account import Account
 from agentwatch.report.html import html
 from tests.unit.report.hostile import PIECES
-from tests.unit.report.sessions import large, retold, told_everywhere
+from tests.unit.report.sessions import retold, told_everywhere
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOST = "agentwatch-report.invalid"
@@ -168,21 +168,3 @@ def test_even_an_injected_script_would_not_run(browser: Browser, hostile: Accoun
     assert dom.title.startswith("agentwatch report: ")
     assert browser.asked[before:] == []
     assert "Content Security Policy" in complaints
-
-
-def test_every_task_of_a_large_session_is_in_the_document(browser: Browser) -> None:
-    account = large(400).account()
-    dom, complaints = browser.open(html(account))
-    text = dom.text
-    assert not [line.task.task_id for line in account.tasks if line.task.task_id not in text]
-    assert account.verdict in text
-    assert "Content Security Policy" not in complaints
-
-
-def test_it_has_a_light_and_a_dark_side(browser: Browser) -> None:
-    page = html(large(8).account())
-    light = browser.photograph(page)
-    dark = browser.photograph(page, "--blink-settings=preferredColorScheme=0")
-    assert light.startswith(b"\x89PNG")
-    assert dark.startswith(b"\x89PNG")
-    assert light != dark

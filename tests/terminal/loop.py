@@ -21,8 +21,6 @@ from tests.terminal.emulator import DEADLINE, Terminal, agentwatch
 
 RECORD = "\x13"
 RIGHT = "\x1b[C"
-ESCAPE = "\x1b"
-CONTROL_C = "\x03"
 
 
 class Orchestrator:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -13,14 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.journeys.made import handoff
 from tests.terminal.emulator import Terminal
 
-PACKET = {
-    "objective": "Build it.",
-    "evidence": [{"path": "a", "purpose": "b", "required": True}],
-    "success_criteria": ["It works"],
-    "risks": [{"risk": "c", "mitigation": "d"}],
-}
 SHELLS = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$(agentwatch completion bash)"'),
     "zsh": (
@@ -63,8 +57,7 @@ def completed(terminal: Terminal, line: str) -> None:
 def workspace(tmp_path: Path) -> Path:
     (tmp_path / "shop").mkdir()
     for number, task_id in enumerate((EVIL, "shop:db:v1", "plain.one", "-x", "--yes", "tab\there")):
-        document = {"task_id": task_id, **PACKET}
-        (tmp_path / "shop" / f"t{number}.handoff.json").write_text(json.dumps(document), "utf-8")
+        (tmp_path / "shop" / f"t{number}.handoff.json").write_text(handoff(task_id), "utf-8")
     return tmp_path / "shop"
 
 
@@ -73,8 +66,6 @@ def workspace(tmp_path: Path) -> Path:
     ("typed", "meant"),
     [
         ("agentwatch pend", "<pending>"),
-        ("agentwatch rules --exp", "<rules><--explain>"),
-        ("agentwatch wait plain", "<wait><plain.one>"),
         ("agentwatch wait shop:d", "<wait><shop:db:v1>"),
         ("agentwatch wait api", f"<wait><{EVIL}>"),
     ],
@@ -100,8 +91,7 @@ def test_where_nothing_is_known_the_shell_completes_files(shell: str, workspace:
 @pytest.mark.parametrize("quote", ["'", '"'])
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_what_stands_in_quotes_stays_in_them(shell: str, quote: str, workspace: Path, tmp_path: Path) -> None:
-    document = {"task_id": "quoted; touch owned", **PACKET}
-    (workspace / "quoted.handoff.json").write_text(json.dumps(document), "utf-8")
+    (workspace / "quoted.handoff.json").write_text(handoff("quoted; touch owned"), "utf-8")
     with shell_in(shell, workspace, tmp_path) as terminal:
         completed(terminal, f"agentwatch wait {quote}quot")
         terminal.wait_until(lambda: "<wait><quoted; touch owned>" in terminal.text().replace("\n", ""))

@@ -5,13 +5,12 @@ Only the operator is played, by a pty; `agentwatch wait`, the files and the rece
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from agentwatch.errors import ExitCode
-from tests.terminal.loop import CONTROL_C, RIGHT, Operator, Orchestrator, screen
+from tests.terminal.loop import RIGHT, Operator, Orchestrator, screen
 from tests.unit.agents.documents import packet, returned, subagent
 
 TASK = "shop.api"
@@ -43,36 +42,6 @@ def all_is_well(orchestrator: Orchestrator) -> None:
     verified = orchestrator.run("verify", orchestrator.workspace)
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert orchestrator.run("pending", orchestrator.workspace).stdout == "nothing needs you\n"
-
-
-def test_a_failed_child_is_retried_with_the_handoff_that_the_operator_amended(orchestrator: Orchestrator) -> None:
-    orchestrator.hand_off(packet(TASK))
-    orchestrator.give_back(TASK, returned(more=of(TASK)))
-    with screen(orchestrator) as operator:
-        operator.sees(r"✗ api .*NEEDS YOU")
-        operator.press("n")
-        operator.sees(r" r retry  e escalate")
-        waiting = orchestrator.wait(TASK)
-        operator.opens("r", "↻ Retry")
-        operator.press("use db/v3.sql")
-        operator.sees(r"handoff   ✓ valid")
-        operator.records()
-        decision = operator.told(waiting)
-        amended = json.loads(decision["params"]["handoff"])
-        assert (decision["action"], amended["attempt"]) == ("retry", 2)
-        assert amended["notes"][0] == "Operator: use db/v3.sql"
-
-        orchestrator.hand_off(decision["params"]["handoff"])
-        operator.sees(r"attempt 2 of 2")
-        operator.sees(r"decided +retry · recorded")
-        operator.sees(r"· acted")
-        acted(operator, orchestrator, decision["decision_id"])
-        orchestrator.give_back(TASK, returned("SUCCESS", "The API is built.", of(TASK, 2)))
-        operator.sees(r"✓ api")
-        operator.press("7")
-        operator.sees(r"1  ✗ failed")
-        operator.leaves()
-    all_is_well(orchestrator)
 
 
 def test_a_line_fault_goes_to_the_fitter_and_the_restored_station_is_retried_once(orchestrator: Orchestrator) -> None:
@@ -120,31 +89,6 @@ def test_a_line_fault_goes_to_the_fitter_and_the_restored_station_is_retried_onc
     all_is_well(orchestrator)
 
 
-def test_a_restored_station_that_fails_again_gets_no_other_retry(orchestrator: Orchestrator) -> None:
-    orchestrator.hand_off(packet(TASK, attempt=2))
-    orchestrator.give_back(TASK, returned(summary="It jams.", more=of(TASK, 2), code=LINE_FAULT))
-    with screen(orchestrator) as operator:
-        operator.sees(r"✗ api ↻2/2 .*NEEDS YOU")
-        orchestrator.hand_off(packet("shop.api.fitter-2", parent_task_id="shop", restores=TASK))
-        orchestrator.give_back("shop.api.fitter-2", returned("SUCCESS", "It ran again.", of("shop.api.fitter-2")))
-        operator.sees(r"✗ api ↻2/3 .*NEEDS YOU")
-        orchestrator.hand_off(packet(TASK, attempt=3))
-        operator.sees(r"○ api ↻3/3")
-        orchestrator.give_back(TASK, returned(summary="It jams again.", more=of(TASK, 3), code=LINE_FAULT))
-        operator.sees(r"✓ api\.fitter-2")
-        operator.sees(r"✗ api ↻3/3 .*NEEDS YOU")
-        operator.press("n")
-        operator.sees(r"no retry left \(2 used\): escalate")
-        operator.press("r")
-        operator.sees(r"no retry left \(2 allowed\): escalate")
-        # Without a pause behind a key that is refused, no letter is a command.
-        operator.leaves(CONTROL_C)
-    by_shell = orchestrator.run("decide", TASK, orchestrator.workspace, "--retry", "--yes")
-    assert by_shell.returncode == 1
-    assert "no retry left (2 allowed)" in by_shell.stderr
-    assert orchestrator.recorded() == []
-
-
 def test_an_abort_ends_what_is_open_below_and_its_report_goes_up(orchestrator: Orchestrator) -> None:
     for task_id in (TASK, "shop.api.db", "shop.api.db.sql", "shop.api.ui"):
         orchestrator.hand_off(packet(task_id))
@@ -178,8 +122,7 @@ def test_an_abort_ends_what_is_open_below_and_its_report_goes_up(orchestrator: O
     all_is_well(orchestrator)
 
 
-@pytest.mark.parametrize("again", ["in its session", "handed off anew"])
-def test_a_blocked_child_goes_on_with_the_answers(orchestrator: Orchestrator, again: str) -> None:
+def test_a_blocked_child_goes_on_with_the_answers(orchestrator: Orchestrator) -> None:
     orchestrator.hand_off(packet(TASK))
     orchestrator.give_back(TASK, subagent("blocked", "Two things are open.", "Which database?", "May the old API go?"))
     with screen(orchestrator) as operator:
@@ -200,39 +143,11 @@ def test_a_blocked_child_goes_on_with_the_answers(orchestrator: Orchestrator, ag
             {"question": "May the old API go?", "answer": "yes, in v3"},
         ]
 
-        if again == "in its session":
-            orchestrator.give_back(TASK, subagent("completed", "Built."))
-        else:
-            orchestrator.hand_off(packet(TASK, attempt=2, decision_id=decision["decision_id"]))
-            operator.sees(r"○ api ↻2/2")
-            orchestrator.give_back(TASK, subagent("completed", "Built.", session="sess_1735460685_d4e5f6"))
+        orchestrator.hand_off(packet(TASK, attempt=2, decision_id=decision["decision_id"]))
+        operator.sees(r"○ api ↻2/2")
+        orchestrator.give_back(TASK, subagent("completed", "Built.", session="sess_1735460685_d4e5f6"))
         operator.sees(r"✓ api")
         operator.sees(r"decided +your answer")
         acted(operator, orchestrator, decision["decision_id"])
-        operator.leaves()
-    all_is_well(orchestrator)
-
-
-def test_an_accepted_part_is_gone_on_from(orchestrator: Orchestrator) -> None:
-    orchestrator.hand_off(packet(TASK))
-    orchestrator.give_back(TASK, returned("PARTIAL", "Half of it.", of(TASK), limits=["The old API stays."]))
-    with screen(orchestrator, columns=80, lines=24) as operator:
-        operator.sees(r"◑ api")
-        operator.press("j")
-        operator.sees(r"retry .* y accept")
-        waiting = orchestrator.wait(TASK)
-        operator.opens("y", "✓ Accept")
-        operator.sees(r"○ not yet: say why")
-        operator.press("enough for v3")
-        operator.records()
-        decision = operator.told(waiting)
-        assert (decision["action"], decision["note"]) == ("accept", "enough for v3")
-        assert decision["do_now"].startswith("go on as if shop.api had succeeded")
-        orchestrator.hand_off(packet("shop.ui", decision_id=decision["decision_id"]))
-        operator.sees(r"○ ui")
-        operator.sees(r"◑ api")
-        # What another task says that it goes on from is nothing of this one.
-        assert orchestrator.has_receipt(decision["decision_id"], "read")
-        assert not orchestrator.has_receipt(decision["decision_id"], "acted")
         operator.leaves()
     all_is_well(orchestrator)

@@ -35,7 +35,7 @@ def test_yes_records_what_was_shown(stage: Stage) -> None:
     assert stage.wait().json["note"] == "Use the map."
 
 
-@pytest.mark.parametrize("typed", ["\r", "n\r", "yeah\r", "ja\r", "\x04"])
+@pytest.mark.parametrize("typed", ["\r", "yeah\r", "\x04"])
 def test_anything_but_yes_records_nothing(stage: Stage, typed: str) -> None:
     with deciding(stage) as terminal:
         terminal.wait_for(QUESTION)

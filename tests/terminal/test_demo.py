@@ -79,8 +79,7 @@ def test_three_keys_allow_what_an_agent_asks_and_it_goes_on(places: dict[str, st
     assert left_behind(places) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("shows", [r"", r"^ DEMO ", r"■ payments"])
+@pytest.mark.parametrize(("shows", "number"), [(r"", signal.SIGTERM), (r"■ payments", signal.SIGHUP)])
 def test_a_signal_leaves_nothing_behind(places: dict[str, str], shows: str, number: signal.Signals) -> None:
     command = agentwatch("demo", "--speed", "40")
     with Terminal(command, environment=places) as terminal:

@@ -18,8 +18,6 @@ import pytest
 
 from tests.terminal.emulator import DEADLINE, Terminal, agentwatch
 from tests.terminal.test_command import FAILED, PACKET
-from tests.unit.claude_code import building
-from tests.unit.sessions.conformance import packet, report
 
 DONE = FAILED.replace("state: ERROR", "state: SUCCESS").replace("error_code: E_TOOL_FAILURE\n", "")
 CLAIMS = DONE.replace("- docs/api.md - read", "- made.md - read").replace(
@@ -141,31 +139,6 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace: Path, 
         assert following.end() == (130, "")
 
 
-def test_what_was_false_before_is_no_news(workspace: Path, environment: dict[str, str]) -> None:
-    with Terminal(agentwatch(workspace), environment={"XDG_STATE_HOME": environment["XDG_STATE_HOME"]}) as terminal:
-        (workspace / "api.return.md").write_text(CLAIMS, "utf-8")
-        terminal.wait_for(r"⚑ shop\.api")
-        terminal.press("q")
-        assert terminal.wait_until_exit() == 0
-    with follow(workspace, environment) as following:
-        assert [following.next()[2] for _ in range(2)] == ["submitted", "completed"]
-        (workspace / "late.return.md").write_text(CLAIMS.replace("shop.api", "late"), "utf-8")
-        assert following.next() == ("late", None, "completed")
-        change = following.change()
-        assert (change["task_id"], change["contradicted"]) == ("late", True)
-
-
-def test_a_workspace_that_has_not_changed_since_has_nothing_new(workspace: Path, environment: dict[str, str]) -> None:
-    watch(workspace, environment, FAILED)
-    with follow(workspace, environment) as following:
-        assert following.next() == ("shop.api", None, "submitted")
-        assert following.next() == ("shop.api", "submitted", "failed")
-        # The next line is what happens next, so the first look has printed none.
-        (workspace / "new.handoff.json").write_text(json.dumps({**PACKET, "task_id": "new"}), "utf-8")
-        assert following.next() == ("new", None, "submitted")
-        assert following.end() == (130, "")
-
-
 def test_what_happened_while_nobody_watched_is_one_line_a_task(workspace: Path, environment: dict[str, str]) -> None:
     watch(workspace, environment, FAILED)
     (workspace / "api.return.md").write_text(DONE, "utf-8")
@@ -180,62 +153,12 @@ def test_what_happened_while_nobody_watched_is_one_line_a_task(workspace: Path, 
         assert following.end() == (130, "")
 
 
-def test_what_went_while_nobody_watched_is_remembered(workspace: Path, environment: dict[str, str]) -> None:
-    watch(workspace, environment, FAILED)
-    for path in workspace.glob("api.*"):
-        path.unlink()
-    with follow(workspace, environment) as following:
-        assert [following.next()[2] for _ in range(2)] == ["submitted", "failed"]
-        assert following.end() == (130, "")
-
-
 def test_it_needs_no_history_and_writes_nothing(workspace: Path, environment: dict[str, str]) -> None:
     before = tree_of(workspace.parent)
     with follow(workspace, environment) as following:
         assert following.next() == ("shop.api", None, "submitted")
         assert following.end() == (130, "")
     assert tree_of(workspace.parent) == before
-
-
-def test_it_follows_beside_another_agentwatch(workspace: Path, environment: dict[str, str]) -> None:
-    with (
-        Terminal(agentwatch(workspace), environment={"XDG_STATE_HOME": environment["XDG_STATE_HOME"]}) as terminal,
-        follow(workspace, environment) as following,
-    ):
-        terminal.wait_for(r"○ shop\.api")
-        assert following.next() == ("shop.api", None, "submitted")
-        (workspace / "api.return.md").write_text(FAILED, "utf-8")
-        assert following.next() == ("shop.api", "submitted", "failed")
-        terminal.wait_for(r"✗ shop\.api")
-        assert following.end() == (130, "")
-        terminal.press("q")
-        assert terminal.wait_until_exit() == 0
-
-
-def test_a_session_is_told_from_its_beginning_and_then_as_it_goes_on(
-    workspace: Path, environment: dict[str, str], tmp_path: Path
-) -> None:
-    store = building.Store(tmp_path, workspace)
-    store.workspace = workspace
-    main, child = store.session(), store.agent("a1", building.meta("call_1"))
-    main.asked("Build the shop.")
-    main.delegated("call_1", packet("shop.ui"))
-    child.asked(packet("shop.ui"))
-    store.save()
-    (workspace / "api.handoff.json").unlink()
-    with follow(workspace, {**environment, "CLAUDE_CONFIG_DIR": str(store.home)}) as following:
-        assert following.next() == (building.SESSION, None, "working")
-        assert following.next() == ("shop.ui", None, "working")
-        child.said(report())
-        main.returned("call_1", "a1", report())
-        store.save()
-        assert following.next() == ("shop.ui", "working", "completed")
-        # What a file says of the same task is no news.
-        (workspace / "ui.return.md").write_text(DONE.replace("shop.api", "shop.ui"), "utf-8")
-        main.said("All done.")
-        store.save()
-        assert following.next() == (building.SESSION, "working", "completed")
-        assert following.end() == (130, "")
 
 
 def test_a_decision_is_told_between_what_it_is_about_and_what_comes_of_it(
@@ -286,16 +209,6 @@ def test_a_workspace_that_goes_is_waited_for(workspace: Path, environment: dict[
         assert complaint.count("\n") <= 1
 
 
-def test_on_a_terminal_a_change_is_seen_when_it_happens_and_ctrl_c_ends_it(workspace: Path) -> None:
-    with Terminal(agentwatch("log", "--follow", workspace), columns=120) as terminal:
-        terminal.wait_for(r"shop\.api  new → submitted")
-        (workspace / "api.return.md").write_text(FAILED, "utf-8")
-        terminal.wait_for(r"shop\.api  submitted → failed")
-        terminal.press("\x03")
-        assert terminal.wait_until_exit() == 130
-        assert "Traceback" not in terminal.text()
-
-
 def test_no_foreign_sequence_reaches_the_terminal(workspace: Path) -> None:
     evil = "evil\x1b]0;owned\x07"
     (workspace / "evil.handoff.json").write_text(json.dumps({**PACKET, "task_id": evil}), "utf-8")
@@ -304,13 +217,6 @@ def test_no_foreign_sequence_reaches_the_terminal(workspace: Path) -> None:
         terminal.press("\x03")
         terminal.wait_until_exit()
         assert b"\x1b]0;" not in terminal.written
-
-
-def test_following_and_exporting_at_once_is_wrong_usage(workspace: Path, environment: dict[str, str]) -> None:
-    command = agentwatch("log", "--follow", "--export", "x", workspace)
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert result.returncode == 2
-    assert "not allowed with" in result.stderr
 
 
 def test_without_an_output_nobody_reads_it(workspace: Path, environment: dict[str, str]) -> None:

@@ -71,34 +71,6 @@ def test_a_window_without_the_focus_is_told_once_and_has_its_title_again_at_the_
         assert terminal.written.endswith(b"\x1b]0;\x1b\\\x1b[23;0t")
 
 
-def test_a_window_with_the_focus_gets_the_title_only(workspace: Path) -> None:
-    with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
-        terminal.wait_for(r"○ shop\.api")
-        terminal.press(FOCUS)
-        fail(workspace, "api")
-        terminal.wait_for(r"Needs you .*shop\.api.* ([4-9]|\d\d+)s")
-        assert titles(terminal) == ["agentwatch: shop", "(1) agentwatch: shop"]
-        terminal.press(BLUR)
-        fail(workspace, "ui")
-        terminal.wait_until_written(ASKED)
-        # What was told on the screen is not told again.
-        assert asked(terminal) == ["shop.ui needs you: retry? the child recommends it, 1 retry left"]
-        assert titles(terminal)[-1] == "(2) agentwatch: shop"
-        leave(terminal)
-        assert bells(terminal) == 1
-
-
-def test_what_waited_before_is_counted_and_not_told(workspace: Path) -> None:
-    fail(workspace, "api")
-    with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
-        terminal.wait_until_written(rb"\x1b\]0;\(1\) agentwatch: shop")
-        terminal.press(BLUR)
-        fail(workspace, "ui")
-        terminal.wait_until_written(ASKED)
-        leave(terminal)
-        assert asked(terminal) == ["shop.ui needs you: retry? the child recommends it, 1 retry left"]
-
-
 def test_a_desktop_is_told_instead_of_the_terminal(workspace: Path, tmp_path: Path) -> None:
     log, program = tmp_path / "log", tmp_path / "bin" / "notify-send"
     program.parent.mkdir()
@@ -119,32 +91,6 @@ def test_a_desktop_is_told_instead_of_the_terminal(workspace: Path, tmp_path: Pa
         "agentwatch shop",
         "shop.api needs you: retry? the child recommends it, 1 retry left",
     ]
-
-
-def test_settings_of_the_operator_switch_it_off(workspace: Path, tmp_path: Path) -> None:
-    (tmp_path / "agentwatch").mkdir()
-    (tmp_path / "agentwatch" / "config.toml").write_text("[notify]\nbell = false\ntitle = false\nterminal = false\n")
-    # The workspace has no say.
-    (workspace / "config.toml").write_text("[notify]\nbell = true\n")
-    environment = {"XDG_CONFIG_HOME": str(tmp_path)}
-    with Terminal(agentwatch(workspace), columns=140, lines=40, environment=environment) as terminal:
-        terminal.wait_for(r"○ shop\.api")
-        terminal.press(BLUR)
-        fail(workspace, "api")
-        terminal.wait_for(r"Needs you .*shop\.api.* ([4-9]|\d\d+)s")
-        leave(terminal)
-        assert not re.search(rb"\x1b\]|\x07|\x1b\[2[23];0t", others(terminal))
-
-
-def test_the_demo_counts_in_the_title_and_calls_nobody() -> None:
-    with Terminal(agentwatch("demo", "--speed", "20", "--once"), columns=140, lines=40) as terminal:
-        terminal.wait_for("◐")
-        terminal.press(BLUR)
-        terminal.wait_until_written(rb"\x1b\]0;\([3-9]\) agentwatch: shop")
-        terminal.wait_for(r"Needs you .* ([4-9]|\d\d+)s")
-        leave(terminal)
-        assert asked(terminal) == []
-        assert bells(terminal) == 0
 
 
 def test_a_recording_says_nothing_outside_of_its_screen(workspace: Path, tmp_path: Path) -> None:

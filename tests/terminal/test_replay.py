@@ -72,13 +72,9 @@ def test_a_history_is_replayed_where_it_is(watched: Path, environment: dict[str,
     ("arguments", "words"),
     [
         ([], "give either a recording or --workspace PATH"),
-        (["x.jsonl", "--workspace", "."], "give either a recording or --workspace PATH"),
-        (["x.jsonl", "--session", "x"], "a recording is played as it is"),
         (["--speed", "0", "x.jsonl"], "a speed of 0.0 cannot be played"),
-        (["--speed", "nan", "x.jsonl"], "a speed of nan cannot be played"),
         (["x.jsonl"], "x.jsonl: cannot be read (No such file or directory)"),
         (["."], "cannot be read (Is a directory)"),
-        (["--workspace", "nowhere"], "nowhere: no such directory"),
         (["--workspace", "."], "no session of an agent, and no history of its files: it is kept while"),
     ],
 )
@@ -87,18 +83,3 @@ def test_what_cannot_be_replayed_is_told(arguments: list[str], words: str, tmp_p
     with Terminal(command, columns=160) as terminal:
         assert terminal.wait_until_exit() == 2
         assert words in terminal.text().replace("\n", "")
-
-
-def test_without_a_terminal_there_is_no_replay(watched: Path, environment: dict[str, str]) -> None:
-    result = run("replay", "--workspace", watched, environment=environment)
-    assert result.returncode == 2
-    assert "the screen needs a terminal" in result.stderr
-
-
-def test_where_nothing_was_kept_nothing_is_exported(tmp_path: Path, environment: dict[str, str]) -> None:
-    workspace = tmp_path / "ws"
-    workspace.mkdir()
-    result = run("log", workspace, "--export", tmp_path / "r", environment=environment)
-    assert result.returncode == 2
-    assert "no session of an agent, and no history of its files: it is kept while" in result.stderr
-    assert not (tmp_path / "r").exists()

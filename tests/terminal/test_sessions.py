@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 
-from agentwatch.history.store import History
-from agentwatch.sources.files.source import FilesSource
-from agentwatch.state import state_directory
 from tests.terminal.emulator import Terminal, agentwatch
 from tests.unit.claude_code import building
 from tests.unit.claude_code.building import meta
@@ -124,51 +121,10 @@ def test_tree_and_sources_show_the_sessions_of_every_program(run: Run, tmp_path:
     assert listed["trouble"] == []
 
 
-def test_a_session_is_chosen_with_all_that_was_asked_for(run: Run, tmp_path: Path, workspace: Path) -> None:
-    claude(tmp_path, workspace, ago=timedelta(minutes=5))
-    old = opencode(tmp_path, workspace)
-    assert tree(run, "--session", old[:12], workspace).keys() == {old, "cart.page"}
-    told = run("tree", "--session", "none", workspace).stdout
-    assert told == f"no handoffs or returns in {workspace}, or of the session that you chose\n"
-
-
 def log(run: Run, *arguments: str | Path) -> list[tuple[str, str | None, str | None]]:
     changes = [json.loads(line) for line in run("log", "--json", *arguments).stdout.splitlines()]
     assert [change["at"] for change in changes] == sorted(change["at"] for change in changes)
     return [(change["task_id"], change["before"], change["after"]) for change in changes]
-
-
-def test_the_log_tells_what_sessions_did_and_writes_nothing(run: Run, tmp_path: Path, workspace: Path) -> None:
-    recent = claude(tmp_path, workspace, ago=timedelta(minutes=5))
-    old = opencode(tmp_path, workspace)
-    of_old = [
-        (old, None, "working"),
-        ("cart.page", None, "working"),
-        ("cart.page", "working", "completed"),
-        (old, "working", "completed"),
-    ]
-    of_recent = [(recent, None, "working"), ("shop.api", None, "working")]
-    false = ("cart.page", "completed", "completed")
-    assert log(run, workspace) == [*of_old, *of_recent, false]
-    assert log(run, "--since", "1h", workspace) == of_recent
-    assert log(run, "--session", old[:12], workspace) == [*of_old, false]
-    assert "cart.page  working → completed  the return says SUCCESS" in run("log", workspace).stdout
-    assert not [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
-    (tmp_path / "config" / "agentwatch").mkdir(parents=True)
-    (tmp_path / "config" / "agentwatch" / "config.toml").write_text("sessions = false\n", "utf-8")
-    assert log(run, workspace) == []
-
-
-def test_what_a_file_and_a_session_tell_is_told_once(run: Run, tmp_path: Path, workspace: Path) -> None:
-    opencode(tmp_path, workspace)
-    alone = log(run, workspace)
-    handed = packet("cart.page").split("```")[1].removeprefix("json\n")
-    (workspace / "page.handoff.json").write_text(handed, "utf-8")
-    (workspace / "page.return.md").write_text(report(), "utf-8")
-    source = FilesSource(workspace)
-    history = History(state_directory(workspace, {"XDG_STATE_HOME": str(tmp_path / "state")}))
-    assert history.record(source.scan().events, source.content)
-    assert log(run, workspace) == alone
 
 
 def test_sessions_are_exported_and_replayed_anywhere(run: Run, tmp_path: Path, workspace: Path) -> None:
@@ -192,21 +148,6 @@ def test_sessions_are_exported_and_replayed_anywhere(run: Run, tmp_path: Path, w
             assert terminal.wait_until_exit() == 0
 
 
-def test_a_workspace_without_any_store_says_so(run: Run, workspace: Path) -> None:
-    assert tree(run, workspace) == {}
-    assert run("tree", workspace).stdout == f"no handoffs or returns in {workspace}\n"
-    printed = run("sources", workspace)
-    lines = printed.stdout.splitlines()
-    programs = ["claude-code", "codex", "qwen-code", "copilot", "gemini", "opencode", "kilo", "roo"]
-    assert [line.split()[0] for line in lines] == programs
-    assert all(" not found, looked in /" in line for line in lines)
-    assert printed.stderr == ""
-    told = json.loads(run("sources", workspace, "--json").stdout)["sources"]
-    assert [(one["source"], one["skipped"], one["sessions"]) for one in told] == [
-        (name, "not found", 0) for name in programs
-    ]
-
-
 def test_a_program_that_is_not_understood_is_named_with_where_it_lies(run: Run, workspace: Path) -> None:
     place = workspace / ".crush" / "crush.db"
     place.parent.mkdir()
@@ -221,14 +162,6 @@ def test_a_program_that_is_not_understood_is_named_with_where_it_lies(run: Run, 
         "children": 0,
         "skipped": "not understood",
     }
-
-
-def test_a_program_that_was_found_is_not_among_those_that_were_not(run: Run, tmp_path: Path, workspace: Path) -> None:
-    opencode(tmp_path, workspace)
-    claude(tmp_path, workspace, ago=timedelta(seconds=40))
-    told = {one["source"]: one["skipped"] for one in json.loads(run("sources", workspace, "--json").stdout)["sources"]}
-    missing = {"kilo", "codex", "qwen-code", "copilot", "gemini", "roo"}
-    assert told == {"claude-code": "", "opencode": "", **dict.fromkeys(missing, "not found")}
 
 
 def test_a_killed_session_is_stale_and_why_says_that_its_process_is_gone(
@@ -246,24 +179,3 @@ def test_a_killed_session_is_stale_and_why_says_that_its_process_is_gone(
     task = tree(run, workspace)["shop.api"]
     assert (task["state"], task["stale"]) == ("working", True)
     assert re.fullmatch(r"it worked when it was last heard of; its process is gone; silent for \d+ s", task["why"])
-
-
-def test_a_silent_session_is_stale_and_why_says_that_nothing_is_known(
-    run: Run, tmp_path: Path, workspace: Path
-) -> None:
-    claude(tmp_path, workspace, ago=timedelta(hours=3))
-    task = tree(run, workspace)["shop.api"]
-    assert (task["state"], task["stale"]) == ("working", True)
-    known = "it worked when it was last heard of; whether its process still runs is not known; silent for 2 h"
-    assert task["why"] == known
-
-
-def test_a_task_of_a_file_and_of_a_session_is_one_task_with_both(run: Run, tmp_path: Path, workspace: Path) -> None:
-    session = claude(tmp_path, workspace, ago=timedelta(minutes=5))
-    handed = packet("shop.api").split("```")[1].removeprefix("json\n")
-    (workspace / "api.handoff.json").write_text(handed, "utf-8")
-    tasks = tree(run, workspace)
-    assert tasks.keys() == {session, "shop.api"}
-    (attempt,) = tasks["shop.api"]["attempts"]
-    assert (attempt["handoff_path"], attempt["session_id"]) == ("api.handoff.json", "a1")
-    assert (tasks["shop.api"]["parent_id"], tasks["shop.api"]["state"]) == (session, "working")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from dataclasses import dataclass
@@ -16,14 +15,13 @@ import pytest
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return, Severity, TodoList, TodoStatus
-from agentwatch.delegation.decision import Action
+from agentwatch.contracts.shapes import Document, Return, Severity
 from agentwatch.delegation.events import Rules, Seen, Tick
-from agentwatch.delegation.task import Basis, State
+from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.demo import DemoSession, child, demo_script, session
-from agentwatch.demo.screenplay import demo_screenplay, parse
-from agentwatch.demo.script import Append, Delete, MakeDirectory, Player, Rename, Script, Step, Stop, Write
+from agentwatch.demo.screenplay import parse
+from agentwatch.demo.script import Append, Delete, MakeDirectory, Player, Rename, Script, Write
 from agentwatch.errors import UsageError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -72,14 +70,6 @@ def delegation(until: float = float("inf")) -> Tree:
     return tree
 
 
-def returned(contract: Contract) -> list[tuple[Told, Return]]:
-    return [
-        (told, told.reading.document)
-        for told in session_documents()
-        if isinstance(told.reading.document, Return) and told.reading.contract is contract
-    ]
-
-
 def eventually(condition: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not condition():
@@ -125,84 +115,6 @@ def test_every_handoff_return_and_checklist_is_recognised(final: Path) -> None:
     assert named <= known
 
 
-def test_nothing_else_in_the_workspace_is_taken_for_a_document(final: Path) -> None:
-    for path in final.rglob("*"):
-        relative = path.relative_to(final).as_posix()
-        if path.is_file() and relative.startswith(("docs/", "src/", "db/")):
-            assert read_document(path.read_text(encoding="utf-8"), relative) is None, relative
-
-
-def test_all_contracts_and_both_kinds_of_handoff_are_there() -> None:
-    documents = session_documents()
-    assert {told.reading.contract for told in documents} == set(Contract)
-    handoffs = {told.path for told in documents if isinstance(told.reading.document, Handoff)}
-    assert {Path(path).suffix for path in handoffs} == {".json", ".md"}
-    assert any(isinstance(told.reading.document, TodoList) for told in documents)
-    for path in handoffs:
-        packets = [told.reading.document for told in documents if told.path == path]
-        assert all(isinstance(packet, Handoff) and packet.task_id and packet.objective for packet in packets)
-
-
-def test_the_three_layouts_are_there(final: Path) -> None:
-    assert (final / "handoffs/checkout.plan.json").exists()
-    assert (final / "returns/checkout.plan.md").exists()
-    assert (final / "implement/api.handoff.json").exists()
-    assert (final / "implement/api.return.md").exists()
-    assert (final / "specs/042_vat_rules/.return-meta.json").exists()
-
-
-def test_todos_move_from_pending_over_in_progress_to_done() -> None:
-    seen: dict[str, list[TodoStatus]] = {}
-    for told in session_documents():
-        document = told.reading.document
-        todos = document.items if isinstance(document, TodoList) else getattr(document, "todos", None)
-        for todo in todos or ():
-            states = seen.setdefault(f"{told.path} {todo.text}", [])
-            if states[-1:] != [todo.status]:
-                states.append(todo.status)
-    assert sum(states == [TodoStatus.PENDING, TodoStatus.IN_PROGRESS, TodoStatus.DONE] for states in seen.values()) > 10
-
-
-def test_a_failure_is_retried_with_an_amended_handoff_and_succeeds() -> None:
-    story = [
-        told.reading.document
-        for told in session_documents()
-        if told.path in ("implement/api.handoff.json", "implement/api.return.md")
-    ]
-    first, failure, amended, success = story
-    assert isinstance(first, Handoff)
-    assert isinstance(amended, Handoff)
-    assert isinstance(failure, Return)
-    assert isinstance(success, Return)
-    assert (failure.reported_state, failure.error_code, failure.retry_recommended) == ("ERROR", "E_TOOL_FAILURE", True)
-    assert failure.retry_hint
-    assert (first.task_id, first.attempt) == (amended.task_id, None)
-    assert amended.attempt == 2
-    assert (success.reported_state, success.outcome) == ("SUCCESS", Outcome.COMPLETED)
-
-
-def test_one_report_is_blocked_and_one_doubts_itself() -> None:
-    (_, blocked), (_, doubtful) = returned(Contract.REPORT_CONTRACT)
-    assert blocked.outcome is Outcome.BLOCKED
-    assert blocked.blockers
-    assert doubtful.outcome is Outcome.COMPLETED
-    assert doubtful.confidence is not None
-    assert doubtful.confidence < 0.5
-
-
-def test_the_subagent_return_names_artifacts_that_exist(final: Path) -> None:
-    ((_, document),) = returned(Contract.SUBAGENT_RETURN)
-    assert document.artifacts
-    assert all((final / path).is_file() for path in document.artifacts)
-
-
-def test_the_return_meta_is_early_first_and_then_says_its_stage() -> None:
-    documents = [document for _, document in returned(Contract.RETURN_META)]
-    assert [document.reported_state for document in documents] == ["in_progress", "in_progress", "researched"]
-    assert [document.outcome for document in documents][-1] is Outcome.COMPLETED
-    assert {document.delegation_path for document in documents} == {("orchestrator", "research", "vat-researcher")}
-
-
 def test_every_claimed_file_exists_but_the_one_that_was_never_written(final: Path) -> None:
     claimed = {
         path
@@ -245,30 +157,6 @@ def test_somebody_is_needed_within_ten_seconds_and_somebody_else_much_later() ->
     assert [task.task_id for task in delegation(until=30.0).asking()] == ["checkout.implement.api"]
 
 
-def test_there_are_three_levels_below_the_orchestrator() -> None:
-    tree = delegation()
-    assert tree.ancestors("checkout.implement.ui.form") == ["checkout.implement.ui", "checkout.implement", "checkout"]
-    assert {task.parent_basis for task in tree.tasks.values()} >= {
-        Basis.PACKET,
-        Basis.DOTTED_PREFIX,
-        Basis.DELEGATION_PATH,
-        Basis.NONE,
-    }
-
-
-def test_only_the_delegation_path_of_the_task_directory_is_inferred() -> None:
-    assert {task_id for task_id, task in delegation().tasks.items() if task.inferred} == {
-        "specs/042_vat_rules/orchestrator",
-        "specs/042_vat_rules/research",
-    }
-
-
-def test_children_run_in_parallel() -> None:
-    tree = delegation(until=6.2)
-    working = {task_id for task_id, task in tree.tasks.items() if task.state is State.WORKING and not task.children}
-    assert working >= {"checkout.implement.api", "checkout.implement.ui.summary"}
-
-
 def test_one_task_falls_silent_and_no_other_does() -> None:
     stale = {
         task.task_id
@@ -279,11 +167,6 @@ def test_one_task_falls_silent_and_no_other_does() -> None:
     assert stale == {"checkout.verify.e2e"}
 
 
-def test_the_retried_task_has_two_attempts() -> None:
-    attempts = delegation().tasks["checkout.implement.api"].attempts
-    assert [(attempt.number, attempt.state) for attempt in attempts] == [(1, State.FAILED), (2, State.COMPLETED)]
-
-
 # The pace
 
 
@@ -292,11 +175,6 @@ def test_the_first_three_seconds_move_and_no_pause_is_longer_than_three() -> Non
     assert len({at for at in times if at <= 3.0}) >= 4
     assert max(later - earlier for earlier, later in pairwise(times)) <= 3.0
     assert 100.0 <= times[-1] <= 140.0
-
-
-def test_files_are_shown_half_written_renamed_and_deleted() -> None:
-    kinds = {type(step.action) for step in demo_script().steps}
-    assert kinds == {Write, Append, Rename, Delete, MakeDirectory}
 
 
 # The screenplay
@@ -321,15 +199,6 @@ def test_a_screenplay_gives_its_steps_in_time() -> None:
     ]
 
 
-def test_the_second_half_of_a_file_may_come_after_the_next_file() -> None:
-    script = session_of("@ +1 halves slow\n1234567\n@ +0.1 write quick\nq\n")
-    assert [step.action for step in script.steps] == [
-        Write("slow", "1234", atomic=False),
-        Write("quick", "q\n"),
-        Append("slow", "567\n"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -348,48 +217,6 @@ def test_the_second_half_of_a_file_may_come_after_the_next_file() -> None:
 def test_a_screenplay_that_cannot_be_played_says_where(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(text)
-
-
-def test_a_scene_is_found_by_what_was_decided_about_whom() -> None:
-    play = parse(
-        "@ +1 write a\na\n"
-        "@ on retry respond shop.api\n@ +0.5 write b\n$handoff\n@ +0.5 write c\nc\n"
-        "@ on retry *\n@ +2 write d\nd\n"
-    )
-    assert [step.action for step in play.script.steps] == [Write("a", "a\n")]
-    scene = play.scene(Action.RESPOND, "shop.api")
-    assert scene is not None
-    assert [(step.at_seconds, step.action) for step in scene.steps] == [
-        (0.5, Write("b", "$handoff\n")),
-        (1.0, Write("c", "c\n")),
-    ]
-    assert play.scene(Action.RETRY, "shop.api") is scene
-    other = play.scene(Action.RETRY, "shop.ui")
-    assert other is not None
-    assert other.steps == (Step(2.0, Write("d", "d\n")),)
-    assert play.scene(Action.ABORT, "shop.api") is None
-    assert play.scene(Action.RESPOND, "shop.ui") is None
-
-
-def test_the_cast_says_whose_a_file_is() -> None:
-    play = parse("@ cast shop handoffs/shop.md\n@ cast shop.api api.handoff.json src/api/*\n@ cast notes - n/*\n")
-    assert play.handoff_of("shop.api") == "api.handoff.json"
-    assert play.handoff_of("notes") is None
-    assert play.handoff_of("unknown") is None
-    assert play.belongs("src/api/a.ts", "shop.api")
-    assert not play.belongs("src/api/a.ts", "shop")
-    assert play.belongs("src/api/a.ts", "shop", below=True)
-    assert not play.belongs("src/api/a.ts", "sho", below=True)
-
-
-def test_every_document_of_the_session_is_one_of_the_task_that_it_speaks_of() -> None:
-    play = demo_screenplay()
-    for told in session_documents():
-        document = told.reading.document
-        if isinstance(document, Handoff):
-            assert play.handoff_of(document.task_id or "") == told.path
-    owned = {told.path for task_id in play.cast for told in session_documents() if play.belongs(told.path, task_id)}
-    assert owned == {told.path for told in session_documents()}
 
 
 # The session
@@ -455,25 +282,6 @@ def test_without_once_it_starts_over_in_an_empty_workspace(monkeypatch: pytest.M
     assert left[0] == {}
 
 
-def test_it_says_when_it_starts_over_and_stays_while_somebody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "POLL_SECONDS", 0.01)
-    demo = DemoSession(speed=5_000.0)
-    with demo:
-        assert eventually(lambda: (demo.starts_over_in or session.PAUSE_SECONDS) < session.PAUSE_SECONDS - 0.1)
-        before = demo.starts_over_in
-        demo.stay()
-        after = demo.starts_over_in
-        assert before is not None
-        assert after is not None
-        assert after > before
-        demo.hold(True)
-        assert demo.starts_over_in is None
-    once = DemoSession(speed=5_000.0, once=True)
-    with once as workspace:
-        assert eventually(lambda: "- [x] Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
-        assert eventually(lambda: once.starts_over_in == math.inf)
-
-
 def test_the_workspace_is_removed_when_the_block_fails() -> None:
     kept = None
 
@@ -488,20 +296,6 @@ def test_the_workspace_is_removed_when_the_block_fails() -> None:
     assert kept is not None
     assert not kept.parent.exists()
     assert not _is_playing()
-
-
-def test_the_player_has_ended_before_the_workspace_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    there_at_the_end: list[bool] = []
-
-    def slow(player: Player, stop: Stop, *_attending: object) -> None:
-        stop.wait()
-        time.sleep(0.05)
-        there_at_the_end.append(player._workspace.exists())
-
-    monkeypatch.setattr(Player, "run", slow)
-    with DemoSession(once=True):
-        pass
-    assert there_at_the_end == [True]
 
 
 def test_a_demo_that_cannot_write_says_so_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -528,24 +322,6 @@ def test_a_demo_lies_below_the_state_directory(tmp_path: Path, monkeypatch: pyte
 def test_a_demo_speed_that_cannot_be_played_is_a_usage_error(speed: float) -> None:
     with pytest.raises(UsageError, match="above 0"):
         DemoSession(speed=speed)
-
-
-def test_the_silence_that_counts_as_stale_goes_with_the_speed() -> None:
-    assert DemoSession(speed=4.0).stale_after == session.STALE_SECONDS / 4.0
-
-
-def test_the_play_waits_while_it_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[DemoSession] = []
-    attend = DemoSession._attend
-    monkeypatch.setattr(DemoSession, "_attend", lambda held: (looks.append(held), attend(held))[1])
-    monkeypatch.setattr(session, "POLL_SECONDS", 0.001)
-    demo = DemoSession(speed=2_000.0, once=True)
-    demo.hold(True)
-    with demo as workspace:
-        assert eventually(lambda: len(looks) > 5)
-        assert _files(workspace) == {}
-        demo.hold(False)
-        assert eventually(lambda: "Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
 
 
 def _is_playing() -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,6 @@ from agentwatch.demo.script import (
     Script,
     Step,
     Write,
-    halves,
 )
 from agentwatch.errors import WorkspaceError
 
@@ -75,62 +72,11 @@ def test_a_session_leaves_what_its_steps_say(tmp_path: Path) -> None:
     }
 
 
-def test_two_plays_leave_the_same_bytes(tmp_path: Path) -> None:
-    Player(SESSION, tmp_path / "waiting", clock=(clock := FakeTime())).run(clock)
-    Player(SESSION, tmp_path / "at once").play_all()
-    assert tree(tmp_path / "waiting") == tree(tmp_path / "at once")
-
-
-def test_playing_until_a_second_includes_that_second_and_nothing_later(tmp_path: Path) -> None:
-    player = Player(SESSION, tmp_path)
-    player.play_all(until=2.0)
-    assert sorted(tree(tmp_path)) == ["handoffs", "handoffs/a.json", "work", "work/deep", "work/draft.md"]
-    assert not player.finished
-
-
-def test_a_second_call_goes_on_where_the_first_one_stopped(tmp_path: Path) -> None:
-    player = Player(SESSION, tmp_path)
-    player.play_all(until=2.0)
-    (tmp_path / "handoffs/a.json").unlink()
-    player.play_all(until=5.5)
-    assert "handoffs/a.json" not in tree(tmp_path)
-    assert (tmp_path / "docs/final.md").read_text(encoding="utf-8") == "naïve ✓\nmore\n"
-
-
 @pytest.mark.parametrize(("speed", "ends_after"), [(1.0, 7.0), (2.0, 3.5), (0.5, 14.0)])
 def test_the_speed_divides_the_times(tmp_path: Path, speed: float, ends_after: float) -> None:
     clock = FakeTime()
     Player(SESSION, tmp_path, speed, clock=clock).run(clock)
     assert clock.now - 100.0 == pytest.approx(ends_after)
-
-
-def test_a_slow_step_does_not_delay_the_later_ones(tmp_path: Path) -> None:
-    clock = FakeTime()
-    ticks = iter([100.0, 100.0, 100.0 + 6.5])
-
-    def late() -> float:
-        clock.now = next(ticks, clock.now)
-        return clock.now
-
-    Player(SESSION, tmp_path, clock=late).run(clock)
-    assert clock.now == pytest.approx(107.0)
-
-
-def test_playing_against_the_clock_goes_on_from_the_second_that_was_played_up_to(tmp_path: Path) -> None:
-    clock = FakeTime()
-    player = Player(SESSION, tmp_path, clock=clock)
-    player.play_all(until=4.5)
-    player.run(clock)
-    assert clock.now - 100.0 == pytest.approx(2.5)
-    assert player.finished
-
-
-def test_a_stop_between_two_steps_leaves_the_later_one_unplayed(tmp_path: Path) -> None:
-    clock = FakeTime(stop_at=2.5)
-    player = Player(SESSION, tmp_path, clock=clock)
-    player.run(clock)
-    assert (tmp_path / "work/draft.md").read_text(encoding="utf-8") == "naïve ✓\n"
-    assert not player.finished
 
 
 def test_a_set_stop_ends_a_thread_that_waits_for_a_far_step(tmp_path: Path) -> None:
@@ -142,58 +88,6 @@ def test_a_set_stop_ends_a_thread_that_waits_for_a_far_step(tmp_path: Path) -> N
     thread.join(timeout=10)
     assert not thread.is_alive()
     assert tree(tmp_path) == {}
-
-
-def test_an_atomic_write_replaces_the_file_and_one_in_place_keeps_it(tmp_path: Path) -> None:
-    file = tmp_path / "a.md"
-    file.write_text("before\n", encoding="utf-8")
-    with file.open("rb") as reader:
-        Player(Script((Step(0, Write("a.md", "after\n")),)), tmp_path).play_all()
-        assert reader.read() == b"before\n"
-    with file.open("rb") as reader:
-        Player(Script((Step(0, Write("a.md", "in place\n", atomic=False)),)), tmp_path).play_all()
-        assert reader.read() == b"in place\n"
-    assert sorted(tree(tmp_path)) == ["a.md"]
-
-
-def test_the_name_is_only_there_with_the_whole_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[bytes] = []
-    replace = Path.replace
-
-    def spy(source: Path, target: Path) -> Path:
-        assert not target.exists()
-        assert source.suffix not in (".json", ".md")
-        seen.append(source.read_bytes())
-        return replace(source, target)
-
-    monkeypatch.setattr(Path, "replace", spy)
-    Player(Script((Step(0, Write("a.json", '{"whole": true}')),)), tmp_path).play_all()
-    assert seen == [b'{"whole": true}']
-
-
-def test_halves_show_a_file_that_breaks_off_until_the_pause_is_over(tmp_path: Path) -> None:
-    text = '{"status": "completed"}\n'
-    player = Player(Script(halves(1.0, "r.json", text, 0.5)), tmp_path)
-    player.play_all(until=1.2)
-    partial = (tmp_path / "r.json").read_text(encoding="utf-8")
-    assert partial
-    assert partial != text
-    assert text.startswith(partial)
-    player.play_all()
-    assert (tmp_path / "r.json").read_text(encoding="utf-8") == text
-
-
-def test_times_of_files_are_those_of_the_session(tmp_path: Path) -> None:
-    Player(SESSION, tmp_path).play_all(started_at=1_700_000_000.0)
-    assert (tmp_path / "docs/final.md").stat().st_mtime == 1_700_000_003.0
-    assert (tmp_path / "handoffs/a.json").stat().st_mtime == 1_700_000_007.0
-
-
-def test_without_a_start_the_moment_played_up_to_is_now(tmp_path: Path) -> None:
-    before = time.time()
-    Player(SESSION, tmp_path).play_all(until=30.0)
-    after = time.time()
-    assert before - 23.001 <= (tmp_path / "handoffs/a.json").stat().st_mtime <= after - 22.999
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "a/..", "", ".", "C:/x", "a\\..\\x", "a\0b"])
@@ -237,56 +131,12 @@ def test_a_link_out_of_the_workspace_is_refused(tmp_path: Path, action: Write) -
     assert tree(outside) == {"victim": b"kept"}
 
 
-def test_what_a_person_deleted_does_not_stop_the_play(tmp_path: Path) -> None:
-    player = Player(SESSION, tmp_path / "shop")
-    player.play_all(until=3.0)
-    (tmp_path / "shop").rename(tmp_path / "gone")
-    player.play_all()
-    assert sorted(tree(tmp_path / "shop")) == ["docs", "handoffs", "handoffs/a.json"]
-
-
 def test_rewinding_removes_only_what_the_script_makes(tmp_path: Path) -> None:
     player = Player(SESSION, tmp_path)
     player.play_all()
     (tmp_path / "work/mine.txt").write_bytes(b"mine")
     player.rewind()
     assert tree(tmp_path) == {"work": None, "work/mine.txt": b"mine"}
-
-
-@pytest.mark.parametrize("until", [0.0, 3.0, 5.0, 7.0])
-def test_a_rewound_session_plays_as_the_first_time(tmp_path: Path, until: float) -> None:
-    player = Player(SESSION, tmp_path / "twice")
-    player.play_all(until=until)
-    player.rewind()
-    assert tree(tmp_path / "twice") == {}
-    player.play_all()
-    Player(SESSION, tmp_path / "once").play_all()
-    assert tree(tmp_path / "twice") == tree(tmp_path / "once")
-
-
-@pytest.mark.parametrize("times", [(1.0, 0.5), (-1.0,), (float("nan"),), (float("inf"),)])
-def test_steps_out_of_order_are_refused(times: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="order"):
-        Script(tuple(Step(at, Delete("x")) for at in times))
-
-
-@pytest.mark.parametrize("speed", [0.0, -1.0, float("inf"), float("nan")])
-def test_a_speed_that_cannot_be_played_is_refused(tmp_path: Path, speed: float) -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        Player(SESSION, tmp_path, speed)
-
-
-def test_an_empty_script_has_no_duration_and_is_over_at_once(tmp_path: Path) -> None:
-    player = Player(Script(()), tmp_path)
-    player.run(threading.Event())
-    assert player.finished
-    assert Script(()).duration == 0.0
-
-
-def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "work")
-    with pytest.raises(OSError, match="work"):
-        Player(SESSION, tmp_path).play_all()
 
 
 # What is cut in

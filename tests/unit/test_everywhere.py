@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.cli import run
 from agentwatch.composition import watched
 from agentwatch.sources.sessions.alive import Alive, AliveSessions, workspaces_in
 from agentwatch.sources.sessions.store import holds
@@ -21,7 +20,6 @@ from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
 from tests.unit.sessions.stores.copilot import copilot
 from tests.unit.sessions.stores.gemini import gemini
-from tests.unit.sessions.stores.opencode import opencode
 from tests.unit.sessions.stores.qwen import qwen
 from tests.unit.sessions.stores.roo import roo
 from tests.unit.test_monitors import NO_PROGRAMS, watching
@@ -82,18 +80,6 @@ def test_the_stores_say_in_which_directories_sessions_are_alive(
     store.close()
 
 
-def test_so_does_the_database_of_opencode(home: Path, tmp_path: Path) -> None:
-    store = opencode(tmp_path)
-    store.finish()
-    in_home(home, store, "opencode")
-    alive = AliveSessions()
-    # Its own records have the time.
-    for _ in range(2):
-        assert {one.directory for one in alive.since(0)} == {str(store.workspace)}
-    assert alive.since(4_000_000_000) == []
-    store.close()
-
-
 def test_what_is_damaged_hides_nothing(home: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
@@ -135,22 +121,6 @@ def test_the_home_directory_is_no_workspace_and_that_is_told(home: Path) -> None
     assert found.complaints == [f"Sessions in {home} are not shown: name a directory below it"]
 
 
-def test_what_was_found_stays_until_it_is_gone(home: Path) -> None:
-    shop = home / "shop"
-    shop.mkdir()
-    session(home, shop, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
-    find = Everywhere(DAY)
-    assert [place.name for place in find().places] == ["shop"]
-    shutil.rmtree(home / ".claude")
-    assert [place.name for place in find().places] == ["shop"]
-    other = home / "other" / "shop"
-    other.mkdir(parents=True)
-    session(home, other, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d11")
-    assert [place.name for place in find().places] == ["shop", "other/shop"]
-    shop.rmdir()
-    assert [place.name for place in find().places] == ["other/shop"]
-
-
 async def test_all_of_them_are_one_tree_and_new_ones_come(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentwatch.workspaces._EVERYWHERE_SECONDS", 0.05)
     one, two = home / "one", home / "two"
@@ -170,11 +140,3 @@ async def test_all_of_them_are_one_tree_and_new_ones_come(home: Path, monkeypatc
         assert monitor.title == "one/ two/"
         assert {monitor.tree.tasks[root].title for root in monitor.tree.roots} == {"one", "two"}
         program.close()
-
-
-def test_all_goes_with_no_path(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from agentwatch.cli import watch
-
-    monkeypatch.setattr(watch, "require_terminal", lambda: None)
-    assert run(["--all", str(home)]) == 2
-    assert "either workspaces or --all" in capsys.readouterr().err

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import COMMANDS, run
-from agentwatch.errors import UsageError
-from agentwatch.manual import page, print_page, topics, unwrapped
+from agentwatch.manual import page, topics, unwrapped
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 from tests.generate import MANUAL, PAGES
@@ -81,32 +80,11 @@ def _keys(value: object) -> Iterator[str]:
         yield from _keys(one)
 
 
-def test_help_lists_the_topics(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["help"]) == 0
-    printed = capsys.readouterr().out
-    assert "- tutorial: your first decision" in printed
-    assert all(f"- {topic}: " in printed for topic in topics())
-
-
 def test_help_prints_a_topic_as_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["help", "keys"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("# Keys\n")
     assert "<!--" not in printed
-
-
-def test_help_of_a_command_is_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run(["help", "tree"])
-    assert "usage: agentwatch tree" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("topic", "hint"), [("decision", "did you mean decisions?"), ("../README", "the topics are tutorial, keys")]
-)
-def test_an_unknown_topic_is_refused_with_what_there_is(topic: str, hint: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(hint)):
-        print_page(topic)
 
 
 def test_a_paragraph_is_one_line_where_the_width_is_not_known() -> None:

@@ -17,7 +17,7 @@ from agentwatch.delegation.events import Aside, Event
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.delegation.events import BROKEN, Recorder, handoff, meta, returned
+from tests.unit.delegation.events import Recorder, handoff, returned
 
 LIVE = Health("live", "")
 
@@ -90,15 +90,6 @@ async def test_whoever_leaves_before_the_desk_is_open_stops_the_source_all_the_s
     assert source.stopped
 
 
-async def test_a_change_of_health_alone_is_an_update() -> None:
-    monitor, source = watched()
-    updates = monitor.updates()
-    source.emit(batch(health=Health("degraded", "the workspace was removed")))
-    assert await next_update(updates) == frozenset()
-    assert monitor.health.mode == "degraded"
-    await updates.aclose()  # type: ignore[attr-defined]
-
-
 async def test_a_flood_is_applied_whole_in_several_updates() -> None:
     monitor, source = watched()
     updates = monitor.updates()
@@ -109,34 +100,6 @@ async def test_a_flood_is_applied_whole_in_several_updates() -> None:
         changed |= await next_update(updates)
     assert len(monitor.tree.tasks) == 3_000
     await updates.aclose()  # type: ignore[attr-defined]
-
-
-async def test_time_alone_turns_a_silent_task_stale() -> None:
-    monitor, source = watched(Settings(stale_after=60), now=1_000.0)
-    updates = monitor.updates()
-    source.emit(batch(Recorder().seen("a.json", meta("working", agent="coder"))))
-    await next_update(updates)
-    assert not monitor.tree.tasks["coder"].stale
-    monitor._clock = lambda: 2_000.0
-    assert await next_update(updates) == {"coder"}
-    assert monitor.tree.tasks["coder"].stale
-    await updates.aclose()  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(("enforcement", "state"), [("strict", "invalid"), ("lenient", "completed")])
-def test_the_settings_rule_the_tree(enforcement: str, state: str) -> None:
-    monitor, _ = watched(Settings(enforcement=enforcement))
-    monitor.load(batch(Recorder().seen("a.md", returned("completed", task_id="a"), BROKEN)))
-    assert monitor.tree.tasks["a"].state == state
-
-
-def test_the_text_of_a_version_comes_from_the_source() -> None:
-    monitor, _ = watched()
-    monitor.load(batch(Recorder().seen("a.md", returned("completed", task_id="a"))))
-    attempt = monitor.tree.tasks["a"].latest
-    assert attempt is not None
-    assert attempt.returned is not None
-    assert monitor.content(attempt.returned) == f"text of {attempt.returned.digest}"
 
 
 async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread_behind(tmp_path: Path) -> None:
@@ -179,19 +142,6 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once()
     assert monitor.tree.tasks.keys() == {"b", *(f"t{number}" for number in range(2_000))}
     assert monitor.tree.asides["b"] == Aside(seen="as it was")
     assert taken == list(seen)
-    await updates.aclose()  # type: ignore[attr-defined]
-
-
-async def test_a_monitor_is_settled_once_all_that_was_there_at_first_is_taken_in() -> None:
-    monitor, source = watched()
-    updates = monitor.updates()
-    source.emit(batch(health=Health("starting", "")))
-    await next_update(updates)
-    assert not monitor.is_settled
-    source.emit(batch(Recorder().seen("a.json", handoff("a"))))
-    assert not monitor.is_settled
-    await next_update(updates)
-    assert monitor.is_settled
     await updates.aclose()  # type: ignore[attr-defined]
 
 

@@ -12,16 +12,13 @@ import pytest
 
 from agentwatch.composition import watched
 from agentwatch.config import Settings
-from agentwatch.decisions.reader import Pending, Question, Reader, Verified
-from agentwatch.decisions.record import Params
-from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Lost
 from agentwatch.monitor import Monitor
 from agentwatch.sources import FILES, Health, Problem, health_of
 from agentwatch.state import is_shown, state_directory
 from agentwatch.workspaces import Place, Workspaces, names_of
-from tests.app.deciding import handoff, returned
 from tests.app.scenes import LIVE, ToldSource
+from tests.journeys.made import handoff, returned
 
 NO_PROGRAMS = Settings(sessions=False)
 
@@ -72,27 +69,6 @@ def keys(monitor: Workspaces) -> dict[tuple[str, str], str]:
     return {(monitor.of(one.task_id)[0].workspace.name, one.own_id): one.task_id for one in tasks if not one.workspace}
 
 
-async def test_a_decision_reaches_the_agents_of_its_workspace_only(home: Path) -> None:
-    one, two = workspace(home, "one"), workspace(home, "two")
-    monitor = watched([one, two], NO_PROGRAMS)
-    async with watching(monitor) as until:
-        await until(lambda: monitor.tree.totals.needs_operator == 2 and all(m.clerk for m in parts(monitor)))
-        assert monitor.title == "one/ two/"
-        own, task_id = monitor.of(keys(monitor)["two", "shop.api"])
-        assert (own.workspace, task_id) == (two, "shop.api")
-        assert own.clerk is not None
-        subject = own.clerk.desk.subject(own.tree.tasks[task_id])
-        made = await own.decide(subject, Action.RETRY, Params(), "")
-        assert made.undelivered is None
-        await until(lambda: monitor.tree.totals.needs_operator == 1)
-        assert [task.own_id for task in monitor.tree.asking()] == ["shop.api"]
-        assert monitor.of(monitor.tree.asking()[0].task_id)[0].workspace == one
-    question = Question("shop.api", 1, subject.return_sha256)
-    assert isinstance(Reader(two).find(question), Verified)
-    assert isinstance(Reader(one).find(question), Pending)
-    assert not (one / ".agentwatch" / "decisions").exists()
-
-
 def parts(monitor: Workspaces) -> list:  # type: ignore[type-arg]
     return [part.monitor for part in monitor._parts.values()]
 
@@ -104,19 +80,6 @@ async def test_each_workspace_is_shown_to_its_hooks_as_long_as_it_is_watched(hom
         await until(lambda: is_shown(state_directory(one)) and is_shown(state_directory(two)))
     assert not is_shown(state_directory(one))
     assert not is_shown(state_directory(two))
-
-
-async def test_one_workspace_alone_looks_as_it_always_did(home: Path) -> None:
-    monitor = watched([workspace(home, "shop")], NO_PROGRAMS)
-    async with watching(monitor) as until:
-        await until(lambda: monitor.tree.totals.needs_operator)
-        assert list(monitor.tree.tasks) == ["shop.api"]
-        assert monitor.tree.roots == ["shop.api"]
-        assert monitor.title == "shop/"
-        task = monitor.tree.tasks["shop.api"]
-        version = task.attempts[-1].returned
-        assert version is not None
-        assert "The migration timed out." in (monitor.of("shop.api")[0].content(version) or "")
 
 
 async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:

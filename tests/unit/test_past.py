@@ -97,13 +97,6 @@ def test_all_commands_leave_the_same_out_of_what_needs_you_and_say_so(
     assert asked(capsys, "pending", place)[1].startswith("nothing needs you\n1 open question")
 
 
-def test_what_is_past_can_be_decided_on(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = json.loads(asked(capsys, "pending", "--json", "--past", str(workspace))[1])
-    (task,) = told["tasks"]
-    assert (told["past"], bool(task["ask"]), task["suggested"]) == (1, True, "escalate")
-    assert {"retry", "escalate", "abort"} <= task["commands"].keys()
-
-
 async def test_only_a_screen_that_may_write_notes_when_it_first_watched(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,18 +113,6 @@ async def test_only_a_screen_that_may_write_notes_when_it_first_watched(
     (state / "history.db").unlink()
     await watch(workspace)
     assert first_watched(state) == noted
-
-
-def test_what_asked_while_it_was_watched_asks_until_it_is_decided(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record_first_watch(state_directory(workspace), time.time() - 12 * DAY)
-    assert asking(capsys, workspace) == {"old", "new"}
-
-
-def test_a_new_sign_of_life_ends_the_past(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_aged(workspace / "old.return.md", report("ERROR") + "\n", days=0)
-    assert asking(capsys, workspace) == {"old", "new"}
 
 
 def test_the_first_note_stays_and_a_damaged_one_says_nothing(tmp_path: Path) -> None:
@@ -173,54 +154,6 @@ def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone: Path, capsys: 
     assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
     shutil.copytree(clone, clone.parent / "copy", copy_function=shutil.copyfile)
     assert asking(capsys, clone.parent / "copy") == set()
-
-
-@pytest.mark.parametrize("way", ["switched", "touched", "moved"])
-async def test_what_was_only_touched_or_came_back_while_nobody_watched_shows_no_sign_of_life(
-    clone: Path, capsys: pytest.CaptureFixture[str], way: str
-) -> None:
-    await watch(clone)
-    await asyncio.sleep(0.01)
-    if way == "switched":
-        git(clone, "checkout", "-q", "empty")
-        git(clone, "checkout", "-q", "main")
-    elif way == "moved":
-        (clone / "one").rename(clone / "away")
-        (clone / "away").rename(clone / "one")
-    else:
-        for file in clone.rglob("*.return.md"):
-            file.touch()
-    for _ in range(2):
-        assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
-        assert await watch(clone) == (set(), OLD)
-
-
-@pytest.mark.parametrize("way", ["switched", "moved away", "moved inside"])
-async def test_what_came_back_while_it_was_watched_shows_no_sign_of_life(
-    clone: Path, capsys: pytest.CaptureFixture[str], way: str
-) -> None:
-    moved = clone / "inside" if way == "moved inside" else clone.parent / "away"
-
-    def go() -> None:
-        git(clone, "checkout", "-q", "empty") if way == "switched" else (clone / "one").rename(moved)
-
-    def come_back() -> None:
-        git(clone, "checkout", "-q", "main") if way == "switched" else moved.rename(clone / "one")
-
-    def there(monitor: Monitor) -> set[str]:
-        return {name for name, task in monitor.tree.tasks.items() if not task.deleted}
-
-    def is_there(monitor: Monitor) -> bool:
-        return there(monitor) == OLD
-
-    def is_gone(monitor: Monitor) -> bool:
-        # All of it, so that nothing of the deed is still to be seen when it is undone.
-        return not there(monitor) if way == "switched" else there(monitor) != OLD
-
-    assert await watch(clone, go, is_gone, come_back, is_there) == (set(), OLD)
-    for _ in range(2):
-        assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
-        assert await watch(clone) == (set(), OLD)
 
 
 def test_a_copy_is_as_old_as_its_returns_say(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +12,9 @@ from agentwatch.delegation.events import Event, Gone, Ran, Rules, Seen, Tick
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources import Batch, Health
-from agentwatch.sources.playback import FASTEST, SLOWEST, Playback
+from agentwatch.sources.playback import Playback
 from agentwatch.view.document import tree_document
-from tests.unit.delegation.events import Recorder, handoff
+from tests.unit.delegation.events import handoff
 from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
 
 STALE_AFTER = 3.0
@@ -49,18 +48,6 @@ def played(playback: Playback) -> tuple[int, float]:
     return position.number, position.at
 
 
-# The pace
-
-
-def test_distances_are_those_of_the_recording_and_long_ones_are_shortened() -> None:
-    playback, time = playback_of(at_times(1_000, 1_000.5, 1_000.5, 5_000, 5_001))
-    shown = []
-    for passed in (0, 0.4, 0.1, 1.9, 0.1, 9):
-        time.passes(passed)
-        shown.append(playback.position.number)
-    assert shown == [1, 1, 3, 3, 4, 5]
-
-
 # Pause, step and speed
 
 
@@ -77,52 +64,6 @@ def test_it_plays_at_its_speed_and_stops_at_the_end() -> None:
     time.passes(60)
     assert played(playback) == (3, 1_002)
     assert not playback.position.playing
-
-
-def test_while_it_is_paused_no_time_passes() -> None:
-    playback, time = playback_of(at_times(1_000, 1_001))
-    time.passes(0.5)
-    playback.play()
-    time.passes(60)
-    assert played(playback) == (1, 1_000.5)
-    assert playback.clock() == 1_000.5
-    playback.play()
-    time.passes(0.5)
-    assert played(playback) == (2, 1_001)
-    playback.play()
-    assert played(playback) == (1, 1_000), "at the end, it starts over"
-    for factor, bound in ((2.0, FASTEST), (0.5, SLOWEST)):
-        for _ in range(30):
-            playback.change_speed(factor)
-        assert playback.position.speed == bound
-    with pytest.raises(ValueError, match="without an observation"):
-        Playback([Tick(1, 1.0)], lambda _: None)
-
-
-def test_a_step_pauses_and_stays_within_the_recording() -> None:
-    playback, time = playback_of(at_times(1_000, 1_000, 1_030))
-    playback.step(-1)
-    assert played(playback) == (1, 1_000)
-    playback.step(1)
-    # Two observations of one moment are two steps, though playing shows them together.
-    assert played(playback) == (2, 1_000)
-    playback.step(1)
-    playback.step(1)
-    assert played(playback) == (3, 1_030)
-    playback.step(-1)
-    time.passes(60)
-    assert played(playback) == (2, 1_000)
-
-
-def test_a_jump_to_the_start_goes_on_playing() -> None:
-    playback, time = playback_of(at_times(1_000, 1_001, 1_002))
-    time.passes(1.5)
-    playback.seek(1)
-    assert played(playback) == (1, 1_000)
-    time.passes(1)
-    assert played(playback) == (2, 1_001)
-    playback.seek(playback.position.count)
-    assert played(playback) == (3, 1_002)
 
 
 # The source
@@ -202,29 +143,4 @@ def test_a_session_is_what_it_was_then_too() -> None:
         assert {task.task_id: task.state for task in screen.tree.tasks.values()} == states
     screen.go(lambda: screen.playback.seek(1))
     assert screen.tree.tasks.keys() == {"t0"}
-    screen.playback.stop()
-
-
-def test_what_is_due_comes_by_itself() -> None:
-    playback = Playback(at_times(1_000, 1_000.01, 1_000.02), lambda _: None)
-    batches: SimpleQueue[Batch] = SimpleQueue()
-    playback.start(batches.put)
-    seen = 0
-    while seen < 3:
-        seen += len(batches.get(timeout=10).events)
-    playback.stop()
-    assert seen == 3
-
-
-def test_a_task_whose_files_were_deleted_stays_as_it_does_live() -> None:
-    recorder = Recorder()
-    events = [recorder.seen("a.handoff.json", handoff("a")), recorder.seen("b.handoff.json", handoff("b"))]
-    events += [Gone(9, events[-1].at + 1, "a.handoff.json")]
-    screen = Screen(events)
-    screen.go(lambda: screen.playback.seek(screen.playback.position.count))
-    assert {name: task.deleted for name, task in screen.tree.tasks.items()} == {"a": True, "b": False}
-    screen.go(lambda: screen.playback.step(-1))
-    assert {name: task.deleted for name, task in screen.tree.tasks.items()} == {"a": False, "b": False}
-    screen.go(lambda: screen.playback.seek(1))
-    assert screen.tree.tasks.keys() == {"a"}
     screen.playback.stop()

@@ -14,7 +14,6 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
-from agentwatch.delegation.asks import mark_of
 from agentwatch.history import NAME
 from agentwatch.monitor import Monitor
 from agentwatch.state import record_first_watch, state_directory
@@ -66,13 +65,6 @@ def test_a_damaged_file_is_told_and_kept(workspace: Path, capsys: pytest.Capture
     assert aside.read_bytes() == b"oops" * 1_000
 
 
-def test_a_look_writes_nothing(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = sorted(state_directory(workspace).iterdir())
-    for words in (["pending"], ["pending", "--acknowledged"], ["tree", "--json"]):
-        asked(capsys, *words, str(workspace))
-    assert sorted(state_directory(workspace).iterdir()) == before
-
-
 # Screens
 
 
@@ -84,21 +76,6 @@ async def watched(workspace: Path, settings: Settings = NO_PROGRAMS) -> Monitor:
             if monitor.health.mode == "live" and len(monitor.tree.tasks) >= 2:
                 break
     return monitor
-
-
-async def test_nothing_is_new_at_the_first_watch_and_what_comes_while_nobody_watches_is(workspace: Path) -> None:
-    monitor = await watched(workspace)
-    assert list(monitor.tree.unseen) == []
-    (workspace / "later.return.md").write_text(report("ERROR", "Later."))
-    for read_only in (True, False):
-        monitor = await watched(workspace, NO_PROGRAMS._replace(read_only=read_only))
-        assert list(monitor.tree.unseen) == ["later"]
-    assert monitor.shelf is not None
-    monitor.shelf.mark_seen({"later": mark_of(monitor.tree.tasks["later"])})
-    monitor.shelf.poll()
-    assert list((await watched(workspace)).tree.unseen) == []
-    (workspace / "later.return.md").write_text(report("ERROR", "Later, in another way."))
-    assert list((await watched(workspace)).tree.unseen) == ["later"]
 
 
 async def test_a_running_screen_takes_in_what_a_command_puts_aside_and_never_asks_for_it_at_the_next_start(

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from argparse import Namespace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.cli.tree import print_tree
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.errors import UsageError
-from agentwatch.text import LINE_LIMIT, indented, say
-from agentwatch.view.plain import summary
-from agentwatch.view.query import complete, found_in, parse, unknown_key
+from agentwatch.view.query import complete, parse, unknown_key
 from agentwatch.view.terms import KEYS
-from tests.app.scenes import NOW, Scene, monitor_of, shop
+from tests.app.scenes import NOW, Scene, shop
 
 
 def tree_of(scene: Scene) -> Tree:
@@ -183,20 +176,6 @@ def test_quotation_marks_make_a_word_of_anything() -> None:
     assert not parse('agent:"code reviewer"').matches(task(agent="code"), NOW)
 
 
-def test_a_title_is_sought_as_it_is_shown() -> None:
-    assert parse('"fix the api"').matches(Task("a", "**Fix** the `api`"), NOW)
-    assert not parse('"the `api"').matches(Task("a", "**Fix** the `api`"), NOW)
-
-
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text(), st.text() | st.none())
-def test_a_plain_word_finds_what_holds_it(word: str, title: str, agent: str | None) -> None:
-    plain = "".join(word.replace('"', "").replace(":", "").split()).lstrip("-")
-    one = Task(f"x{title[:3]}", title, agent=agent)
-    sought = plain.casefold()
-    texts = (one.task_id, summary(title, LINE_LIMIT), agent or "")
-    assert parse(plain).matches(one, NOW) is any(sought in text.casefold() for text in texts)
-
-
 PIECES = st.sampled_from(
     [*KEYS, *(f"{key}:" for key in KEYS), "-", '"', ",", ":", " ", "failed", "10m", "x", "ß", "\x1b[2J"]
 )
@@ -244,47 +223,6 @@ def test_the_query_after_this_one_has_another_state_and_all_else() -> None:
 )
 def test_keys_and_values_are_written_to_their_end(text: str, longer: str | None) -> None:
     assert complete(text, lambda key: ["code reviewer"] if key == "agent" else []) == longer
-
-
-def printed(
-    capsys: pytest.CaptureFixture[str], query: str, *, as_json: bool = False, fail: bool = False
-) -> tuple[str, int]:
-    monitor, _source = monitor_of()
-    for event in shop().take():
-        monitor.tree.apply(event)
-    code = print_tree(
-        monitor,
-        Namespace(json=as_json, fail=fail, where=query, session=None),
-        lambda document: say(indented(document)),
-    )
-    return capsys.readouterr().out, code
-
-
-def test_the_printed_tree_holds_what_is_found_and_what_is_above_it(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(capsys, "state:failed")[0].splitlines()
-    assert [line.split()[1] for line in lines[:-1]] == ["checkout", "implement", "api"]
-    assert lines[-1].startswith("1 found of 13 tasks: ")
-    document = json.loads(printed(capsys, "state:failed", as_json=True)[0])
-    assert document["matches"] == ["checkout.implement.api"]
-    assert [one["task_id"].rpartition(".")[2] for one in document["tasks"]] == ["checkout", "implement", "api"]
-    assert document["summary"]["tasks"] == 13
-    assert "matches" not in json.loads(printed(capsys, "", as_json=True)[0])
-
-
-def test_only_what_is_found_makes_it_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, "state:failed", fail=True)[1] == 1
-    assert printed(capsys, "state:completed", fail=True)[1] == 0
-
-
-def test_a_wrong_query_is_a_wrong_argument(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UsageError, match=r"--where: no key “stat”: did you mean state\?"):
-        printed(capsys, "stat:failed")
-
-
-def test_what_is_above_a_match_is_shown_once() -> None:
-    found = found_in(SHOP, parse("agent:code"))
-    assert list(found.matches) == ["checkout.implement.api", "checkout.implement.ui", "checkout.release"]
-    assert found.shown == {"checkout", "checkout.implement", *found.matches}
 
 
 def test_a_key_that_is_none_is_known_as_that() -> None:

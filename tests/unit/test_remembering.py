@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import time
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Document
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.view.document import tree_document
 from tests.unit.history.recorded import META, meta, packet
 
 CODER = "specs/7_api/coder"
@@ -114,18 +112,6 @@ async def test_every_attempt_of_a_rewritten_file_is_there_after_all_files_are_de
         assert kept == texts[1::2]
 
 
-async def test_what_happened_while_nobody_watched_is_seen_at_the_next_start(workspace: Path) -> None:
-    (workspace / "b.handoff.json").write_text(packet("b"))
-    await lived_through(workspace, meta("partial", "sess_1"))
-    (workspace / META).write_text(meta("implemented", "sess_2"))
-    (workspace / "b.handoff.json").unlink()
-    (workspace / "c.handoff.json").write_text(packet("c"))
-
-    monitor = monitor_of(workspace)
-    await watch(monitor, lambda: "c" in monitor.tree.tasks and monitor.tree.tasks["b"].deleted)
-    assert [attempt.session_id for attempt in monitor.tree.tasks[CODER].attempts] == ["sess_1", "sess_2"]
-
-
 async def test_nothing_of_the_past_is_shown_before_all_of_it_is_known(workspace: Path) -> None:
     texts = [meta(status, f"sess_{session}") for session in range(3) for status in ("in_progress", "partial")]
     await lived_through(workspace, *texts, meta("implemented", "sess_3"))
@@ -137,33 +123,6 @@ async def test_nothing_of_the_past_is_shown_before_all_of_it_is_known(workspace:
             if monitor.is_settled:
                 break
     assert shown == {4}
-
-
-async def test_printing_the_tree_reads_the_history_and_writes_nothing(workspace: Path, state: Path) -> None:
-    await lived_through(workspace, meta("partial", "sess_1"), meta("implemented", "sess_2"))
-    shutil.rmtree(workspace / "specs")
-    before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.rglob("*") if file.is_file()}
-    monitor = monitor_of(workspace)
-    monitor.scan()
-    (task,) = tree_document(monitor.tree, str(workspace))["tasks"]
-    assert [attempt["session_id"] for attempt in task["attempts"]] == ["sess_1", "sess_2"]
-    assert task["deleted"]
-    assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.rglob("*") if file.is_file()} == before
-    assert list(workspace.iterdir()) == []
-
-
-async def test_what_was_reported_before_is_not_reported_again_after_a_restart(workspace: Path) -> None:
-    (workspace / "a.return.md").write_text("## Status\nstate: SUCCESS\nsummary: done\n\n## Deliverables\n- a.py\n")
-    errors = workspace / ".agentwatch" / "errors.json"
-    first = monitor_of(workspace)
-    await watch(first, errors.exists)
-    assert len(json.loads(errors.read_text())["errors"]) == 1
-    errors.unlink()
-    (workspace / "b").mkdir()
-    (workspace / "b" / "b.handoff.json").write_text(packet("b"))
-    second = monitor_of(workspace)
-    await watch(second, lambda: "b" in second.tree.tasks)
-    assert not errors.exists()
 
 
 @pytest.mark.parametrize("deletes", [False, True])

@@ -8,21 +8,16 @@ import pytest
 
 from agentwatch.cli.command import parser_of
 from agentwatch.cli.registry import load_command
-from agentwatch.contracts.shapes import Contract
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event
-from agentwatch.delegation.request import Given, Request, RequestStage
+from agentwatch.delegation.request import Given, RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import Task
-from agentwatch.view.a2a import a2a_state
 from agentwatch.view.document import tree_document
-from agentwatch.view.looks import look
-from agentwatch.view.query import parse
 from agentwatch.view.requests import denial_words, standing_words, where
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
-from tests.unit.delegation.events import Recorder, returned, tree_of
+from tests.unit.delegation.events import tree_of
 
-OPEN = RequestStage.OFFERED
 GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
 
 LEFT = "nothing here waits for it any more; if its program still asks, answer it there"
@@ -77,27 +72,6 @@ def test_each_stage_has_words_of_its_own(events: list[Event], words: str) -> Non
     assert standing_words(task_of(*events).requests[0], 1_130.0) == words
 
 
-def test_a_permission_is_told_apart_from_a_question() -> None:
-    leave, asks = task_of(requested(request())), task_of(requested(question()))
-    assert [a2a_state(task) for task in (leave, asks)] == ["auth-required", "input-required"]
-    assert [look(task).word for task in (leave, asks)] == ["allow?", "asks"]
-    for words, found in (("state:auth-required", leave), ("state:input-required", asks)):
-        assert [parse(words).matches(task, 0.0) for task in (leave, asks)] == [leave is found, asks is found]
-
-
-def test_what_a_store_or_a_return_says_of_a_permission_is_told_apart_too() -> None:
-    by_store = tree_of([ran(session(waiting="a permission, it seems: task"))]).tasks["s1"]
-    other = tree_of([ran(session(waiting="an answer: Which?"))]).tasks["s1"]
-    recorder = Recorder()
-    blocked = [replace(returned("blocked", Contract.SUBAGENT_RETURN, task_id="a"), reported_state="auth_required")]
-    by_return = tree_of([recorder.seen("a.return.md", one) for one in blocked]).tasks["a"]
-    assert [a2a_state(task) for task in (by_store, other, by_return)] == [
-        "auth-required",
-        "input-required",
-        "auth-required",
-    ]
-
-
 @pytest.mark.parametrize(
     ("source", "words"),
     [
@@ -132,14 +106,6 @@ def test_what_a_denial_ends_is_said_before() -> None:
     assert denial_words(request(ends_turn=True, ends_others=1, actions=())) == []
 
 
-def test_where_a_request_is_answered_is_said_by_its_holder_and_only_if_it_is_not_here() -> None:
-    assert where(task_of()) == ""
-    assert where(task_of(requested(request()))) == ""
-    one = request(actions=(), why_not="a plan is answered in its terminal")
-    assert where(task_of(requested(one))) == "a plan is answered in its terminal"
-    assert where(task_of(requested(replace(one, why_not="")))) == "answer in its terminal"
-
-
 def document(*events: Event) -> dict[str, object]:
     tree = tree_of([ran(session()), *events])
     [task] = tree_document(tree, "/w")["tasks"]
@@ -162,16 +128,3 @@ def test_the_json_has_the_request_as_it_was_asked() -> None:
         None,
     )
     assert document(requested(question()))["options"] == ["SQLite", "Redis"]
-
-
-@pytest.mark.parametrize(
-    ("one", "more", "why_not"),
-    [
-        (request(actions=(), why_not="only there"), [], "only there"),
-        (request(), [decided(request())], "it is decided already"),
-        (GONE, [], LEFT),
-    ],
-)
-def test_the_json_says_why_a_request_cannot_be_answered(one: Request, more: list[Event], why_not: str) -> None:
-    made = document(requested(one), *more)
-    assert (made["answerable"], made["why_not"]) == (False, why_not)

@@ -24,8 +24,6 @@ from agentwatch.history import errors_file
 from agentwatch.history.log import StateChanges
 from agentwatch.history.recording import recording_lines
 from agentwatch.manual import page, schemas, topics
-from agentwatch.report.document import document as report_document
-from agentwatch.report.document import documents as report_documents
 from agentwatch.requests.store import RequestStore
 from agentwatch.view.document import task_document, tree_document
 from tests.generate import MANUAL
@@ -38,7 +36,6 @@ from tests.unit.history.recorded import Workspace
 from tests.unit.history.recorded import packet as handed
 from tests.unit.history.test_log import ROOT as SESSION
 from tests.unit.history.test_log import ran
-from tests.unit.report.sessions import large_account, small
 from tests.unit.requests.asked import question, request
 from tests.unit.sessions.conformance import Store
 from tests.unit.sessions.stores.claude_code import claude_code
@@ -99,13 +96,6 @@ def test_every_schema_that_is_published_is_one_and_is_named_in_the_manual(
     assert f"`{name}`" in page("json").split("## JSON schemas")[1].split("## ")[0]
 
 
-def test_schemas_are_listed_and_a_wrong_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, "schema").split() == schemas()
-    assert run(["schema", "tre"]) == 2
-    assert "there is no schema tre; did you mean tree?" in capsys.readouterr().err
-    assert run(["schema", "../tree"]) == 2
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -121,16 +111,6 @@ def test_what_a_command_prints_of_the_demo_is_as_its_schema_says(
     name: str, words: list[str], demo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check(name, json.loads(printed(capsys, *words, demo)))
-
-
-def test_what_is_printed_of_several_workspaces_is_too(
-    demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "other").mkdir()
-    for name, option in (("tree", ["--json"]), ("pending", ["--json"]), ("report", ["--format", "json"])):
-        document = json.loads(printed(capsys, name, *option, demo, tmp_path / "other"))
-        assert len(document["workspaces"]) == 2
-        check(name, document)
 
 
 def test_what_a_lint_and_the_rules_say_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,12 +183,6 @@ def test_returns_that_break_their_contract_are_kept_as_the_schema_says(shop: Pat
     document = json.loads((shop / ".agentwatch" / "errors.json").read_bytes())
     assert document["errors"]
     check("errors", document)
-
-
-def test_reports_of_long_sessions_are_too() -> None:
-    for account in (small().account(), large_account()):
-        check("report", json.loads(report_document(account)))
-    check("report", json.loads(report_documents([small().account()])))
 
 
 @pytest.mark.parametrize("build", [claude_code, opencode])

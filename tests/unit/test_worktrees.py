@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,9 @@ from agentwatch.sources.worktrees import (
     is_another,
     lies_in_another,
     made_at,
-    used_worktrees,
     worktrees_of,
 )
-from tests.app.deciding import handoff, returned
-from tests.unit.opencode.program import Program
-from tests.unit.opencode.reading import reading
+from tests.journeys.made import handoff, returned
 from tests.unit.test_monitors import NO_PROGRAMS, keys, watching
 
 
@@ -91,12 +87,6 @@ def test_they_are_those_that_git_lists_from_each_of_them(shop: Path) -> None:
         assert len(worktrees_of(str(workspace))) == 3
 
 
-def test_one_that_was_removed_without_git_is_none(shop: Path) -> None:
-    place = add(shop, "../gone")
-    (place / ".git").unlink()
-    assert list(worktrees_of(str(shop))) == []
-
-
 def test_a_path_in_a_repository_and_one_in_none_have_no_others(shop: Path) -> None:
     add(shop, "../shop-fix")
     (shop / "src").mkdir()
@@ -104,22 +94,6 @@ def test_a_path_in_a_repository_and_one_in_none_have_no_others(shop: Path) -> No
     assert list(worktrees_of(str(shop.parent))) == []
     assert made_at(str(shop)) is None
     assert made_at(str(shop / "src")) is None
-
-
-def test_of_a_bare_repository_the_others_are_known(shop: Path) -> None:
-    bare = shop.parent / "bare.git"
-    git(shop.parent, "clone", "-q", "--bare", str(shop), str(bare))
-    one, two = add(bare, "../one"), add(bare, "../two", "-b", "other")
-    assert list(worktrees_of(str(one))) == [str(two)]
-
-
-def test_a_submodule_has_none_and_is_no_trouble(shop: Path) -> None:
-    other = shop.parent / "other"
-    git(shop.parent, "clone", "-q", str(shop), str(other))
-    git(shop, "submodule", "add", "-q", str(other), "part")
-    assert list(worktrees_of(str(shop / "part"))) == []
-    assert not is_another(str(shop), str(shop / "part"))
-    assert [one.path for one in FilesSource(shop).scan().events if one.path.startswith("part/")]
 
 
 @pytest.mark.parametrize("text", ["nonsense\n", "gitdir: \n", "gitdir: ../nowhere/.git/worktrees/x\n", "gitdir: \0\n"])
@@ -177,13 +151,6 @@ def test_git_is_not_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not marker.exists()
 
 
-def test_one_that_git_is_still_making_waits(shop: Path) -> None:
-    one, two = add(shop, "../one"), add(shop, "../two")
-    assert used_worktrees(shop) == [one, two]
-    (Path(git(two, "rev-parse", "--absolute-git-dir").strip()) / "locked").write_text("initializing")
-    assert used_worktrees(shop) == [one]
-
-
 # What is whose
 
 
@@ -227,38 +194,7 @@ def test_a_session_belongs_to_the_worktree_that_it_was_begun_in(
     assert lies_in_another(str(shop), str(inner / "src"))
 
 
-def test_so_does_one_of_opencode_with_its_children_wherever_they_work(shop: Path) -> None:
-    inner, database = add(shop, ".claude/worktrees/x"), shop.parent / "opencode.db"
-    program = Program(database, shop)
-    here, there = program.session(), program.session(directory=inner / "src")
-    child = program.session(here, directory=inner)
-    with closing(reading(shop, database).reader) as reader:
-        assert {change.key for change in reader.read(5)} == {here, child}
-    with closing(reading(inner, database).reader) as reader:
-        assert there in {change.key for change in reader.read(5)}
-    program.close()
-
-
 # On the screen
-
-
-async def test_the_other_worktrees_stand_below_rows_of_their_own(shop: Path) -> None:
-    from agentwatch.composition import watched
-
-    fix, inner = add(shop, "../shop-fix"), add(shop, ".claude/worktrees/x")
-    rested(fix, inner)
-    fill(fix, "form")
-    fill(inner, "form")
-    monitor = watched([shop], NO_PROGRAMS)
-    async with watching(monitor) as until:
-        await until(lambda: len(keys(monitor)) == 5)
-        assert keys(monitor)["shop", "shop.api"] == "shop.api"
-        assert {"shop-fix", "x"} == {name for name, own in keys(monitor) if own == "shop.form"}
-        assert monitor.title == "shop/ + 2 worktrees"
-        # What git checked out there is nobody's work there.
-        assert {
-            monitor.of(task.task_id)[0].workspace.name for task in monitor.tree.asking() if "api" in task.own_id
-        } == {"shop"}
 
 
 async def test_a_decision_reaches_who_waits_in_its_worktree_only(
@@ -283,20 +219,6 @@ async def test_a_decision_reaches_who_waits_in_its_worktree_only(
     waited = {place: run(["wait", "shop.form", str(place), "--timeout=0"]) for place in (shop, fix, inner)}
     assert waited == {shop: 3, fix: 3, inner: 0}
     assert '"action": "retry"' in capsys.readouterr().out
-
-
-async def test_a_worktree_that_holds_what_was_checked_out_has_no_row(shop: Path) -> None:
-    from agentwatch.composition import watched
-
-    fix = add(shop, "../shop-fix")
-    rested(fix)
-    monitor = watched([shop], NO_PROGRAMS)
-    async with watching(monitor) as until:
-        await until(lambda: any(part.monitor.tree.tasks for part in monitor._parts.values() if part.place.comes))
-        assert monitor.tree.roots == ["shop.api"]
-        assert monitor.title == "shop/"
-        fill(fix, "form")
-        await until(lambda: monitor.title == "shop/ + 1 worktree")
 
 
 async def test_worktrees_that_come_and_go_are_taken_in_and_told(shop: Path) -> None:

@@ -78,16 +78,6 @@ def test_a_wait_without_a_decision_is_pending_after_the_configured_time(stage: S
     asyncio.run(wait())
 
 
-def test_a_task_that_nobody_has_seen_is_said_to_be_so(stage: Stage) -> None:
-    async def wait() -> None:
-        async with stage.client() as client:
-            told = await call(client, "wait_for_decision", task_id="shop.apl", timeout_seconds=0)
-            assert told["state"] is None
-            assert "spelled right" in told["do_now"]
-
-    asyncio.run(wait())
-
-
 def test_waits_are_side_by_side_and_hold_up_no_other_call(stage: Stage) -> None:
     async def wait() -> None:
         async with stage.client() as client:
@@ -116,23 +106,6 @@ def test_a_cancelled_wait_leaves_a_server_that_answers(stage: Stage) -> None:
             assert (await call(client, "validate_return", text=returned()))["compliant"]
 
     asyncio.run(wait())
-
-
-def test_a_client_that_asks_is_told_how_the_wait_goes_on(stage: Stage) -> None:
-    stage.configure("[mcp]\nwait = 2.5\n")
-    told: list[tuple[float, float | None, str | None]] = []
-
-    async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total, message))
-
-    async def wait() -> None:
-        async with stage.client() as client:
-            await client.call_tool("wait_for_decision", {"task_id": TASK}, progress_callback=note)
-
-    asyncio.run(wait())
-    assert len(told) >= 1
-    assert told == sorted(told)
-    assert all(total == 2.5 and "waiting for the operator" in (message or "") for _, total, message in told)
 
 
 HOSTILE = {

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from agentwatch.cli import run
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.record import Subject
-from agentwatch.delegation.decision import Action
 from agentwatch.sources.files.read import read_file
 from agentwatch.state import state_directory
 
@@ -102,12 +100,6 @@ class Stage:
         desk = self.desk
         return Subject(desk.workspace_id, TASK, 1, self.digest("api.handoff.json"), self.digest())
 
-    def decide_in_time(self, lifetime: timedelta, action: Action = Action.RETRY) -> str:
-        """Decide as the screen does, for so long. Returns the decision id."""
-        desk = Desk(self.workspace, state=self.state, configuration=self.configuration, lifetime=lifetime)
-        decided = desk.decide(self.subject(), action, returned=self.digest)
-        return decided.record.decision_id
-
     def start(self, *words: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Begin a command about the workspace."""
         return subprocess.Popen(
@@ -156,10 +148,3 @@ class Ran:
     def json(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.out)
         return found
-
-
-def finished(process: subprocess.Popen[str]) -> Ran:
-    with process:
-        out, err = process.communicate(timeout=SECONDS)
-    assert "Traceback" not in err, err
-    return Ran(process.returncode, out, err)

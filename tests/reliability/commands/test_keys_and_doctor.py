@@ -24,30 +24,6 @@ def stage(tmp_path: Path) -> Stage:
     return made
 
 
-def test_no_key_is_shown_before_there_is_one(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
-    found = stage.run("keys")
-    assert found.code == 2
-    assert "made with the first decision, or now with `agentwatch keys create`" in found.err
-
-
-def test_creating_twice_keeps_the_first_key(stage: Stage) -> None:
-    shown = stage.run("keys").out
-    assert stage.run("keys", "create").out == shown
-    assert re.search(r"^  AGENTWATCH_PUBLIC_KEY=ed25519:\S{44}$", shown, re.MULTILINE)
-
-
-def test_a_rotated_key_leaves_what_was_decided_valid(stage: Stage) -> None:
-    assert stage.decide("--retry").code == 0
-    before = stage.run("keys").out
-    rotated = stage.run("keys", "rotate")
-    assert rotated.code == 0
-    assert rotated.out != before
-    assert "what it signed stays valid" in rotated.out
-    assert stage.run("verify", stage.workspace).code == 0
-    assert stage.wait().code == 0
-
-
 def test_a_key_that_others_can_read_is_refused(stage: Stage) -> None:
     (stage.keys.directory / PRIVATE).chmod(0o644)
     assert stage.decide("--retry").code == 2
@@ -87,16 +63,6 @@ def test_the_doctor_finds_wrong_keys_and_views_of_the_settings(stage: Stage) -> 
     settings.write_text("[keys]\nfollow = 'F'\n", "utf-8")
     doctor = stage.run("doctor", stage.workspace)
     assert (doctor.code, "✓ settings: 1 command has keys of your own" in doctor.out) == (0, True)
-
-
-def test_the_doctor_says_that_a_public_key_is_none(stage: Stage) -> None:
-    doctor = stage.run("doctor", stage.workspace, environment={"AGENTWATCH_PUBLIC_KEY": "broken"})
-    assert doctor.code == 1
-    assert "✗ public key: AGENTWATCH_PUBLIC_KEY: " in doctor.out
-    assert "until then hooks and `wait` read no decision" in doctor.out
-    given = stage.keys.show().text
-    doctor = stage.run("doctor", stage.workspace, environment={"AGENTWATCH_PUBLIC_KEY": given})
-    assert "✓ public key: " in doctor.out
 
 
 def test_the_doctor_runs_no_command_and_promises_nothing(stage: Stage) -> None:

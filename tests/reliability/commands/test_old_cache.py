@@ -55,13 +55,3 @@ def test_nothing_behind_a_linked_cache_is_removed(stage: Stage, tmp_path: Path) 
             begun.communicate()
     assert stage.decide("--abort").code == 0
     assert {path.name for path in target.iterdir()} == set(OURS)
-
-
-@pytest.mark.parametrize("command", ["tree", "pending", "check", "wait"])
-@pytest.mark.parametrize("words", [["--help"], ["--no-such-option"], ["/no/such/directory"], []])
-def test_commands_that_only_read_write_no_state(tmp_path: Path, command: str, words: list[str]) -> None:
-    stage = Stage(tmp_path / "here")
-    task = ["--timeout=0", "shop.api"] if command == "wait" else []
-    with stage.start(command, *task, *(words or [stage.workspace])) as begun:
-        begun.communicate()
-    assert not Path(stage.environment["XDG_STATE_HOME"]).exists()

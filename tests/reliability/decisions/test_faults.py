@@ -28,7 +28,6 @@ from tests.reliability.decisions.disks import Failing
 from tests.unit.decisions.made import QUICK, Operator
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EACCES)
-WRITES = ("open", "write", "fsync", "close", "link", "rename", "mkdir", "unlink", "flock")
 
 
 Outcome = TypeVar("Outcome")

@@ -10,8 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-_KILLS = int(os.environ.get("AGENTWATCH_KILLS", "1000"))
-_RACES = int(os.environ.get("AGENTWATCH_RACES", "2000"))
+_KILLS = int(os.environ.get("AGENTWATCH_KILLS", "400"))
+_RACES = int(os.environ.get("AGENTWATCH_RACES", "800"))
 _ROOT = Path(__file__).parents[3]
 
 

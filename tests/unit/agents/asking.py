@@ -9,10 +9,6 @@ from typing import Any
 from agentwatch.sources.claude_code.hooks import HookCall, read_hook_call
 from tests.unit.agents.claude import AGENT, SESSION
 
-MODES = [
-    {"type": "addDirectories", "directories": ["/w"], "destination": "session"},
-    {"type": "setMode", "mode": "acceptEdits", "destination": "session"},
-]
 QUESTIONS: list[dict[str, Any]] = [
     {
         "question": "Which store?",

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.agents.hook.asked import DENIED, Ask, answer_of, request_of, rules_of
+from agentwatch.agents.hook.asked import Ask, answer_of, request_of, rules_of
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
 from agentwatch.sources.claude_code.hooks import HookCall
-from tests.unit.agents.asking import MODES, QUESTIONS, call, child
-from tests.unit.agents.claude import AGENT, SESSION
+from tests.unit.agents.asking import QUESTIONS, call
+from tests.unit.agents.claude import SESSION
 
 ASK = Ask(at=100.0, until=120.0, nonce="n1")
 NONE = Params()
@@ -58,17 +58,6 @@ def test_the_command_itself_is_shown_and_what_the_model_says_of_it_stands_apart(
         words=True,
         rules=("Bash(make seeds)",),
     )
-
-
-def test_a_child_is_named_by_its_own_id_and_its_prompt_is_hidden() -> None:
-    asked = request(call(**child()), ASK._replace(hidden=True, call_id="toolu_1"))
-    assert (asked.session_id, asked.prompt_hidden, asked.until, asked.call_id) == (AGENT, True, 120.0, "toolu_1")
-
-
-def test_where_nobody_sits_there_it_is_said_what_comes_of_silence() -> None:
-    asked = request(call(), ASK._replace(unattended=True))
-    assert asked.actions
-    assert "denied" in asked.why_not
 
 
 @pytest.mark.parametrize(
@@ -131,16 +120,6 @@ def test_the_models_words_are_left_out_only_where_they_stand_apart() -> None:
     assert (asked.said, list(map(str, asked.beside))) == ("", ['description: ["x"]'])
 
 
-def test_where_a_command_runs_is_shown_if_that_is_not_the_workspace() -> None:
-    beside = [request(call(tool), ASK._replace(cwd="/etc")).beside for tool in ("Bash", "Read")]
-    assert [list(map(str, one)) for one in beside] == [['cwd: "/etc"'], []]
-
-
-def test_a_plan_is_shown_with_what_it_would_allow() -> None:
-    plan = request(call("ExitPlanMode", {"allowedPrompts": ["run tests"]}), ASK._replace(plan="1. Make it."))
-    assert (plan.shown, list(map(str, plan.beside))) == ("1. Make it.", ['allowedPrompts: ["run tests"]'])
-
-
 def test_questions_are_those_of_the_input_with_their_options() -> None:
     asked = request(call("AskUserQuestion", {"questions": QUESTIONS}))
     store = Query("Which store?", "Store", (Option("SQLite", "One file."), Option("Redis, clustered")), several=False)
@@ -180,12 +159,6 @@ def test_a_plan_can_be_sent_back_and_not_approved() -> None:
     assert decided(call("ExitPlanMode", {}), Action.DENY, note="Test it, too.")["message"] == "Test it, too."
 
 
-def test_what_the_program_suggests_is_said_in_its_words() -> None:
-    rules = SUGGESTED | {"rules": [{"toolName": "Bash", "ruleContent": "make:*"}, {"toolName": "Read"}]}
-    asked = request(call(permission_suggestions=[*MODES, rules, SUGGESTED | {"behavior": "deny"}, {"type": "new"}]))
-    assert asked.covered_by == "access to /w; the mode acceptEdits; the rule Bash(make:*); the rule Read"
-
-
 def test_the_rules_that_can_be_chosen_are_narrow_and_of_this_tool() -> None:
     narrow = [
         {"toolName": "Bash", "ruleContent": "make:*"},
@@ -200,15 +173,6 @@ def test_the_rules_that_can_be_chosen_are_narrow_and_of_this_tool() -> None:
     assert list(rules_of(server)) == ["mcp__x__y"]
     for command in ("make *", "make (x)", "make\nrm x", " make", "make:x", "a\\b"):
         assert list(rules_of(call("Bash", {"command": command}))) == [], command
-
-
-def test_allowing_says_nothing_but_that() -> None:
-    assert decided(call(permission_suggestions=MODES), Action.ALLOW) == {"behavior": "allow"}
-
-
-def test_a_denial_goes_with_the_operators_words() -> None:
-    assert decided(call(), Action.DENY, note=" Use build/. ") == {"behavior": "deny", "message": "Use build/."}
-    assert decided(call(), Action.DENY) == {"behavior": "deny", "message": DENIED}
 
 
 def test_a_rule_that_was_chosen_holds_for_the_session_alone() -> None:

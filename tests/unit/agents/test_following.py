@@ -93,12 +93,6 @@ def test_a_child_has_a_transcript_of_its_own(tmp_path: Path) -> None:
     assert (elsewhere.is_answered(), elsewhere.call_id) == (False, None)
 
 
-def test_a_plan_is_found_by_its_tool(story: Story) -> None:
-    story.called("u1", "ExitPlanMode", {"plan": "1. Make it."})
-    found = AskedCall(call("ExitPlanMode", {}, transcript_path=str(story.session)), ASKED_AT, None)
-    assert (found.is_answered(), found.call_id, found.given) == (False, "u1", {"plan": "1. Make it."})
-
-
 def test_only_the_end_of_a_large_transcript_is_read(story: Story) -> None:
     with story.path.open("wb") as file:
         for _ in range(9):
@@ -130,9 +124,3 @@ def test_the_program_runs_until_it_has_ended_also_where_nobody_has_waited_for_it
     assert Asking(None).runs()
     assert Asking("-1").runs()
     assert not Asking("4194304999").runs()
-
-
-def test_without_its_number_the_process_above_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    asking = Asking(None)
-    monkeypatch.setattr(os, "getppid", lambda: 1)
-    assert not asking.runs()

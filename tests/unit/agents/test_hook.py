@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from agentwatch.agents.hook.words import HOLD
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
-from agentwatch.decisions.record import Answer, Params, Subject
+from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Ran, Rules
 from agentwatch.delegation.run import Run, RunState
@@ -127,11 +126,6 @@ def on_screen(scene: Scene) -> Iterator[None]:
         yield
 
 
-def test_a_child_that_is_done_stops_and_nothing_is_shown(scene: Scene) -> None:
-    assert scene.stop(DONE) == {}
-    assert scene.journal()[0]["did"] == "let go"
-
-
 def test_a_retry_sends_the_child_back_once_with_the_operators_words(scene: Scene) -> None:
     scene.decide(Action.RETRY, Params(handoff=packet(TASK, attempt=2)), note="Use the replica.")
     answer = scene.stop(FAILED)
@@ -190,11 +184,6 @@ def test_what_somebody_else_carries_out_is_not_carried_out_twice(scene: Scene) -
     assert "carried out by the parent" in answer["systemMessage"]
 
 
-def test_an_answer_of_the_operator_reaches_the_child(scene: Scene) -> None:
-    scene.decide(Action.RESPOND, Params(answers=(Answer("Which port?", "8080"),)))
-    assert "Which port?: 8080" in scene.stop(FAILED)["reason"]
-
-
 @pytest.mark.parametrize(
     ("action", "params"),
     [(Action.ABORT, None), (Action.ACCEPT, None), (Action.ESCALATE, Params(mode="architect"))],
@@ -214,12 +203,6 @@ def test_what_is_for_the_parent_lets_the_child_go_and_tells_the_parent(
     assert "read" in scene.receipts()
 
 
-def test_a_decision_about_another_return_is_none_about_this_one(scene: Scene) -> None:
-    scene.decide(Action.RETRY, said=FAILED.replace("timed out", "was slow"))
-    assert "decision" not in scene.stop(FAILED)
-    assert "wait_for_decision" in scene.come_back(FAILED)["hookSpecificOutput"]["additionalContext"]
-
-
 def test_a_return_that_breaks_its_contract_is_sent_back_once_with_the_findings(scene: Scene) -> None:
     answer = scene.stop(BROKEN)
     assert answer["decision"] == "block"
@@ -229,17 +212,6 @@ def test_a_return_that_breaks_its_contract_is_sent_back_once_with_the_findings(s
     assert "decision" not in again
     assert "breaks its contract" in again["systemMessage"]
     assert [entry["did"] for entry in scene.journal()] == ["sent back", "let go"]
-
-
-@pytest.mark.parametrize("prompt", [f"```json\n{packet(TASK)}\n```\n\nDo it.", "Have a look, please."])
-def test_prose_is_sent_back_only_where_a_contract_is_required(scene: Scene, prompt: str) -> None:
-    scene.claude.prompt = prompt
-    scene.claude.write_transcript()
-    assert scene.stop(PROSE) == {}
-    assert scene.come_back(PROSE) == {}
-    scene.settings = NOW._replace(require_contract=True)
-    assert "## Runtime Attestation" in scene.stop(PROSE)["reason"]
-    assert "is invalid" in scene.come_back(PROSE)["hookSpecificOutput"]["additionalContext"]
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -272,20 +244,6 @@ def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, de
     assert bool(scene.come_back(said)) is is_bad
 
 
-def test_a_return_in_a_file_is_as_good_as_one_in_words(scene: Scene) -> None:
-    (scene.workspace / "returns").mkdir()
-    (scene.workspace / "handoffs").mkdir()
-    (scene.workspace / "handoffs" / "shop.api.handoff.json").write_text(packet(TASK), "utf-8")
-    file = scene.workspace / "returns" / "shop.api.return.md"
-    file.write_text(BROKEN, "utf-8")
-    assert scene.stop("See the file.")["decision"] == "block"
-    assert scene.stop(DONE)["decision"] == "block", "the tree believes the file as well"
-    os.utime(file, (1577000000, 1577000000))
-    assert scene.stop("See the file.") == {}, "it is older than the child, so of an attempt before"
-    assert scene.come_back(DONE, took=1000) == {}
-    assert scene.come_back(DONE) == {}, "nobody knows when it began"
-
-
 def test_a_child_that_ends_with_an_early_marker_is_sent_back_to_say_how_it_ended(scene: Scene) -> None:
     marker = subagent("in_progress", "It goes on.")
     assert "say how it ended" in scene.stop(marker)["reason"]
@@ -294,19 +252,6 @@ def test_a_child_that_ends_with_an_early_marker_is_sent_back_to_say_how_it_ended
         (scene.workspace / folder / f"shop.api.{name}.json").write_text(text, "utf-8")
     scene.settings = NOW._replace(hook_corrects=False, hook_when="always")
     assert scene.stop("See the file.")["reason"] == HOLD
-
-
-def test_the_operator_can_switch_the_correction_off(scene: Scene) -> None:
-    scene.settings = NOW._replace(hook_corrects=False)
-    assert "decision" not in scene.stop(BROKEN)
-
-
-def test_an_undecided_child_is_let_go_in_words_and_never_as_approved(scene: Scene) -> None:
-    answer = scene.stop(FAILED)
-    assert set(answer) == {"systemMessage"}
-    assert "no screen of agentwatch shows the workspace" in answer["systemMessage"]
-    assert "nothing is approved" in answer["systemMessage"]
-    assert scene.journal()[0]["why"] in answer["systemMessage"]
 
 
 def test_a_hook_waits_while_a_screen_shows_the_workspace(scene: Scene) -> None:
@@ -325,14 +270,6 @@ def test_a_hook_waits_while_a_screen_shows_the_workspace(scene: Scene) -> None:
     assert not is_shown(scene.state)
     scene.settings = scene.settings._replace(hook_when="always")
     assert "within 0.01 s" in scene.stop(FAILED)["systemMessage"]
-
-
-def test_the_operator_can_have_an_undecided_child_let_go(scene: Scene) -> None:
-    scene.settings = NOW._replace(hook_undecided="let-go")
-    with on_screen(scene):
-        answer = scene.stop(FAILED)
-    assert set(answer) == {"systemMessage"}
-    assert "nothing is approved" in answer["systemMessage"]
 
 
 def test_a_held_child_goes_on_with_the_decision_that_comes_while_it_is_held(scene: Scene) -> None:
@@ -411,22 +348,6 @@ def test_without_a_place_to_count_a_child_is_held_at_most_once(scene: Scene) -> 
     assert "cannot be written" in scene.stop(FAILED, again=True)["systemMessage"]
 
 
-def test_without_a_packet_the_task_is_the_agent(scene: Scene) -> None:
-    scene.claude.prompt = "Have a look, please."
-    scene.claude.write_transcript()
-    scene.decide(Action.RETRY, task_id=AGENT)
-    assert scene.stop(FAILED)["decision"] == "block"
-
-
-def test_a_child_without_a_transcript_is_the_agent(scene: Scene) -> None:
-    scene.claude.agent_transcript.unlink()
-    assert scene.stop(FAILED)["systemMessage"].startswith(f"agentwatch: “{AGENT}” was let go")
-
-
-def test_a_child_that_was_only_launched_has_nothing_to_tell(scene: Scene) -> None:
-    assert scene.come_back("", "async_launched") == {}
-
-
 def test_a_child_that_was_stopped_at_its_limit_of_turns_has_failed_whatever_it_said(scene: Scene) -> None:
     payload = scene.claude.came_back(DONE)
     note = {"type": "text", "text": "NOTE: this agent stopped at its 3-turn limit before finishing.\n"}
@@ -435,10 +356,6 @@ def test_a_child_that_was_stopped_at_its_limit_of_turns_has_failed_whatever_it_s
     assert call is not None
     answer = told(call, scene.workspace, scene.settings, load)
     assert "is failed" in answer["hookSpecificOutput"]["additionalContext"]
-
-
-def test_a_parent_is_told_nothing_about_a_child_that_is_done(scene: Scene) -> None:
-    assert scene.come_back(DONE) == {}
 
 
 def test_nothing_of_a_child_reaches_the_terminal_as_an_order(scene: Scene) -> None:

@@ -10,9 +10,7 @@ import pytest
 from agentwatch.agents.hook.permission import HELD_SECONDS
 from agentwatch.agents.setup import command, starts
 from agentwatch.agents.setup.programs import programs
-from agentwatch.cli import start
 from agentwatch.config import Settings
-from agentwatch.errors import UsageError
 from agentwatch.text import Mark
 
 SETTINGS = """\
@@ -79,22 +77,6 @@ def init(workspace: Path, agent: str | None = None, *, write: bool = True, remov
 
 
 @pytest.mark.parametrize("agent", BEFORE)
-@pytest.mark.parametrize("start", ["something", "nothing"])
-def test_doing_it_twice_is_doing_it_once_and_removing_gives_back_every_byte(
-    tmp_path: Path, agent: str, start: str
-) -> None:
-    before = BEFORE[agent] if start == "something" else {}
-    put(tmp_path, before)
-    init(tmp_path, agent)
-    once = files_of(tmp_path)
-    init(tmp_path, agent)
-    assert files_of(tmp_path) == once != before
-    init(tmp_path, agent, remove=True)
-    assert files_of(tmp_path) == before
-    assert list(tmp_path.rglob("*.agentwatch.bak")) == []
-
-
-@pytest.mark.parametrize("agent", BEFORE)
 def test_what_the_user_changed_meanwhile_stays_when_ours_is_removed(tmp_path: Path, agent: str) -> None:
     put(tmp_path, BEFORE[agent])
     init(tmp_path, agent)
@@ -104,15 +86,6 @@ def test_what_the_user_changed_meanwhile_stays_when_ours_is_removed(tmp_path: Pa
     left = files_of(tmp_path)
     assert "And commas." in left[instructions.name]
     assert not any("agentwatch" in text for text in left.values())
-
-
-def test_nothing_is_written_without_being_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    put(tmp_path, CLAUDE)
-    assert init(tmp_path, write=False) == 0
-    assert files_of(tmp_path) == CLAUDE
-    shown = capsys.readouterr().out
-    assert f'"command": "{HOOK}"' in shown
-    assert "--write" in shown
 
 
 @pytest.mark.parametrize("broken", ['{"mcpServers": {', "[]", '{"mcpServers": []}', "{'a': 1}", "\udcff"], ids=repr)
@@ -137,13 +110,6 @@ def test_nothing_is_written_through_a_link_or_outside(tmp_path: Path, capsys: py
     assert init(workspace, "claude-code") == command.BY_HAND
     assert files_of(outside) == {"settings.json": "{}", "CLAUDE.md": "theirs\n"}
     assert capsys.readouterr().out.count("nothing is written through links") == 2
-
-
-def test_codex_is_configured_outside_so_it_is_only_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    put(tmp_path, BEFORE["codex"])
-    assert init(tmp_path) == command.BY_HAND
-    assert files_of(tmp_path)[".codex/config.toml"] == 'model = "some"\n'
-    assert "tool_timeout_sec = 120" in capsys.readouterr().out
 
 
 def test_the_time_outs_follow_the_settings(tmp_path: Path) -> None:
@@ -235,43 +201,11 @@ def test_hooks_that_stand_in_two_settings_are_told_where_the_program_starts_both
     assert f"beware: {told}\n" in capsys.readouterr().out
 
 
-def test_where_no_program_is_recognised_it_says_what_was_looked_for_and_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert init(tmp_path) == command.BY_HAND
-    first, second, *_, last = capsys.readouterr().out.splitlines()
-    assert first.startswith("no agent program is recognised here. Looked for, in this directory: .claude, CLAUDE.md")
-    assert "opencode.json" in first
-    assert "--agent (claude-code, opencode, kilo, codex)" in second
-    assert "`by hand`" in last
-    assert "exit code is 1" in last
-
-
-def test_other_programs_are_told_nothing_of_the_hooks_of_claude_code(tmp_path: Path) -> None:
-    init(tmp_path, "opencode")
-    assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD]
-
-
 @pytest.mark.parametrize("start", OLD)
 def test_the_old_forms_are_removed_as_well(tmp_path: Path, start: str) -> None:
     put(tmp_path, old_setup(start))
     init(tmp_path, remove=True)
     assert not any("agentwatch" in text for text in files_of(tmp_path).values())
-
-
-def test_what_init_does_not_write_is_told(tmp_path: Path, started: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mine = {
-        "hooks": [{"type": "command", "command": "agentwatch hook"}, {"type": "command", "command": "make \x1b]0;"}]
-    }
-    put(tmp_path, {".claude/settings.json": json.dumps({"hooks": {"SubagentStop": [mine]}})})
-    put(started, {".codex/config.toml": '[mcp_servers.agentwatch]\ncommand = "agentwatch"\nargs = ["mcp"]\n'})
-    places = [".claude/settings.json", str(started / ".codex/config.toml")]
-    assert init(tmp_path, write=False) == command.BY_HAND
-    assert init(tmp_path) == command.BY_HAND
-    assert faults(tmp_path) == places
-    shown = capsys.readouterr().out
-    assert all(shown.count(f"by hand, in {place}: ") == 2 for place in places)
-    assert "\x1b" not in shown
 
 
 def test_one_that_is_gone_is_told_and_other_programs_are_left_alone(tmp_path: Path) -> None:
@@ -288,46 +222,8 @@ def test_no_configuration_breaks_the_search(tmp_path: Path, text: str) -> None:
     assert list(starts.starts(tmp_path, {})) == []
 
 
-def test_the_server_is_not_set_up_in_silence_without_its_sdk(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    init(tmp_path, "claude-code")
-    shown = capsys.readouterr().out
-    told = next(line for line in shown.splitlines() if "install that first: " in line)
-    assert " -m pip install " in told
-    assert "[mcp]" in told
-    assert "agentwatch[mcp]" not in told
-    warned = shown.index("what is added to CLAUDE.md, .mcp.json, .claude/settings.json names files of this machine")
-    assert shown.index(told) < warned < shown.index("written to .mcp.json")
-
-
 def test_a_program_is_recognised_by_its_sessions_of_the_workspace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command.run(tmp_path, None, Settings(), write=False, remove=False, sources=lambda: {"claude-code", "roo"})
     assert capsys.readouterr().out.startswith("found: claude-code\n")
-
-
-def test_what_headless_claude_needs_is_offered_and_its_dialog_explained(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert init(tmp_path, "claude-code") == 0
-    shown = capsys.readouterr().out
-    start = " ".join(LAUNCHER)
-    assert '"mcp__agentwatch"' in shown
-    assert all(f'"Bash({start} {face}:*)"' in shown for face in ("wait", "claim", "check"))
-    assert '"enabledMcpjsonServers"' in shown
-    assert "a dialog asks when a session begins" in shown
-    assert not (tmp_path / ".claude/settings.local.json").exists()
-
-
-@pytest.mark.parametrize("name", ["claude", "Claude", "claude-code"])
-def test_claude_is_claude_code(tmp_path: Path, name: str) -> None:
-    start("init", ["--agent", name, "--write", str(tmp_path)])
-    assert HOOK in (tmp_path / ".claude/settings.json").read_text("utf-8")
-
-
-@pytest.mark.parametrize(("name", "meant"), [("cluade", "claude-code"), ("opncode", "opencode"), ("codx", "codex")])
-def test_a_name_that_is_nearly_one_is_told(tmp_path: Path, name: str, meant: str) -> None:
-    with pytest.raises(UsageError, match=f"did you mean {meant}"):
-        start("init", ["--agent", name, str(tmp_path)])

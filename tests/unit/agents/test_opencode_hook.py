@@ -13,10 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook.journal import NAME as JOURNAL
-from agentwatch.agents.hook.journal import UNANSWERED
 from agentwatch.agents.hook.opencode import request_of
-from agentwatch.agents.setup.starts import checks
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
@@ -147,14 +144,6 @@ def test_an_allowed_call_is_allowed_once_and_the_receipt_waits_for_the_program(o
     assert held.close() == 0
 
 
-def test_words_of_a_denial_get_to_the_program_with_what_it_was_said_to_end(operator: Operator) -> None:
-    held = operator.holds(told(operator.workspace, others=2))
-    request = operator.sees()
-    assert (request.ends_others, request.ends_turn) == (2, True)
-    operator.decides(request, Action.DENY, note="Use build/.")
-    assert held.reads() == {"id": "per_1", "reply": "reject", "message": "Use build/.", "others": 2}
-
-
 def test_a_denial_that_would_end_more_than_was_shown_is_asked_anew(operator: Operator) -> None:
     held = operator.holds(told(operator.workspace))
     before = operator.sees()
@@ -165,32 +154,6 @@ def test_a_denial_that_would_end_more_than_was_shown_is_asked_anew(operator: Ope
     assert held.says_nothing(1)
     operator.decides(request, Action.DENY)
     assert held.reads()["others"] == 1
-
-
-def test_why_an_answer_did_not_get_through_is_written_down_for_the_operator(operator: Operator) -> None:
-    held = operator.holds(told(operator.workspace))
-    operator.sees()
-    state = state_directory(operator.workspace)
-    (state / "decisions").write_text("no directory")
-    assert held.says_nothing(3)
-    assert held.close() == 0
-    (line,) = (state / JOURNAL).read_text("utf-8").splitlines()
-    entry = json.loads(line)
-    said = [entry[key] for key in ("event", "session_id", "did", "kind")]
-    assert said == ["opencode", "ses_1", UNANSWERED, "bash"]
-    assert "ledger" in entry["why"]
-    (told_by_doctor,) = [one.found for one in checks(operator.workspace) if "did not get through" in one.found]
-    assert entry["at"] in told_by_doctor
-    assert "ledger" in told_by_doctor
-
-
-def test_what_cannot_be_offered_is_written_down_for_the_operator(operator: Operator) -> None:
-    state = state_directory(operator.workspace)
-    state.mkdir(parents=True)
-    (state / "requests").write_text("in the way")
-    held = operator.holds(told(operator.workspace))
-    assert held.process.wait(30) == 1
-    assert UNANSWERED in (state / JOURNAL).read_text("utf-8")
 
 
 def test_answers_stand_at_the_place_of_their_question(operator: Operator) -> None:
@@ -246,14 +209,6 @@ def test_the_same_id_after_a_restart_does_not_get_the_answer_of_before(operator:
     second = operator.holds(told(operator.workspace, at=time.time() * 1000 + 1))
     operator.sees()
     assert second.says_nothing(1)
-
-
-def test_a_screen_on_a_directory_above_is_offered_what_is_asked_below(operator: Operator) -> None:
-    below = operator.workspace / "app" / "src"
-    below.mkdir(parents=True)
-    with shown(state_directory(operator.workspace)):
-        operator.holds(told(below))
-        assert operator.sees().shown == "touch x"
 
 
 def test_what_was_asked_before_the_screen_came_moves_to_it(operator: Operator) -> None:
@@ -338,14 +293,6 @@ def test_the_patch_the_path_or_the_arguments_themselves_are_shown() -> None:
     assert json.loads(read_of(**globs)[0]) == {"patterns": ["a", "b"]}
 
 
-def test_the_arguments_of_a_tool_of_a_server_are_shown_and_where_a_session_was_begun_below(tmp_path: Path) -> None:
-    asked = BASH | {"permission": "rig_ask", "patterns": ["*"], "metadata": {"mcpInput": {"what": "color"}}}
-    request = request_of(told(tmp_path, asked, call={"what": "color"}), tmp_path)
-    assert (json.loads(request.shown), request.beside) == ({"what": "color"}, ())
-    below = request_of(told(tmp_path / "shop", BASH), tmp_path)
-    assert list(map(str, below.beside)) == [f'cwd: "{tmp_path}/shop"']
-
-
 def test_no_value_passes_for_another_field_or_for_a_part_of_the_command() -> None:
     call = {"command": "make", "description": "Makes it", "workdir": "/x\ntimeout: 5"}
     assert read_of(metadata={"command": "make"}, call=call) == ("make", ['workdir: "/x\\ntimeout: 5"'])
@@ -369,9 +316,3 @@ def test_a_call_of_which_nothing_is_told_is_not_answered_here() -> None:
 def test_questions_of_the_same_words_can_only_be_refused() -> None:
     twice = QUESTION | {"questions": QUESTION["questions"][:1] * 2}
     assert request_of(told(Path("/w"), twice), Path("/w")).actions == (Action.DENY,)
-
-
-def test_the_input_of_a_request_is_all_that_the_program_asked() -> None:
-    others = [BASH | {key: "other" if key == "sessionID" else [BASH[key]]} for key in BASH]
-    made = [request_of(told(Path("/w"), asked, nonce="per_1"), Path("/w")) for asked in (BASH, *others)]
-    assert len({one.input_sha256 for one in made}) == len({one.request_id for one in made}) == len(made)

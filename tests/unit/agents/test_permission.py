@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from agentwatch.agents.hook import permission
-from agentwatch.agents.hook.asked import DENIED
 from agentwatch.agents.hook.journal import NAME as JOURNAL
 from agentwatch.agents.hook.journal import UNANSWERED
 from agentwatch.decisions.desk import Desk
@@ -25,8 +24,7 @@ from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Offer, RequestStore
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.state import shown, state_directory
-from tests.unit.agents.asking import QUESTIONS, Story, call, child
-from tests.unit.agents.test_asked import ALL_ANSWERED
+from tests.unit.agents.asking import Story, call, child
 from tests.unit.decisions.made import QUICK
 
 ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
@@ -114,19 +112,6 @@ def test_what_is_allowed_is_printed_once_and_noted(scene: Scene) -> None:
     assert ended.by == "ada"
 
 
-def test_a_denial_and_answers_are_printed_with_their_words(scene: Scene) -> None:
-    with scene.asked() as request:
-        scene.answer(request, Action.DENY, note="Use build/.")
-    assert scene.told()["hookSpecificOutput"]["decision"] == {"behavior": "deny", "message": "Use build/."}
-    with scene.asked() as request:
-        scene.answer(request, Action.DENY)
-    assert scene.told()["hookSpecificOutput"]["decision"]["message"] == DENIED
-    with scene.asked(scene.call("AskUserQuestion", {"questions": QUESTIONS})) as request:
-        scene.answer(request, Action.ANSWER, ALL_ANSWERED)
-    updated = scene.told()["hookSpecificOutput"]["decision"]["updatedInput"]
-    assert updated["answers"] == {"Which store?": "Redis, clustered", "Which checks?": "Lint, my"}
-
-
 def test_nothing_is_offered_where_no_screen_shows_the_workspace(scene: Scene) -> None:
     scene.screen.close()
     permission.asked(scene.call(), scene.workspace)
@@ -151,13 +136,6 @@ def test_it_ends_when_the_program_has_its_answer(scene: Scene) -> None:
     assert len(scene.store.read()) == 1, "one that is answered already is not offered"
 
 
-def test_it_ends_when_the_program_has_ended(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    with scene.asked() as request:
-        monkeypatch.setattr(os, "getppid", lambda: 1)
-    assert scene.told() is None
-    assert scene.stage(request) is RequestStage.GONE
-
-
 def test_the_prompt_of_a_child_is_hidden_for_a_short_time(scene: Scene) -> None:
     configure("[hook]\nprompt = 0.3\n")
     with scene.asked(scene.call(**child())) as request:
@@ -170,25 +148,6 @@ def test_the_prompt_of_a_child_is_hidden_for_a_short_time(scene: Scene) -> None:
     with scene.asked(scene.call(**child())) as request:
         scene.answer(request)
     assert scene.told() == ALLOWED
-
-
-def test_so_is_one_that_nobody_sees(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    configure("[hook]\nprompt = 0.3\n")
-    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
-    with scene.asked() as request:
-        assert request.until is not None
-    assert scene.told() is None
-    monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "cli")
-    with scene.asked() as request:
-        assert (request.until, request.prompt_hidden) == (None, False)
-        scene.answer(request, Action.DENY)
-
-
-@pytest.mark.parametrize("text", ['[hook]\nwhen = "never"\n', "[hook]\nprompt = 0\n"])
-def test_an_operator_who_wants_no_such_answers_has_none(scene: Scene, text: str) -> None:
-    configure(text)
-    permission.asked(scene.call(**child()), scene.workspace)
-    assert (scene.told(), scene.store.read()) == (None, [])
 
 
 def test_an_answer_is_for_the_request_that_was_seen_and_for_no_equal_one(scene: Scene) -> None:
@@ -257,14 +216,6 @@ def test_a_call_that_is_written_down_after_it_asks_is_waited_for(scene: Scene, m
     with scene.asked() as request:
         assert request.call_id == "toolu_1"
         scene.answer(request)
-
-
-def test_a_plan_is_shown_as_its_call_has_it(scene: Scene) -> None:
-    scene.story.called("toolu_1", "ExitPlanMode", {"plan": "1. Make it."})
-    with scene.asked(scene.call("ExitPlanMode", {})) as request:
-        assert (request.shown, request.actions, request.call_id) == ("1. Make it.", (Action.DENY,), "toolu_1")
-        scene.answer(request, Action.DENY, note="Test it, too.")
-    assert scene.told()["hookSpecificOutput"]["decision"] == {"behavior": "deny", "message": "Test it, too."}
 
 
 @pytest.mark.parametrize("given", [{"command": "\ud800"}, {"command": float("inf")}, {"command": "x" * 1_200_000}])

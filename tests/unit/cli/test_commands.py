@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import COMMANDS, run, start
-from agentwatch.cli.registry import GROUPS, load_command
+from agentwatch.cli.registry import load_command
 
 NAMED = [name for name in COMMANDS if name]
 
@@ -32,62 +32,6 @@ def test_every_command_has_a_module_with_its_help(capsys: pytest.CaptureFixture[
         assert "exit codes: 0 " in shown
 
 
-def test_the_overview_has_a_line_for_each_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        start("", ["--help"])
-    shown = capsys.readouterr().out
-    for usage, summary in (line for group in GROUPS.values() for line in group.items()):
-        assert f"  agentwatch {usage} " in shown
-        assert summary in shown
-
-
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (["chek"], "check"),
-        (["chekc", "a.md"], "check"),
-        (["pendign"], "pending"),
-        (["tree", "--jsno"], "--json"),
-        (["check", "--fromat=json", "x"], "--format"),
-        (["decide", "a", "--retyr"], "--retry"),
-        (["decide", "a", "--ecalate", "fitter"], "--escalate"),
-        (["--red-only"], "--read-only"),
-        (["rules", "--format", "jsn"], "json"),
-        (["decide", "a", "--retry", "--mitigation", "reduced-scope"], "reduced_scope"),
-        (["keys", "creat"], "create"),
-        (["completion", "bsh"], "bash"),
-        (["init", "--agent", "cluade"], "claude-code"),
-        (["rules", "--explain", "sub0003"], "SUB003"),
-    ],
-)
-def test_who_has_nearly_written_a_word_is_asked_whether_that_is_meant(
-    words: list[str], meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    code, complaint = said(words, capsys)
-    assert code == 2
-    assert f"did you mean {meant}" in complaint
-
-
-@pytest.mark.parametrize("words", [["qqqqq"], ["./chek"], ["tree", "--qqqq"], ["rules", "--format", "qqqq"]])
-def test_what_is_near_nothing_is_told_as_before(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    code, complaint = said(words, capsys)
-    assert code == 2
-    assert "did you mean" not in complaint
-
-
-def test_a_directory_that_is_nearly_called_like_a_command_is_watched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "trees").mkdir()
-    _, complaint = said(["trees"], capsys)
-    assert "the screen needs a terminal" in complaint
-
-
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -103,26 +47,6 @@ def test_a_wrong_name_is_told_before_the_lack_of_a_terminal(
     monkeypatch.chdir(tmp_path)
     code, complaint = said(words, capsys)
     assert (code, named in complaint, "terminal" in complaint) == (2, True, False), complaint
-
-
-def test_the_stream_that_is_no_terminal_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for stream in (sys.stdin, sys.stdout):
-        monkeypatch.setattr(stream, "isatty", lambda: True)
-    _, complaint = said([str(tmp_path)], capsys)
-    assert "the screen needs a terminal, and standard error is none;" in complaint
-
-
-@pytest.mark.parametrize(
-    "words", [["check", "--", "--fromat"], ["decide", "--accept", "--note", "a --retyr", "--", "--retyr"]]
-)
-def test_what_is_no_option_is_not_taken_for_one_that_is_meant(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    _, complaint = said(words, capsys)
-    assert "did you mean" not in complaint
 
 
 def test_a_hook_never_ends_as_what_would_block_the_agent(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,14 +73,6 @@ def test_commands_options_and_what_they_can_be_are_offered(
     assert meant <= found if not words else found == meant
 
 
-def test_own_themes_are_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own = tmp_path / "XDG_CONFIG_HOME" / "agentwatch" / "themes"
-    own.mkdir(parents=True)
-    (own / "a.toml").write_text('name = "sea"', "utf-8")
-    (own / "b.toml").write_text("name = ", "utf-8")
-    assert "sea" in offered(capsys, "--theme", "")
-
-
 def test_the_tasks_of_the_workspace_are_offered_and_to_decide_those_that_need_it(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,15 +80,6 @@ def test_the_tasks_of_the_workspace_are_offered_and_to_decide_those_that_need_it
     add(workspace, "shop.db", 2)
     assert set(offered(capsys, "wait", "sh")) == {"shop.api"}
     assert offered(capsys, "decide", "shop.d") == ["shop.db"]
-
-
-def test_the_modes_that_were_seen_are_offered_but_not_that_of_the_task(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for number, mode in enumerate(("code", "architect")):
-        document = {**json.loads(packet()), "task_id": f"t{number}", "mode": mode}
-        (workspace / f"t{number}.handoff.json").write_text(json.dumps(document), "utf-8")
-    assert offered(capsys, "decide", "t0", "--escalate", "") == ["architect"]
 
 
 HOSTILE = ["a\nb", "a\x1b]0;x\x07", "a\u202eb", "a\tb", "--yes", "-x", " a", "a\u2028"]
@@ -131,30 +114,12 @@ def test_bash_gets_what_stands_in_quotes_as_it_is_and_nothing_where_only_a_part_
     assert in_bash(capsys, "wait 'the'") == []
 
 
-def test_bash_gets_only_what_stands_behind_its_last_word_break(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    add(workspace, "shop:api:v1")
-    assert in_bash(capsys, "wait shop:a") == ["api:v1"]
-    assert in_bash(capsys, "check --format=j") == ["json"]
-
-
 @pytest.mark.parametrize("words", [["", ""], ["\0"], ["decide", "\ud800"], ["--", "--", "--"], ["tree", "'"], ["\\"]])
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_nothing_that_is_typed_makes_it_complain(
     words: list[str], shell: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     offered(capsys, *words, shell=shell)
-
-
-def test_a_configuration_that_does_not_hold_together_is_no_matter_for_a_prompt(
-    tmp_path: Path, workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    add(workspace, "shop.api")
-    settings = tmp_path / "XDG_CONFIG_HOME" / "agentwatch"
-    settings.mkdir(parents=True)
-    (settings / "config.toml").write_text("nonsense = [", "utf-8")
-    assert offered(capsys, "wait", "sh") == []
 
 
 def test_it_ends_by_itself_where_looking_takes_long() -> None:

@@ -14,12 +14,11 @@ import pytest
 
 from agentwatch.cli import answer as module
 from agentwatch.cli import start
-from agentwatch.cli.completion import offer
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Record
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Option, Query, Request, RequestStage
+from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.errors import AgentwatchError, ExitCode, UsageError
 from agentwatch.requests.store import RequestStore
 from tests.unit.requests.asked import question, request
@@ -77,14 +76,6 @@ def test_what_is_allowed_is_printed_whole(workspace: Path, capsys: pytest.Captur
     assert "truncated" not in said
 
 
-def test_what_a_denial_ends_is_said_before_it_is_recorded(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with open_one(workspace, request(workspace, ends_turn=True, ends_others=2)) as asked:
-        run("--deny", "--", asked.request_id)
-    said = capsys.readouterr().out
-    assert "beware    a denial ends 2 other open requests of its session, too" in said
-    assert "a denial without words ends the turn of its agent" in said
-
-
 def test_it_is_said_whether_the_answer_got_there(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RequestStore(workspace).offer(request(workspace)) as offer:
 
@@ -109,45 +100,6 @@ def test_each_question_gets_its_options(workspace: Path) -> None:
     assert record.params.answers == (
         Answer("Which store?", "My own"), Answer("Which checks?", "Lint"), Answer("Which checks?", "Types"),
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("text", ["Lint, Types", "Lint,Types", "Types; Lint", "Lint, Types\nx"])
-def test_options_in_one_line_do_not_become_own_words(workspace: Path, text: str) -> None:
-    queries = (
-        Query("Which?", options=(Option("Lint"), Option("Types"), Option("Lint, Types, all")), several="\n" in text),
-    )
-    with open_one(workspace, question(workspace, queries=queries)) as asked:
-        with pytest.raises(UsageError, match="is several options of its question"):
-            run("--option", text, "--", asked.request_id)
-        assert recorded(workspace) == []
-        assert run("--option", "Lint, Types, all", "--", asked.request_id) == ExitCode.DONE
-    assert [one.answer for one in recorded(workspace)[0].params.answers] == ["Lint, Types, all"]
-
-
-def test_the_word_that_stands_for_the_operators_is_not_recorded(workspace: Path) -> None:
-    with open_one(workspace) as asked, open_one(workspace, question(workspace, session_id="q")) as asks:
-        for words in (
-            ["--deny", "TEXT", asked.request_id],
-            ["--option", "TEXT", "--option", "Lint", "--", asks.request_id],
-        ):
-            with pytest.raises(UsageError, match="write them in its place"):
-                run(*words)
-    assert recorded(workspace) == []
-
-
-def test_the_options_of_a_question_are_shown_before_it_is_answered(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with open_one(workspace, question(workspace)) as asked:
-        start("pending", [])
-        said = capsys.readouterr().out
-        assert "    “Which store?”:\n      - SQLite: a file\n      - Redis\n    “Which checks?”, several:\n" in said
-        run("--option", "My own", "--option", "Lint", "--", asked.request_id)
-    said = capsys.readouterr().out
-    assert "Which store? → My own (your own words)\n" in said
-    assert "Which checks? → Lint\n" in said
-    assert "  Question 1:\n  │ Which store?\n  │   - SQLite: a file\n  │   - Redis\n" in said
-    assert "  Question 2, which takes several:\n" in said
 
 
 def test_a_rule_is_one_that_the_request_has(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,22 +173,3 @@ def test_pending_prints_the_lines_that_answer(workspace: Path, capsys: pytest.Ca
         assert (said.count("touch x"), said.count("Which store?")) == (2, 2)
         assert run(*line[line.index("answer") + 1 :]) == ExitCode.DONE
     assert [record.decision_id for record in recorded(workspace)] == [asked.request_id]
-
-
-def test_an_answer_is_verified_in_words(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with open_one(workspace) as asked:
-        assert run("--deny", "--", asked.request_id) == ExitCode.DONE
-    capsys.readouterr()
-    (file,) = Desk(workspace).ledger.directory.glob("*.json")
-    assert start("verify", [str(file)]) == ExitCode.DONE
-    said = capsys.readouterr().out
-    assert "deny of a permission of “claude”, session “5f0c”" in said
-    assert asked.input_sha256 in said
-    assert start("verify", []) == ExitCode.DONE
-    assert "1 decision in" in capsys.readouterr().out
-
-
-def test_the_requests_that_wait_are_offered_for_completion(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with open_one(workspace) as asked, open_one(workspace, request(workspace, actions=())):
-        assert offer("fish", ["answer", asked.request_id[:3]]) == 0
-    assert capsys.readouterr().out == f"{asked.request_id}\tBash touch x\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,25 +12,12 @@ import pytest
 import agentwatch
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run, start
-from agentwatch.cli.rules import every_rule
 from agentwatch.contracts.reading import read_document
-from tests.unit.contracts.cases import CASES
-from tests.unit.contracts.documents import FAILURE, META, PACKET, REPORT, RETURN, SUBAGENT, TODOS, put, text_of
-
-MESSAGE = "`status` is \u201cfinished\u201d; it must be `completed`, `partial`, `failed` or `blocked`."
-BROKEN = put("status", "finished")(SUBAGENT)
+from tests.unit.contracts.documents import META, PACKET, RETURN, SUBAGENT, put, text_of
 
 
 def check(paths: list[str], output: str = "text") -> int:
     return start("check", ["--format", output, "--", *paths])
-
-
-def list_rules(output: str = "text") -> int:
-    return start("rules", ["--format", output])
-
-
-def explain(rule_id: str) -> int:
-    return start("rules", ["--explain", rule_id])
 
 
 @pytest.fixture
@@ -52,37 +38,6 @@ def files_of(output: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_json_has_one_entry_for_each_recognised_file(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write("a/x.handoff.json", text_of(PACKET))
-    write("a/x.return.json", text_of(BROKEN))
-    write("a/y.return.md", FAILURE)
-    write("b/.return-meta.json", text_of(put("status", "in_progress")(META)))
-    write("b/report.json", text_of(REPORT))
-    write("b/z.todos.md", TODOS)
-    write("b/README.md", "# About\n")
-    write("node_modules/p/x.return.json", text_of(BROKEN))
-
-    assert check(["."], "json") == 1
-    files = files_of(capsys.readouterr().out)
-    assert [(file["path"], file["contract"], file["state"]) for file in files] == [
-        ("a/x.handoff.json", "handoff-packet", "submitted"),
-        ("a/x.return.json", "subagent-return", "invalid"),
-        ("a/y.return.md", "return-format", "failed"),
-        ("b/.return-meta.json", "return-meta", "working"),
-        ("b/report.json", "report-contract", "completed"),
-        ("b/z.todos.md", "handoff-packet", "submitted"),
-    ]
-    assert files[1]["findings"] == [
-        {
-            "rule": "SUB003",
-            "severity": "error",
-            "message": MESSAGE,
-            "path": "a/x.return.json",
-            "line": 2,
-        }
-    ]
-
-
 def test_github_gets_one_escaped_line_for_each_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write("a,b: 100%.return.json", text_of(put("status", "50%\n::error::fake")(SUBAGENT)))
     write("w.return.md", RETURN.replace("SUCCESS", "success"))
@@ -93,57 +48,6 @@ def test_github_gets_one_escaped_line_for_each_finding(workspace: Path, capsys: 
         "::error file=a%2Cb%3A 100%25.return.json,line=2,title=SUB003::`status` is \u201c50%25\u240a::error"
     )
     assert second.startswith("::warning file=w.return.md,line=2,title=RET012::")
-
-
-def test_each_file_is_checked_once_however_often_it_is_named(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write("a/x.return.json", text_of(BROKEN))
-
-    check(["a", "a/x.return.json", "./a/../a/x.return.json", "."], "json")
-    assert [file["path"] for file in files_of(capsys.readouterr().out)] == ["a/x.return.json"]
-
-
-def test_what_cannot_be_read_safely_is_a_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    os.mkfifo("x.return.json")
-    write("elsewhere.json", text_of(BROKEN))
-    Path("link.return.json").symlink_to("elsewhere.json")
-    write("big.return.json", "[" * (2 * 1024 * 1024))
-
-    assert check(["x.return.json", "link.return.json", "big.return.json"], "json") == 1
-    files = files_of(capsys.readouterr().out)
-    assert [[finding["rule"] for finding in file["findings"]] for file in files] == [["SRC001"], ["SRC002"], ["SRC004"]]
-    assert {(file["contract"], file["state"]) for file in files} == {(None, None)}
-
-
-def test_bytes_that_are_not_utf8_are_one_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("x.return.md").write_bytes(RETURN.replace("\u2014", "-").replace("rows", "r\u00f6ws").encode("cp1252"))
-
-    assert check(["x.return.md"], "json") == 0
-    (file,) = files_of(capsys.readouterr().out)
-    assert [(finding["rule"], finding["line"]) for finding in file["findings"]] == [("SRC006", 3)]
-
-
-@pytest.mark.parametrize("output", ["text", "json", "github"])
-def test_foreign_text_reaches_the_terminal_harmless(
-    workspace: Path, capsys: pytest.CaptureFixture[str], output: str
-) -> None:
-    hostile = "\x1b]52;c;aGk=\x07\x9b2J\u202e[/]"
-    write(f"{hostile.replace('/', '-')}.return.json", json.dumps(put("status", hostile)(SUBAGENT), ensure_ascii=False))
-
-    assert check(["."], output) == 1
-    printed = capsys.readouterr().out
-    assert not any(character in printed for character in "\x1b\x07\x9b\u202e")
-
-
-def test_rules_of_documents_and_of_files_have_different_ids() -> None:
-    assert {case.rule for case in CASES} < every_rule().keys()
-    assert "SRC001" in every_rule()
-
-
-def test_a_rule_that_is_milder_in_one_contract_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain("LNK007") == 0
-    assert "(error; in a return-meta `check` only warns)" in capsys.readouterr().out
 
 
 CONTRACTS_IN_JSON = ("handoff-packet", "subagent-return", "return-meta", "report-contract")

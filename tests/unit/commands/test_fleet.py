@@ -56,18 +56,6 @@ def test_the_configuration_is_one_that_the_server_takes(
     assert host_of(keys.others(Role.HOST)[0].public) in text
 
 
-def test_hosts_are_introduced_by_name_and_key(keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    key = Keys(tmp_path / "web" / "agentwatch").create().public
-    assert run(["fleet", "config", "--trust", f"web={key.text}"]) == 0
-    told = capsys.readouterr()
-    assert nkey_of(key) in told.out
-    assert "next: nats-server -c FILE" in told.err
-    assert {one.name for one in keys.others(Role.HOST)} == {"box", "web"}
-    for words, why in (("web", "write NAME=KEY"), (f"a b={key.text}", "cannot be the name"), ("x=y", "looks like")):
-        assert run(["fleet", "config", "--trust", words]) == 2
-        assert why in capsys.readouterr().err
-
-
 def test_init_shows_what_it_would_make_and_makes_it_once_that_is_allowed(
     broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,26 +117,3 @@ def test_doctor_calls_it_wrong_where_a_host_may_speak_for_others(
         assert "✗ permissions: this key may speak for other hosts" in capsys.readouterr().out
     finally:
         broker.stop()
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["fleet", "init"], "fleet init nats://SERVER"),
-        (["fleet", "config", "nats://hub"], "fleet init nats://SERVER"),
-        (["doctor", "--creds", "x"], "belong to --nats"),
-        (["fleet", "init", "nats://hub", "--trust", "x=y"], "--trust belongs to config"),
-        (["relay", "--stdio", "--trust", "x=y"], "belong to --nats"),
-    ],
-)
-def test_wrong_usage_is_told(words: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(words) == 2
-    assert error in capsys.readouterr().err
-
-
-def test_who_has_no_key_yet_is_told_how_to_make_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nobody"))
-    assert run(["fleet", "config"]) == 2
-    assert "agentwatch keys create" in capsys.readouterr().err

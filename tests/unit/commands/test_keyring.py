@@ -11,10 +11,8 @@ import pytest
 from keyring.errors import KeyringLocked
 
 from agentwatch.cli import keys as keyring
-from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import PRIVATE, Keys
 from agentwatch.decisions.passphrase import store, stored
-from agentwatch.errors import UsageError
 from tests.unit.decisions.made import Operator
 from tests.unit.decisions.rings import Ring, in_use
 
@@ -73,15 +71,6 @@ def test_a_passphrase_is_set_and_the_keyring_gives_it(
     assert "a passphrase protects it, and the system's keyring holds it" in capsys.readouterr().out
 
 
-def test_where_the_keyring_does_not_take_it_nothing_is_changed(keys: Keys, ring: Ring, types: Types) -> None:
-    ring.trouble = KeyringLocked()
-    types("sesame", "sesame")
-    with pytest.raises(KeyProblemError, match="locked, and nobody unlocked it; nothing was changed"):
-        keyring.change_passphrase(keys, in_keyring=True)
-    assert not keys.is_encrypted()
-    assert not keys.in_keyring
-
-
 def test_a_passphrase_that_is_there_can_be_given_to_the_keyring_or_replaced(
     keys: Keys, ring: Ring, types: Types
 ) -> None:
@@ -110,18 +99,6 @@ def test_where_the_entry_vanished_or_is_wrong_the_operator_is_asked(
     assert asked[0] == "Present passphrase: "
     assert "the keyring does not hold the passphrase" in capsys.readouterr().err or held is not None
     assert kept(keys) == "sesame"
-
-
-@pytest.mark.parametrize("new", ["tulip", ""])
-def test_without_the_keyring_it_is_taken_out_of_it(keys: Keys, ring: Ring, types: Types, new: str) -> None:
-    types("sesame", "sesame")
-    keyring.change_passphrase(keys, in_keyring=True)
-    types(new, new)
-    keyring.change_passphrase(keys, in_keyring=False)
-    assert ring.held == {}
-    assert not keys.in_keyring
-    assert keys.is_encrypted() is bool(new)
-    keys.load(lambda: new)
 
 
 def test_what_cannot_be_taken_out_of_the_keyring_is_said(
@@ -170,10 +147,3 @@ def test_decisions_that_are_later_than_the_clock_count_when_their_key_was_replac
     operator.ledger.directory.write_text("no directory")
     keyring.rotate(keys)
     assert "counts only where it is not later than the clock of now" in capsys.readouterr().err
-
-
-def test_a_passphrase_is_asked_on_a_terminal_only(keys: Keys, ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-    with pytest.raises(UsageError, match="only on a terminal"):
-        keyring.change_passphrase(keys, in_keyring=True)
-    assert ring.held == {}

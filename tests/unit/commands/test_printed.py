@@ -34,7 +34,7 @@ from tests.unit.requests.asked import question, request
 LINES = 25
 """Tasks of an example, with all commands of each: with the usual number of examples 10,000 lines for each shell."""
 
-SHELLS = [path for path in map(shutil.which, ("sh", "bash", "zsh", "busybox")) if path is not None]
+SHELLS = [path for path in map(shutil.which, ("bash", "zsh", "busybox")) if path is not None]
 PARTS = [
     "--yes", "-x", "--note=hi", "--", "-", "-h", "--help", "--retry", "--abort", "--respond", "--timeout=0", "@x", "+x",
     "$(touch owned)", "`touch owned`", "; touch owned", "&& touch owned", "| touch owned", "> owned", "& ", "'", '"',

@@ -168,56 +168,10 @@ def test_tree_pending_and_report_say_what_they_could_not_see(
             assert document(capsys, *words)[1]["problems"] == []
 
 
-def test_what_can_be_read_is_complete(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in ("tree", "pending"):
-        code, told = document(capsys, words, "--json", str(workspace))
-        assert (code, told["complete"], told["problems"]) == (0, True, [])
-
-
-@named(OF_SESSIONS)
-def test_log_and_sources_say_what_they_could_not_see(
-    workspace: Path, capsys: pytest.CaptureFixture[str], source: str, trouble: Trouble, tmp_path: Path
-) -> None:
-    remember(workspace)
-    assert asked(capsys, "log", str(workspace))[::2] == (0, "")
-    assert asked(capsys, "sources", str(workspace))[0] == 0
-    with trouble(workspace):
-        for words in (["log", str(workspace)], ["log", "--export", str(tmp_path / "a"), str(workspace)]):
-            code, out, err = asked(capsys, *words)
-            assert (code, bool(out)) == (1, True)
-            assert f"not all can be seen: {source}: " in err
-        code, _, err = asked(capsys, "sources", str(workspace))
-        assert code == 1
-        assert f"not all can be seen: {source}: " in err
-        code, told = document(capsys, "sources", "--json", str(workspace))
-        assert (code, len(told["trouble"])) == (1, 1)
-
-
 def remember(workspace: Path) -> None:
     """What somebody who watched would have kept."""
     source = FilesSource(workspace)
     assert History(state_directory(workspace)).record(source.scan().events, source.content)
-
-
-@named(OF_OURS[:2])
-def test_a_history_that_cannot_be_read_is_said_by_log(
-    workspace: Path, capsys: pytest.CaptureFixture[str], source: str, trouble: Trouble
-) -> None:
-    with trouble(workspace):
-        code, _, err = asked(capsys, "log", str(workspace))
-        assert code == 1
-        assert f"not all can be seen: {source}: " in err
-
-
-@named(OF_FILES)
-def test_check_judges_what_cannot_be_read(
-    workspace: Path, capsys: pytest.CaptureFixture[str], source: str, trouble: Trouble
-) -> None:
-    assert asked(capsys, "check", str(workspace))[0] == 0
-    with trouble(workspace):
-        code, out, _ = asked(capsys, "check", str(workspace))
-        assert code == 1
-        assert "SRC005 error This cannot be read (Permission denied)" in out
 
 
 def test_a_task_is_not_gone_because_its_directory_was_closed(
@@ -250,16 +204,6 @@ def test_an_error_of_the_disk_is_no_missing_file(
             patch.setattr(Disk, "open", staticmethod(failing))
         code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
     assert (code, told["complete"]) == ((0, True) if patch is None else (1, False))
-
-
-@pytest.mark.parametrize("command", ["tree", "pending", "report", "log", "sources"])
-def test_a_workspace_that_nobody_may_enter_is_refused(
-    workspace: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
-    with closed(workspace):
-        code, out, err = asked(capsys, command, str(workspace))
-    assert (code, out) == (2, "")
-    assert "ermission" in err
 
 
 def _too_large(path: Path) -> None:
@@ -295,10 +239,3 @@ def test_a_return_that_is_not_read_is_not_passed_over(
     assert "1 other file with problems" in out
     assert "not all can be seen: job.return.md" in err
     assert "**1 needs a human.**" in asked(capsys, "report", str(workspace))[1]
-
-
-def test_a_link_under_another_name_is_no_problem(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (workspace / "notes.md").symlink_to("gone")
-    (workspace / "job.todos.md").symlink_to("gone")
-    code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
-    assert (code, told["complete"]) == (0, True)

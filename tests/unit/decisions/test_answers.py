@@ -17,7 +17,6 @@ from agentwatch.decisions.errors import NotAllowedError, RecordError, RequestGon
 from agentwatch.decisions.reader import Forged, Pending, Question, Reader
 from agentwatch.decisions.record import (
     OF_REQUEST,
-    AlreadyDecidedError,
     Answer,
     Asked,
     Params,
@@ -187,14 +186,6 @@ def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place: Place) -> None
     assert isinstance(told, Decided)
     assert told.decision.receipt.stage is Stage.ACTED
     assert list(place.workspace.iterdir()) == []
-
-
-def test_one_answer_holds_and_the_same_again_is_the_same(place: Place) -> None:
-    asked = request(place.workspace)
-    assert place.answer(asked).fresh
-    assert not place.answer(asked).fresh
-    with pytest.raises(AlreadyDecidedError, match=r"ada said allow .* that holds$"):
-        place.answer(asked, Action.DENY)
 
 
 def test_nobody_answers_what_nobody_waits_for(place: Place) -> None:

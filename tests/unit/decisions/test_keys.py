@@ -10,7 +10,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from agentwatch.config import config_directory
 from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, given, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
 from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys
@@ -26,18 +25,6 @@ def keys(tmp_path: Path) -> Keys:
 
 def signs_alike(one: SigningKey, other: SigningKey) -> bool:
     return one.private.sign(b"x") == other.private.sign(b"x")
-
-
-def test_keys_lie_in_the_configuration_directory_of_the_user() -> None:
-    assert Keys().directory == config_directory() / "keys"
-
-
-def test_a_key_that_was_made_is_loaded_again(keys: Keys) -> None:
-    made = keys.create()
-    assert signs_alike(keys.load(), made)
-    assert keys.show() == made.public
-    assert keys.trust() == Trust((TrustedKey(made.public),))
-    assert (keys.directory / PUBLIC).read_text() == made.public.text + "\n"
 
 
 def test_only_the_user_can_read_the_key_whatever_the_umask(keys: Keys) -> None:

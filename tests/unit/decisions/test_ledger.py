@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import threading
 from collections.abc import Callable
@@ -15,14 +14,13 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agentwatch.decisions.chain import Chain, ChainEntry, ChainProblem, ProblemKind
+from agentwatch.decisions.chain import Chain, ChainProblem, ProblemKind
 from agentwatch.decisions.envelope import SigningKey, Trust
 from agentwatch.decisions.errors import (
     DecisionError,
     LedgerError,
     NotRecordedError,
     RecordError,
-    ReturnChangedError,
     UncertainError,
 )
 from agentwatch.decisions.ledger import Ledger
@@ -62,14 +60,6 @@ def test_before_the_first_decision_there_is_nothing_not_even_a_directory(operato
     assert not operator.state.exists()
 
 
-def test_a_second_press_is_the_same_decision(operator: Operator) -> None:
-    first = operator.decide("a")
-    second = operator.decide("a", created_at=NOON + timedelta(seconds=5), operator="grace")
-    assert not second.fresh
-    assert second.entry == first.entry
-    assert len(operator.files()) == 1
-
-
 @pytest.mark.parametrize(
     "changes",
     [{"action": Action.ABORT}, {"note": "otherwise"}, {"params": Params(mitigation=Mitigation.REDUCED_SCOPE)}],
@@ -92,13 +82,6 @@ def test_an_expired_decision_can_be_taken_anew(operator: Operator) -> None:
     assert chain.problems == ()
     assert [entry.record.action for entry in chain.entries] == [Action.RETRY, Action.ABORT]
     assert [entry.record.action for entry in chain.latest.values()] == [Action.ABORT]
-
-
-@pytest.mark.parametrize("now", [None, "0" * 64])
-def test_a_return_that_changed_is_not_decided_about(operator: Operator, now: str | None) -> None:
-    with pytest.raises(ReturnChangedError, match="look at it again"):
-        operator.decide("a", returned=lambda: now)
-    assert operator.files() == []
 
 
 def test_the_return_is_hashed_while_nobody_else_can_decide(operator: Operator) -> None:
@@ -132,37 +115,6 @@ def test_a_decision_that_cannot_be_written_down_is_refused(operator: Operator) -
     with pytest.raises(RecordError):
         operator.decide("a", Action.ESCALATE)
     assert operator.files() == []
-
-
-def test_only_files_that_changed_are_read_again(operator: Operator) -> None:
-    class Counting(Quick):
-        reads = 0
-
-        def read(self, descriptor: int, length: int) -> bytes:  # type: ignore[override]
-            Counting.reads += 1
-            return os.read(descriptor, length)
-
-    for number in range(5):
-        operator.decide(f"a{number}")
-    ledger, trust = Ledger(operator.state, operator.workspace_id, Counting()), operator.trust
-    first = ledger.read(trust)
-    once = Counting.reads
-    assert ledger.read(trust) is first
-    assert Counting.reads == once
-    operator.decide("more")
-    assert tasks(ledger.read(trust))[-1] == "more"
-    assert Counting.reads == once + 1
-    # Other keys, another truth.
-    assert len(ledger.read(Trust()).problems) == 6
-    assert ledger.read(trust).problems == ()
-
-
-def test_a_directory_that_is_removed_while_running_is_made_again(operator: Operator) -> None:
-    operator.decide("a")
-    shutil.rmtree(operator.state)
-    assert operator.ledger.read(operator.trust) == Chain()
-    operator.decide("b")
-    assert tasks(operator.chain()) == ["b"]
 
 
 def test_strange_files_are_told_and_left_alone(operator: Operator) -> None:
@@ -247,12 +199,6 @@ def test_a_file_that_is_put_back_mends_the_chain(operator: Operator) -> None:
     assert "follows a break" in behind.message
     second.write_bytes(kept)
     assert operator.chain().problems == ()
-
-
-def test_setting_aside_what_is_whole_moves_nothing(operator: Operator) -> None:
-    operator.decide("a")
-    assert operator.ledger.set_aside(operator.trust) == []
-    assert tasks(operator.chain()) == ["a"]
 
 
 def test_a_key_that_nobody_trusts_writes_nothing(operator: Operator) -> None:
@@ -465,15 +411,6 @@ def test_one_decision_is_found_without_reading_those_before_it(
     monkeypatch.setattr(Directory, "read", lambda self, name, limit: read.append(name) or really(self, name, limit))
     assert [found(operator, task) for task in ("a", "c", "e")] == ["a", "c", None]
     assert [name[:6] for name in read if name.endswith(".json")] == ["000001", "000002", "000003"]
-
-
-def test_one_decision_that_was_taken_anew_is_the_new_one(operator: Operator) -> None:
-    operator.decide("c", expires_at=NOON + timedelta(minutes=1))
-    operator.decide("c", Action.ABORT, created_at=NOON + timedelta(minutes=2))
-    ledger = Ledger(operator.state, operator.workspace_id)
-    one = ledger.find(operator.trust, operator.subject("c").decision_id)
-    assert isinstance(one, ChainEntry)
-    assert one.record.action is Action.ABORT
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.policy import mode_of, options, refusal, suggested
+from agentwatch.decisions.policy import options, refusal, suggested
 from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
@@ -16,8 +16,6 @@ from agentwatch.delegation.retry import failed_alike, is_line_fault, mitigated
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
-from tests.unit.decisions.made import record
-from tests.unit.delegation.asking import request, requested
 from tests.unit.history.recorded import Workspace, meta, packet
 
 RETRY, ESCALATE, ABORT, RESPOND, ACCEPT = OF_ATTEMPTS
@@ -122,18 +120,6 @@ def test_what_is_allowed_and_every_refusal_has_a_reason(name: str) -> None:
         assert option.allowed or option.warnings == ()
 
 
-def test_the_cases_are_what_they_say() -> None:
-    assert CASES["stale"][0].stale
-    assert CASES["contradicted"][0].contradicted
-    assert {name: task.own_state for name, (task, _) in CASES.items() if name == task.own_state} == {
-        "failed": State.FAILED,
-        "partial": State.PARTIAL,
-        "completed": State.COMPLETED,
-        "invalid": State.INVALID,
-        "blocked": State.BLOCKED,
-    }
-
-
 def test_one_retry_and_with_a_mitigation_a_second() -> None:
     assert RETRY in allowed(failed(1))
     twice = failed(2)
@@ -162,12 +148,6 @@ def test_an_answer_to_what_failed_is_a_retry_even_if_it_names_a_blocker() -> Non
         assert options(again)[RESPOND].why_not == options(again)[RETRY].why_not
         assert "no retry left (1 allowed)" in (options(again)[RESPOND].why_not or "")
     assert RESPOND in allowed(asks("failed", times=1))
-
-
-def test_an_answer_to_what_is_blocked_uses_no_retry() -> None:
-    task = asks("blocked", times=3)
-    assert (task.attempt, task.retry.remaining) == (3, 1)
-    assert {RETRY, RESPOND} <= allowed(task)
 
 
 def test_a_mitigation_takes_nothing_from_whom_the_settings_give_more() -> None:
@@ -205,23 +185,6 @@ def test_a_restoration_replaces_the_retries_that_were_not_used() -> None:
     assert RETRY in allowed(again, mitigation=MITIGATION)
 
 
-def test_attempts_that_nobody_saw_before_the_restoration_count_by_their_number() -> None:
-    told = Told()
-    for event in told.restoration():
-        told.tree.apply(event)
-    task = told.attempt(3, returned(code="E_LINE_FAULT"))
-    assert (task.retry.max_retries, task.retry.remaining) == (2, 0)
-
-
-def test_each_restoration_allows_one_more_retry_after_it() -> None:
-    told = Told()
-    told.attempt(1, returned(code="E_LINE_FAULT"))
-    told.restore()
-    told.attempt(2, returned(code="E_LINE_FAULT"))
-    assert told.restore("f2").retry.remaining == 1
-    assert told.attempt(3, returned(code="E_LINE_FAULT")).retry.remaining == 0
-
-
 def called(told: Told, task: Task, **more: Any) -> Task:
     """The fitter is called for the latest attempt, by the decision `d1`."""
     latest = task.latest
@@ -255,14 +218,6 @@ def test_a_station_is_decided_about_again_once_its_fitter_has_ended() -> None:
     assert options(task)[ESCALATE].warnings == ("the line is restored, and the station was not retried since",)
     assert "retry first" in (refusal(task, ESCALATE, Params(mode="fitter"), "") or "")
     assert refusal(task, ESCALATE, Params(mode="debug"), "") is None
-
-
-def test_a_fitter_who_gives_up_leaves_the_station_to_the_operator() -> None:
-    told = Told()
-    told.attempt(1, returned(code="E_LINE_FAULT"))
-    called(told, told.attempt(2, returned(code="E_LINE_FAULT")))
-    task = told.tell(told.seen.seen("f/fit.return.md", returned("PARTIAL")))
-    assert (suggested(task), allowed(task)) == (ESCALATE, {ESCALATE, ABORT})
 
 
 def test_nothing_is_decided_below_an_abort() -> None:
@@ -308,35 +263,6 @@ def test_the_same_failure_twice_suggests_escalation() -> None:
     assert not failed_alike(told.attempt(2, returned()))
 
 
-def test_without_codes_the_same_words_are_the_same_failure() -> None:
-    told = Told()
-    without = returned().replace("error_code: E_X\n", "")
-    told.attempt(1, without)
-    task = told.attempt(2, without)
-    assert failed_alike(task)
-    assert "(" not in options(task, mitigation=MITIGATION)[RETRY].warnings[0]
-    told = Told()
-    told.attempt(1, without)
-    assert not failed_alike(told.attempt(2, without.replace("It is so.", "It is otherwise.")))
-
-
-def test_escalating_while_a_retry_is_left_is_warned_about() -> None:
-    assert options(failed())[ESCALATE].warnings == ("1 retry left: a retry comes first",)
-    assert options(failed(2))[ESCALATE].warnings == ()
-
-
-def test_what_comes_without_a_return_or_a_handoff_is_warned_about() -> None:
-    assert options(stale())[RETRY].warnings == ("it has not returned, and may still be at work",)
-    assert options(blocked())[RETRY].warnings == ("no handoff was seen: the next attempt gets your note only",)
-
-
-def test_what_was_decided_is_not_decided_again() -> None:
-    task, decided = failed(), record(action=ABORT, operator="ada\x1b")
-    for option in options(task, decided=decided).values():
-        assert "already decided: ada␛ said abort" in (option.why_not or "")
-    assert "already decided" in (refusal(task, RETRY, Params(), "", decided) or "")
-
-
 @pytest.mark.parametrize(
     ("state", "words"),
     [(State.CANCELED, "aborted"), (State.RETRYING, "not been seen yet"), (State.ESCALATED, "not been seen yet")],
@@ -345,18 +271,6 @@ def test_a_task_that_waits_for_its_next_attempt_is_left_alone(state: State, word
     task = failed()
     task.own_state = state
     assert all(words in (option.why_not or "") for option in options(task).values())
-
-
-def test_a_task_that_nobody_speaks_of_is_left_alone() -> None:
-    told = Told()
-    path = ["orchestrator", "x"]
-    text = json.loads(meta("partial"))
-    text["metadata"]["delegation_path"] = path
-    told.tree.apply(told.seen.seen("t/.return-meta.json", json.dumps(text)))
-    inferred = [task for task in told.tree.tasks.values() if task.inferred]
-    assert inferred
-    assert allowed(inferred[0]) == set()
-    assert suggested(inferred[0]) is None
 
 
 @pytest.mark.parametrize(
@@ -373,16 +287,6 @@ def test_a_task_that_nobody_speaks_of_is_left_alone() -> None:
 def test_what_must_come_along_is_asked_for(action: Action, params: Params, note: str, words: str) -> None:
     task = Told().attempt(1, returned("SUCCESS").replace("summary: It is so.\n", ""))
     assert words in (refusal(task, action, params, note) or "")
-
-
-def test_what_is_complete_is_not_refused() -> None:
-    task = Told().attempt(1, "## Status\nstate: SUCCESS\n")
-    assert refusal(task, RETRY, Params(), "") is None
-    assert refusal(task, ESCALATE, Params(mode="architect"), "") is None
-    assert refusal(task, RESPOND, Params(answers=(Answer(None, "yes"),)), "") is None
-    assert refusal(task, ACCEPT, Params(), "good enough") is None
-    assert refusal(failed(2), RETRY, Params(mitigation=MITIGATION), "") is None
-    assert refusal(failed(2), RETRY, Params(), "") is not None
 
 
 def test_what_the_contracts_point_to() -> None:
@@ -408,14 +312,6 @@ def test_a_lie_without_a_retry_left_is_the_operators_alone() -> None:
     assert suggested(told.tell(Checked(99, 99.0, version.path, version.digest, (claim,)))) is None
 
 
-def test_the_mode_is_that_of_the_packet_else_that_of_the_return() -> None:
-    assert mode_of(failed()) == "coder"
-    told = Told()
-    with_mode = json.loads(packet("x")) | {"mode": "planner"}
-    assert mode_of(told.tell(told.seen.seen("x.handoff.json", json.dumps(with_mode)))) == "planner"
-    assert mode_of(Told().attempt(1)) is None
-
-
 def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggested() -> None:
     waits = Run(
         source="agents",
@@ -433,15 +329,6 @@ def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggeste
     heard_late = "it waits in its own session: answer it there, or this is heard too late"
     assert [options(task)[action].warnings[0] for action in (RETRY, ESCALATE, ABORT)] == [heard_late] * 3
     assert suggested(task) is None
-
-
-def test_what_can_be_answered_here_is_warned_of_with_the_key_that_answers() -> None:
-    tree = Tree()
-    tree.apply(requested(request()))
-    task = tree.tasks["s1"]
-    assert options(task)[ABORT].warnings[0] == (
-        "it waits in its own session: answer it with `a`, or this is heard too late"
-    )
 
 
 def test_what_resumes_a_part_that_the_child_recommends_to_resume_is_no_retry() -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import pytest
 from agentwatch.decisions.chain import ProblemKind
 from agentwatch.decisions.delivery import mirror_missing
 from agentwatch.decisions.errors import KeyProblemError
-from agentwatch.decisions.keys import PRIVATE
 from agentwatch.decisions.reader import Expired, Forged, Pending, Place, Question, Reader, Verified
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
@@ -49,12 +46,6 @@ def inside(operator: Operator, **changes: Any) -> Reader:
     nowhere = operator.root / "nowhere"
     values = {"public_key": operator.key.public.text, "state": nowhere, "configuration": nowhere}
     return outside(operator, **(values | changes))
-
-
-def test_a_decision_is_read_from_the_ledger(operator: Operator) -> None:
-    decide(operator, "a")
-    found = outside(operator).find(Question("a", 1, RETURN), NOON)
-    assert found == Verified(operator.chain().entries[0].record, Place.LEDGER)
 
 
 def test_a_decision_is_read_from_the_mirror_where_the_ledger_is_hidden(operator: Operator) -> None:
@@ -156,34 +147,12 @@ def test_a_key_that_is_none_is_refused_at_once(operator: Operator) -> None:
         outside(operator, environment={"AGENTWATCH_PUBLIC_KEY": "approve"})
 
 
-def test_older_decisions_are_read_with_the_keys_of_then(operator: Operator) -> None:
-    decide(operator, "a")
-    operator.key = operator.keys.rotate(now=NOON)
-    decide(operator, "b", created_at=NOON + timedelta(hours=1))
-    # Started with the new key only, and able to see the others.
-    reader = outside(operator, public_key=operator.key.public.text)
-    assert isinstance(reader.find(Question("a"), NOON), Verified)
-    assert isinstance(reader.find(Question("b"), NOON), Verified)
-
-
 def test_the_latest_attempt_that_was_decided_answers_where_none_is_named(operator: Operator) -> None:
     decide(operator, "a", attempt=2)
     decide(operator, "a", attempt=1, action=Action.ABORT)
     found = outside(operator).find(Question("a"), NOON)
     assert isinstance(found, Verified)
     assert found.record.attempt == 2
-
-
-def test_a_decision_that_was_renewed_is_the_new_one(operator: Operator) -> None:
-    decide(operator, "a", expires_at=NOON + timedelta(hours=1))
-    later = NOON + timedelta(hours=2)
-    for reader in (outside(operator), inside(operator)):
-        assert isinstance(reader.find(Question("a"), later), Expired)
-    decide(operator, "a", action=Action.ABORT, created_at=later)
-    for reader in (outside(operator), inside(operator)):
-        found = reader.find(Question("a"), later)
-        assert isinstance(found, Verified)
-        assert found.record.action is Action.ABORT
 
 
 def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator, tmp_path: Path) -> None:
@@ -202,28 +171,6 @@ def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator, 
     assert isinstance(Reader(mounted, **values).find(Question("a"), NOON), Verified)
 
 
-def test_several_public_keys_may_be_given(operator: Operator, tmp_path: Path) -> None:
-    decide(operator, "a")
-    other = Operator(tmp_path / "other").key.public.text
-    for text in (f"{other},{operator.key.public.text}", f"{other} {operator.key.public.text}"):
-        found = inside(operator, public_key=None, environment={"AGENTWATCH_PUBLIC_KEY": text}).find(Question("a"), NOON)
-        assert isinstance(found, Verified)
-
-
-def test_a_mirrored_file_is_judged_again_once_its_key_is_known(operator: Operator) -> None:
-    decide(operator, "a")
-    later = operator.root / "later"
-    reader = inside(operator, public_key=None, configuration=later)
-    found = reader.find(Question("a"), NOON)
-    assert isinstance(found, Forged)
-    assert [(one.name, one.kind) for one in found.refused] == [
-        (f"{operator.chain().entries[0].record.decision_id}.json", ProblemKind.UNTRUSTED)
-    ]
-    operator.configuration.rename(later)
-    (later / "keys" / PRIVATE).unlink()
-    assert isinstance(reader.find(Question("a"), NOON), Verified)
-
-
 def test_what_is_refused_in_the_mirror_is_named_with_its_reason(operator: Operator) -> None:
     decide(operator, "a")
     record = operator.chain().entries[0].record
@@ -238,13 +185,6 @@ def test_what_is_refused_in_the_mirror_is_named_with_its_reason(operator: Operat
         (rubbish, ProblemKind.DAMAGED),
     }
     assert f".agentwatch/decisions/{copied}: a copy of another decision" in {one.message for one in found.refused}
-
-
-def test_directories_are_those_of_the_environment(operator: Operator) -> None:
-    decide(operator, "a")
-    environment = {"XDG_STATE_HOME": str(operator.root / "state")}
-    reader = Reader(operator.workspace, configuration=operator.configuration, environment=environment)
-    assert reader.find(Question("a"), NOON) == Verified(operator.chain().entries[0].record, Place.LEDGER)
 
 
 def test_a_workspace_that_cannot_be_read_is_told(operator: Operator) -> None:
@@ -277,22 +217,6 @@ def test_a_file_that_cannot_be_read_now_is_read_later(operator: Operator) -> Non
     assert found.refused[0].message.endswith("Input/output error")
     disk.hides = False
     assert isinstance(reader.find(Question("a"), NOON), Verified)
-
-
-def test_files_of_the_mirror_are_verified_once(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
-    decide(operator, "a")
-    reader, calls = inside(operator), []
-
-    class Counting(Quick):
-        def read(self, descriptor: int, length: int) -> bytes:  # type: ignore[override]
-            calls.append(descriptor)
-            return os.read(descriptor, length)
-
-    reader = inside(operator, disk=Counting())
-    reader.find(Question("a"), NOON)
-    once = len(calls)
-    reader.find(Question("a"), NOON)
-    assert len(calls) == once
 
 
 class Clock:
@@ -384,15 +308,6 @@ def test_a_file_system_with_a_coarse_clock_delays_no_decision(operator: Operator
     found = side(operator).wait(Question("a"), 60, clock=clock.clock, sleep=clock.sleep)
     assert isinstance(found, Verified)
     assert clock.now < 0.8
-
-
-def test_waiting_in_earnest_takes_little_time_to_notice(operator: Operator) -> None:
-    decide(operator, "other")
-    timer = threading.Timer(0.05, lambda: decide(operator, "a"))
-    timer.start()
-    found = outside(operator).wait(Question("a"), 30)
-    timer.join()
-    assert isinstance(found, Verified)
 
 
 @pytest.fixture(autouse=True)

@@ -93,17 +93,6 @@ def test_the_first_to_tell_is_believed(workspace: Path, state: Path) -> None:
     assert of(book, RECORD)[-1] == Receipt(Stage.READ, NOON.timestamp(), "one")
 
 
-def test_receipts_of_several_decisions_are_read_at_once(workspace: Path, state: Path) -> None:
-    book, other = ReceiptBook(workspace, state, QUICK), record(task_id="other")
-    book.mark(other.decision_id, Stage.DELIVERED, "agentwatch", now=NOON)
-    book.mark("0" * 32, Stage.ACTED, "somebody", now=NOON)
-    found = book.read([RECORD, other])
-    assert {one: found[one][-1].stage for one in found} == {
-        ID: Stage.RECORDED,
-        other.decision_id: Stage.DELIVERED,
-    }
-
-
 def test_an_agent_in_a_sandbox_can_claim_and_it_is_labelled_so(workspace: Path, state: Path) -> None:
     sandboxed(workspace, state).mark(ID, Stage.READ, "agent", reader="wait", now=NOON)
     assert (workspace / ".agentwatch" / ".gitignore").exists()
@@ -232,15 +221,6 @@ def test_where_nothing_can_be_written_it_is_said(workspace: Path, state: Path) -
         book.mark(ID, Stage.READ, "agent")
     with pytest.raises(ReceiptError, match=r"nobody can claim.*make it writable"):
         book.claim(ID, "agent")
-
-
-def test_a_name_of_a_reader_becomes_a_name_of_a_file(workspace: Path, state: Path) -> None:
-    book = ReceiptBook(workspace, state, QUICK)
-    book.mark(ID, Stage.READ, "x" * 5_000 + "\x1b", reader="../Hook: Stop\n" + "y" * 50, now=NOON)
-    (path,) = (state / "receipts").iterdir()
-    assert path.name.startswith(f"{ID}.read.hook-stop-y")
-    assert len(json.loads(path.read_text())["by"]) == 200
-    assert of(book, RECORD)[-1].by == "x" * 200
 
 
 def test_exactly_one_claims(workspace: Path, state: Path) -> None:

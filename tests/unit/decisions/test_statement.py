@@ -21,7 +21,6 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
-from agentwatch.contracts.shapes import Contract
 from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.envelope import (
     LARGEST,
@@ -103,19 +102,6 @@ def test_a_statement_is_about_the_documents_of_the_latest_attempt() -> None:
     assert all(len(one["return_sha256"]) == 64 and "run" not in one for one in told["attempts"])
 
 
-def test_a_task_of_which_nobody_wrote_anything_has_no_subject() -> None:
-    assert subject_of(tree_of([Recorder().seen("a.b.handoff.json", handoff("a.b"))]).tasks["a.b"]) != ()
-    made = tree_of(
-        [
-            Recorder().seen(
-                "x.return.md", returned("completed", Contract.SUBAGENT_RETURN, delegation_path=("lead", "code"))
-            )
-        ]
-    )
-    (inferred,) = (task for task in made.tasks.values() if task.inferred)
-    assert subject_of(inferred) == ()
-
-
 def test_a_stranger_verifies_a_statement_and_reads_it_with_the_models_of_in_toto() -> None:
     data = sealed()
     envelope = Envelope.from_dict(json.loads(data))
@@ -193,10 +179,6 @@ def test_what_is_refused_says_why(data: bytes, words: str) -> None:
         verified(data, TRUST)
 
 
-def test_keys_that_a_later_agentwatch_adds_are_passed_over() -> None:
-    assert verified(changed(more={"a": [1]}), TRUST)[0].task_id == "a"
-
-
 def test_a_key_that_was_replaced_has_signed_what_it_signed_before() -> None:
     until = Trust((TrustedKey(KEY.public, "2030-01-02T00:00:00Z"),))
     assert verified(sealed(), until)
@@ -213,19 +195,6 @@ def test_a_decision_is_no_statement_and_a_statement_no_decision(tmp_path: Path) 
     assert is_statement(sealed() * 2)
     with pytest.raises(DecisionError, match="not of a decision"):
         opened(sealed(), TRUST.public)
-
-
-def test_what_was_decided_is_named_by_the_digest_of_its_file(tmp_path: Path) -> None:
-    entry = Operator(tmp_path).decide("a").entry
-    (decided,) = json.loads(payload(decided=(entry,)))["predicate"]["decisions"]
-    assert (decided["sha256"], decided["keyid"], decided["action"]) == (entry.sha256, entry.keyid, "retry")
-
-
-def test_half_a_character_becomes_a_question_mark_that_others_can_read() -> None:
-    made = tree("half \ud800 of it, \x1b[31mred")
-    document = json.loads(payload(made))
-    assert document["predicate"]["summary"] == "half ? of it, \x1b[31mred"
-    assert b"\x1b" not in payload(made)
 
 
 def test_what_is_too_large_to_be_read_again_is_not_signed() -> None:

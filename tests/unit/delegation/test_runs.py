@@ -74,7 +74,7 @@ def test_a_packet_answered_in_prose_is_marked_and_stays_completed() -> None:
     for asked, said, rules in ((prompt, words, ["LNK010"]), (message(None), words, []), (prompt, None, [])):
         tree = tree_of(ran(ROOT, child("one", RunState.ENDED, prompt=asked, said=said)))
         task = tree.tasks["t" if asked is prompt else "one"]
-        assert [placed.finding.rule for placed in task.findings] == rules
+        assert [placed.rule for placed in task.findings] == rules
         assert task.answers_in_prose == bool(rules)
         assert task.state is (State.INVALID if said is None else State.COMPLETED)
 
@@ -84,7 +84,7 @@ def test_a_return_that_names_another_task_than_its_session_was_handed_is_a_warni
         said = message(Return(Contract.REPORT_CONTRACT, "completed", Outcome.COMPLETED, task_id=named))
         ended = child("one", RunState.ENDED, prompt=message(Handoff("t", "Mend it.")), said=said)
         tree = tree_of(ran(ROOT, ended))
-        assert [placed.finding.rule for placed in tree.tasks["t"].findings] == rules
+        assert [placed.rule for placed in tree.tasks["t"].findings] == rules
         assert tree.tasks["t"].state is State.COMPLETED
 
 

@@ -193,9 +193,9 @@ def test_a_missing_artifact_of_a_completed_return_is_a_failure_too(status: str) 
     task_id = "specs/7_api/coder"
     task = checked(tree, task_id, NOWHERE, NOWHERE)
     assert (task.state, task.contradicted) == (State.COMPLETED, True)
-    (placed,) = [placed for placed in task.findings if placed.finding.rule == "LNK007"]
+    (placed,) = [placed for placed in task.findings if placed.rule == "LNK007"]
     assert placed.path == META
-    assert "the artifact plan.md is not on disk" in placed.finding.message
+    assert "the artifact plan.md is not on disk" in placed.message
     assert failures(task) == [(META, ["LNK007"])]
     assert (
         failures(checked(tree, task_id, NOWHERE._replace(verdict=Verdict.VERIFIED, detail="exists", is_missing=False)))

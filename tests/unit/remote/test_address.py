@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentwatch.config import load
 from agentwatch.errors import ConfigError, UsageError
-from agentwatch.remote.address import Address, meant, named, parse
+from agentwatch.remote.address import Address, named, parse
 from agentwatch.state import workspace_id
 
 
@@ -124,9 +124,3 @@ def test_the_settings_give_addresses_names(tmp_path: Path, monkeypatch: pytest.M
     file.write_text('[hosts]\nbuild1 = "b:/w"\n')
     with pytest.raises(ConfigError, match="hosts: must be a table of names, each with an address"):
         load()
-
-
-def test_what_scp_would_take_is_recognised() -> None:
-    assert meant("kim@build1:/srv/shop") == "did you mean ssh://kim@build1/srv/shop?"
-    assert meant("build1:~/shop") == "did you mean ssh://build1/~/shop?"
-    assert meant("shop") == meant("./a:b") == meant("a b:/c") == ""

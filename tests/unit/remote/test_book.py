@@ -11,7 +11,7 @@ from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, to
 from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, record
 
 from agentwatch.contracts.shapes import Fields
-from agentwatch.delegation.events import Checked, Event, Gone, Rules, Seen, Tick, Unreadable
+from agentwatch.delegation.events import Checked, Event, Gone, Rules, Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
 from agentwatch.remote import book as module
@@ -81,12 +81,6 @@ def is_the_same(one: Book, other: Book) -> bool:
     return (one.seq, one.mark, one.everything()) == (other.seq, other.mark, other.everything())
 
 
-@given(pasts)
-def test_a_tree_made_of_the_book_equals_one_that_took_everything(events: list[Event]) -> None:
-    book, _ = kept(events)
-    assert document_of(book.events()) == document_of(events)
-
-
 @given(pasts, st.lists(st.integers(0, 16)))
 def test_a_tree_made_of_what_was_told_in_pieces_equals_it_too(events: list[Event], looks: list[int]) -> None:
     """Between two looks some of what was told is void already."""
@@ -118,24 +112,6 @@ def test_a_copy_finds_to_the_same_whatever_was_lost_doubled_and_mixed_up(
     for item in lacking:
         copy.put(item)
     assert is_the_same(copy, book)
-
-
-@given(pasts, st.data())
-def test_everything_makes_the_same_copy_in_any_order(events: list[Event], data: st.DataObject) -> None:
-    book, _ = kept(events)
-    items = data.draw(st.permutations(book.everything()))
-    copy = copy_of(items)
-    assert copy.everything() == book.everything()
-    assert copy.mark == book.mark
-
-
-@given(pasts, st.data())
-def test_a_copy_that_lacks_one_entry_has_another_mark(events: list[Event], data: st.DataObject) -> None:
-    book, _ = kept(events)
-    if len(book):
-        items = book.everything()
-        del items[data.draw(st.integers(0, len(items) - 1))]
-        assert copy_of(items).mark != book.mark
 
 
 def test_of_a_file_as_much_is_kept_as_the_tree_remembers_and_the_first_version_stays() -> None:
@@ -182,15 +158,3 @@ def test_who_has_not_heard_of_an_end_that_is_forgotten_has_to_begin_anew(monkeyp
     assert book.since(told[2].seq) is None
     assert [item.event for item in book.since(told[3].seq) or []] == undone[1:]
     assert book.since(book.seq + 1) is None
-
-
-def test_a_run_that_goes_on_for_long_costs_one_entry() -> None:
-    recorder = Recorder()
-    seen = [
-        recorder.seen("a.handoff.json", handoff("a")),
-        *(recorder.checked("a.handoff.json", "d") for _ in range(99)),
-    ]
-    book, told = kept(seen)
-    assert len(book) == 2
-    assert [item.seq for item in book.since(told[-2].seq) or []] == [told[-1].seq]
-    assert isinstance(told[0].event, Seen)

@@ -32,7 +32,7 @@ from agentwatch.decisions.errors import (
 )
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.others import Role
-from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject
+from agentwatch.decisions.record import AlreadyDecidedError, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Requested
 from agentwatch.monitor import Monitor
@@ -156,23 +156,6 @@ def test_what_came_to_nothing_behind_the_screen_is_told(host: Host, line: Line, 
     assert letters(kim) == []
 
 
-def test_the_host_is_asked_again_once_it_can_be_reached(host: Host, line: Line, kim: RemoteDesk) -> None:
-    line.loses_requests = 100
-    with pytest.raises(UncertainError):
-        decide(kim, host)
-    line.loses_requests = 0
-    line.lost_since = time.time()
-    before = kim.changes()
-    kim.mirror()
-    assert host.records() == []
-    line.lost_since = None
-    after = kim.changes()
-    assert after != before or kim.changes() != before
-    assert len(host.records()) == 1
-    kim.changes()
-    assert letters(kim) == []
-
-
 def test_where_the_host_cannot_be_reached_nothing_is_decided(host: Host, line: Line, kim: RemoteDesk) -> None:
     line.lost_since = time.time() - 180
     words = "“build1” cannot be reached (last heard 3m ago): the connection is refused; nothing can be decided there"
@@ -223,18 +206,6 @@ def test_what_waits_for_the_host_can_be_taken_back_and_is_not_sent(
     assert (line.sent, letters(desk), desk.notice, host.records()) == ([], [], None, [])
 
 
-def test_what_was_sent_is_not_taken_back_and_that_is_said(
-    host: Host, line: Line, kim: RemoteDesk, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line.loses_results = 100
-    with pytest.raises(UncertainError):
-        decide(kim, host)
-    assert withdraw(kim, "a") == 1
-    said = capsys.readouterr()
-    assert "It is too late for retry of “a”: it was sent, and “build1” may have recorded it" in said.err
-    assert (letters(kim), len(host.records())) == ([".sent"], 1)
-
-
 def test_a_screen_sends_nothing_that_another_has_taken_back(host: Host, line: Line, tmp_path: Path) -> None:
     desk, other = (line.desk(tmp_path / "kim", queue=timedelta(hours=1)) for _ in range(2))
     line.lost_since = time.time()
@@ -255,18 +226,6 @@ def test_a_screen_sends_nothing_that_another_has_taken_back(host: Host, line: Li
     assert (back, len(late)) == ([], 1)
 
 
-def test_what_waits_is_what_was_decided_last(host: Host, line: Line, tmp_path: Path) -> None:
-    desk = line.desk(tmp_path / "kim", queue=timedelta(hours=1))
-    line.lost_since = time.time()
-    for action, note in ((Action.RETRY, "x"), (Action.ABORT, "")):
-        with pytest.raises(QueuedError):
-            decide(desk, host, action, note)
-    assert letters(desk) == [".signed"]
-    line.lost_since = None
-    assert decide(desk, host, Action.ABORT, "").record.action is Action.ABORT
-    assert len(host.records()) == 1
-
-
 def test_what_waited_for_too_long_is_not_recorded_and_that_is_said(host: Host, line: Line, tmp_path: Path) -> None:
     desk = line.desk(tmp_path / "kim", queue=timedelta(hours=1))
     line.lost_since = time.time()
@@ -278,30 +237,6 @@ def test_what_waited_for_too_long_is_not_recorded_and_that_is_said(host: Host, l
     line.lost_since = None
     desk.mirror()
     assert (line.sent, letters(desk), host.records()) == ([], [], [])
-
-
-def test_the_host_has_the_last_word_about_what_was_sent_in_time(host: Host, line: Line, kim: RemoteDesk) -> None:
-    line.loses_results = 100
-    with pytest.raises(UncertainError):
-        decide(kim, host)
-    line.loses_results = 0
-    host.now += timedelta(hours=3)
-    kim.mirror()
-    kim.changes()
-    # It was recorded in time: that is what the tree will show, and nothing else is to be said.
-    assert (kim.notice, letters(kim), len(host.records())) == (None, [], 1)
-
-
-def test_what_came_too_late_is_said(host: Host, line: Line, kim: RemoteDesk) -> None:
-    line.loses_requests = 100
-    with pytest.raises(UncertainError):
-        decide(kim, host)
-    line.loses_requests = 0
-    host.now += timedelta(hours=3)
-    kim.mirror()
-    kim.changes()
-    assert "its time was over at 2030-01-01T12:05:00Z" in (kim.notice or "")
-    assert (letters(kim), host.records()) == ([], [])
 
 
 def test_after_a_day_without_an_answer_nobody_is_asked_any_more(host: Host, line: Line, kim: RemoteDesk) -> None:
@@ -400,14 +335,6 @@ def test_what_the_host_does_not_show_is_not_said_to_be_recorded(
     monkeypatch.setattr(host, "record", lies)
     with pytest.raises(UncertainError):
         decide(kim, host)
-    assert decide(kim, host).fresh
-
-
-def test_what_others_have_asked_for_is_passed_over(host: Host, line: Line, kim: RemoteDesk) -> None:
-    kim.take(Result("another workspace", "", "0" * 64, "recorded", ""))
-    kim.take(Result(kim.workspace_id, "", "0" * 64, "recorded", ""))
-    kim.changes()
-    assert (kim.notice, kim._results) == (None, {})
     assert decide(kim, host).fresh
 
 
@@ -511,14 +438,6 @@ def test_an_outbox_holds_what_this_operator_has_signed_only(host: Host, line: Li
     line.sent.clear()
     kim.mirror()
     assert len(line.sent) == 1
-
-
-def test_all_errors_are_sentences(host: Host, line: Line, kim: RemoteDesk) -> None:
-    subject = Subject(kim.workspace_id, "a", 1, None, None)
-    with pytest.raises(DecisionError) as error:
-        kim.decide(subject, Action.ESCALATE, returned=lambda: None)
-    assert "needs the mode" in str(error.value)
-    assert letters(kim) == []
 
 
 def test_the_command_answers_a_request_that_is_on_a_host(

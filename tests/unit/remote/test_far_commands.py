@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.deciding import handoff, returned
+from tests.journeys.made import handoff, returned
 from tests.unit.remote.seen import until
 from tests.unit.remote.sshd import Sshd, needs_sshd
 
@@ -95,48 +95,6 @@ def test_the_tree_is_that_of_the_host_and_a_decision_is_recorded_there_once(
     assert json.loads(capsys.readouterr().out)["state"] == "completed"
     assert run(["tree", "--json", "--session", "a", address]) == 2
     assert "--session is about sessions of this machine" in capsys.readouterr().err
-
-
-def test_the_past_and_the_account_are_those_of_the_host(
-    sshd: Sshd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    address, shop = sshd.address("/~/shop").written, sshd.home / "shop"
-    (shop / "api.return.md").write_text(returned("ERROR", "shop.api") + "\n")
-    assert run(["log", address]) == 0
-    far = capsys.readouterr()
-    assert "shop.api" in far.out
-    assert "failed" in far.out
-    assert run(["log", "--since", "1d", "--json", address]) == 0
-    assert {json.loads(line)["task_id"] for line in capsys.readouterr().out.splitlines()} == {"shop.api", "shop.plan"}
-
-    recording = tmp_path / "recording"
-    assert run(["log", "--export", str(recording), address]) == 0
-    assert "count the seeds" not in capsys.readouterr().out
-    lines = [json.loads(line) for line in recording.read_text().splitlines()]
-    assert lines[0]["workspace"] == "127.0.0.1: shop"
-    assert {line["path"]: line["text"] for line in lines[1:]} == {
-        path.name: path.read_text() for path in shop.iterdir() if path.is_file()
-    }
-
-    assert run(["report", "--format", "json", address]) == 0
-    far_report = json.loads(capsys.readouterr().out)
-    assert on_host(sshd, monkeypatch, "report", "--format", "json", str(shop)) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert stripped(far_report["tasks"]) == stripped(report["tasks"])
-    assert (far_report["verdict"], far_report["host"]) == (report["verdict"], "127.0.0.1")
-    assert {one["task_id"] for one in far_report["changes"]} == {"shop.api", "shop.plan"}
-    here = tmp_path / "here"
-    here.mkdir()
-    assert run(["report", address, str(here)]) == 0
-    both = capsys.readouterr().out
-    assert [line for line in both.splitlines() if line.startswith("## ")] == [
-        "## Agent session: `here`",
-        "## Agent session: `127.0.0.1: shop`",
-    ]
-    assert run(["report", "--format", "html", address, str(here)]) == 2
-    assert "one workspace" in capsys.readouterr().err
-    assert run(["report", "--format", "json", address, str(here)]) == 0
-    assert len(json.loads(capsys.readouterr().out)["workspaces"]) == 2
 
 
 def test_a_host_that_cannot_be_reached_is_said_so(sshd: Sshd, capsys: pytest.CaptureFixture[str]) -> None:

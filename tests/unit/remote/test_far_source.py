@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delegation.events import Recorder, handoff, returned
 from tests.unit.delegation.test_interleaving import Running, lived
-from tests.unit.remote.between import SIGNER, Host, Screen, Time, pair
+from tests.unit.remote.between import Host, Screen, Time, pair
 from tests.unit.remote.memory import MemoryEnd, MemoryLink
 from tests.unit.remote.test_book import pasts
 
@@ -15,7 +15,7 @@ from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import State
-from agentwatch.remote.frames import PROTOCOL, frame_of, to_bytes
+from agentwatch.remote.frames import frame_of, to_bytes
 from agentwatch.remote.wire import Signer, unpack
 
 
@@ -29,20 +29,6 @@ def passes(host: Host, screen: Screen, seconds: float) -> None:
         host.beat()
         screen.host.tick()
         screen.exchange()
-
-
-def test_what_is_observed_there_is_shown_here() -> None:
-    host, screen = pair()
-    see = Recorder().seen
-    host.see([see("a.json", handoff("a"))])
-    screen.exchange()
-    host.see([see("b.json", handoff("a.b"))])
-    screen.exchange()
-    assert screen.document() == host.document()
-    assert [task.task_id for task in screen.tree.tasks.values()] == ["a", "a.b"]
-    assert screen.health == host.monitor.health
-    assert not any(batch.anew for batch in screen.batches)
-    assert screen.told == []
 
 
 OTHER = Signer(SigningKey(Ed25519PrivateKey.generate()))
@@ -186,37 +172,6 @@ def test_a_host_that_is_gone_is_lost_since_it_was_heard_last_and_reached_again()
     assert sum(isinstance(one, Seen) for one in screen.events) == 3
 
 
-def test_a_host_that_stops_answering_is_lost_though_the_link_is_up() -> None:
-    host, screen = pair()
-    work(host)
-    screen.exchange()
-    host.time.at += 14
-    screen.host.tick()
-    assert screen.told == []
-    host.time.at += 2
-    screen.host.tick()
-    assert screen.told == ["Lost"]
-    assert screen.health.detail == "build1 cannot be reached: it does not answer"
-
-
-def test_a_host_that_does_not_answer_is_lost_sooner_where_all_is_known_that_was_kept_of_it() -> None:
-    for keeps, seconds in ((True, 5), (False, 10)):
-        screen = Screen(MemoryLink(MemoryEnd(), keeps=keeps), Time())
-        screen.link.connect()
-        for _ in range(seconds):
-            screen.host.tick()
-            assert screen.told == []
-            screen.time.at += 1
-        # It was asked each second: an answer may be lost.
-        assert len(screen.link.said) == seconds
-        screen.host.tick()
-        assert screen.told == ["Lost"]
-        for _ in range(20):
-            screen.time.at += 1
-            screen.host.tick()
-        assert len(screen.link.said) == seconds + 4
-
-
 def test_a_clock_that_is_an_hour_ahead_makes_no_task_older_or_newer() -> None:
     here = Time()
     for ahead in (3_600.0, -3_600.0, 1.5):
@@ -233,41 +188,6 @@ def test_a_clock_that_is_an_hour_ahead_makes_no_task_older_or_newer() -> None:
         assert screen.document() == twin.document()
         assert screen.host.offset == (ahead if ahead != 1.5 else 0)
         assert abs(screen.host.now - there()) < 2
-
-
-def test_a_clock_that_is_set_while_it_is_watched_is_noticed_at_once() -> None:
-    here = Time()
-    there = Time()
-    host = Host(MemoryEnd(), there)
-    screen = Screen(MemoryLink(host.end), here)
-    screen.link.connect()
-    screen.exchange()
-    passes(host, screen, 60)
-    there.at += 600
-    passes(host, screen, 6)
-    # Half of what a round trip takes is all that can be said.
-    assert abs(screen.host.offset - 600) <= 2.5 / 2
-    work(host)
-    passes(host, screen, 5)
-    assert screen.tree.tasks["a"].updated_at == host.monitor.tree.tasks["a"].updated_at - screen.host.offset
-
-
-def test_a_relay_that_began_after_a_clock_was_set_back_again_and_again_takes_the_place_of_those_before() -> None:
-    here, hosts = Time(), list[Host]()
-    first = Host(MemoryEnd(), Time(here.at + 5 * 3_600))
-    screen = Screen(MemoryLink(first.end), here)
-    screen.link.connect()
-    screen.exchange()
-    for hours in (4, 3, 2, 1, 0):
-        host = Host(MemoryEnd(), Time(here.at + hours * 3_600))
-        hosts.append(host)
-        screen.link.reach(host.end)
-        screen.link.connect()
-        passes(host, screen, 5)
-    passes(hosts[-1], screen, 30)
-    assert screen.host.hello is not None
-    assert screen.host.hello.epoch == hosts[-1].epoch
-    assert screen.host.lost_since is None
 
 
 def test_a_host_whose_clock_is_of_no_year_of_ours_cannot_be_reached_until_that_is_set() -> None:
@@ -319,14 +239,6 @@ def test_the_key_of_the_first_hello_is_that_of_the_host_and_another_is_not_belie
     assert screen.told == ["Lost"]
 
 
-def test_a_key_that_is_not_accepted_is_said() -> None:
-    _, screen = pair(accept=lambda key, name: f"its key {key.keyid[:8]} ({name}) is not trusted here")
-    screen.host.tick()
-    assert screen.health.detail == (
-        f"build1 cannot be reached: its key {SIGNER.public.keyid[:8]} (build1) is not trusted here"
-    )
-
-
 def test_a_host_with_another_key_than_before_is_not_believed_and_that_is_said() -> None:
     _, screen = pair(key=SigningKey(Ed25519PrivateKey.generate()).public)
     screen.host.tick()
@@ -336,31 +248,3 @@ def test_a_host_with_another_key_than_before_is_not_believed_and_that_is_said() 
         " then start again"
     )
     assert screen.host.hello is None
-
-
-def test_a_relay_of_another_version_is_named() -> None:
-    _, screen = pair()
-    hello = screen.host.hello
-    assert hello is not None
-    newer = to_bytes(hello._replace(epoch="e2")).replace(
-        b'"protocol":[%d,%d]' % PROTOCOL, b'"protocol":[%d,0]' % (PROTOCOL[0] + 1)
-    )
-    screen.link.take(SIGNER.wrap(newer))
-    assert f"the relay there speaks protocol {PROTOCOL[0] + 1}.0" in screen.health.detail
-    assert "update agentwatch here" in screen.health.detail
-
-
-def test_what_an_observation_costs_does_not_grow_with_the_tree() -> None:
-    sizes = []
-    for count in (10, 1_000):
-        host, screen = pair()
-        see = Recorder().seen
-        host.see(see(f"{number}.json", handoff(f"t{number}")) for number in range(count))
-        screen.exchange()
-        sent, emitted = host.end.bytes, len(screen.events)
-        host.see([see("new.json", handoff("new"))])
-        screen.exchange()
-        sizes.append(host.end.bytes - sent)
-        assert len(screen.events) == emitted + 1
-    # The numbers have more digits.
-    assert abs(sizes[0] - sizes[1]) < 20

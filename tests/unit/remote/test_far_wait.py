@@ -15,9 +15,7 @@ from tests.unit.decisions.test_policy import Told, returned
 
 from agentwatch.cli.wait import wait, wait_for_host
 from agentwatch.config import Settings
-from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Params, Subject
-from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.remote.answers import Answers, parts
@@ -135,16 +133,6 @@ def test_it_says_what_wait_says_on_the_host(
     assert behind.asked == (["wait", "read"] if code == 0 else ["wait"])
 
 
-def test_the_operator_sees_that_it_was_read_on_another_machine(operator: Operator) -> None:
-    tree = told(returned())
-    decided(operator, tree)
-    assert Behind(operator, tree).wait() == 0
-    record = operator.chain().entries[0].record
-    book = ReceiptBook(operator.workspace, operator.state)
-    (receipts,) = book.read([record]).values()
-    assert [(one.stage, one.by) for one in receipts][-1] == (Stage.READ, "agentwatch wait, on another machine")
-
-
 def test_the_handoff_for_the_next_attempt_is_in_the_answer_and_no_file_of_the_host_is_named(
     operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,13 +144,6 @@ def test_the_handoff_for_the_next_attempt_is_in_the_answer_and_no_file_of_the_ho
     found = json.loads(capsys.readouterr().out)
     assert (found["handoff_path"], found["params"]["handoff"]) == (None, "{}")
     assert found["do_now"].endswith("with the handoff in params.handoff")
-
-
-def test_what_is_decided_while_somebody_waits_ends_the_wait(operator: Operator) -> None:
-    tree = told(returned())
-    behind = Behind(operator, tree, lambda number: decided(operator, tree) if number == 3 else None)
-    assert behind.wait(60.0) == 0
-    assert behind.asked == ["wait"] * 4 + ["read"]
 
 
 def test_what_a_host_that_cannot_be_reached_has_decided_nobody_knows(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,6 @@ import pytest
 from tests.broker import Broker, running
 from tests.unit.delegation.events import handoff
 from tests.unit.remote.between import SIGNER, pair
-from tests.unit.remote.far import Host, Line
 from tests.unit.remote.links import Nats, Pipes, Way
 
 from agentwatch.cli import run as run_command
@@ -23,7 +21,6 @@ from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.events import Ran, Requested, Seen
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.remote.address import parse
 from agentwatch.remote.copy import Epoch
 from agentwatch.remote.frames import (
     PROTOCOL,
@@ -31,7 +28,6 @@ from agentwatch.remote.frames import (
     Hello,
     Item,
     Observed,
-    Result,
     Standing,
     Watch,
     Workspace,
@@ -39,10 +35,9 @@ from agentwatch.remote.frames import (
     to_bytes,
 )
 from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.limits import LARGEST_RESULT, MOST, MOST_NEWS, MOST_RESULTS, MOST_WORKSPACES, load_of
+from agentwatch.remote.limits import MOST, MOST_NEWS, MOST_WORKSPACES, load_of
 from agentwatch.remote.observed import Told
 from agentwatch.remote.source import RemoteSource
-from agentwatch.remote.ssh import SshLink
 from agentwatch.remote.wire import unpack
 from agentwatch.sources import Batch, Health
 
@@ -196,37 +191,6 @@ def test_the_tree_of_a_host_that_floods_is_not_complete(
     tree = json.loads(capsys.readouterr().out)
     assert tree["complete"] is False
     assert any("sends more than 1,000 requests" in one["message"] for one in tree["problems"])
-
-
-_DRIPS = """#!{python} -ISE
-import os, time
-os.write(1, b"agentwatch-relay\\n" + (1 << 23).to_bytes(4, "big"))
-while True:
-    os.write(1, b"x")
-    os.write(2, b"y" * 4096)
-    time.sleep(0.001)
-"""
-
-
-def test_a_command_ends_in_its_time_while_one_frame_drips(tmp_path: Path) -> None:
-    ssh = tmp_path / "ssh"
-    ssh.write_text(_DRIPS.format(python=sys.executable))
-    ssh.chmod(0o755)
-    link = SshLink(parse("ssh://build1/w"), ["/w"], program=(str(ssh),))
-    source = RemoteSource(RemoteHost(link, "build1", steady=lambda: time.monotonic() * 20))
-    batch = source.scan()
-    source.stop()
-    assert batch.health.mode == "degraded"
-    assert "build1 cannot be reached" in batch.health.detail
-
-
-def test_results_that_nobody_asked_for_are_not_held(tmp_path: Path) -> None:
-    desk = Line(there := Host(tmp_path / "host")).desk(tmp_path / "kim")
-    for number in range(2 * MOST_RESULTS):
-        desk.take(Result(there.desk.workspace_id, "d", str(number), "recorded", "x"))
-    desk.take(Result(there.desk.workspace_id, "d", "large", "recorded", "x" * LARGEST_RESULT))
-    assert len(desk._results) == MOST_RESULTS
-    assert "large" not in desk._results
 
 
 def test_a_flood_of_news_is_shown_now_and_then() -> None:

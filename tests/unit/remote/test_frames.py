@@ -9,12 +9,9 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.events import BROKEN, Recorder, handoff
 from tests.unit.remote.shapes import any_of
 
-from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.events import Checked, Gone, Seen
-from agentwatch.evidence.claims import ClaimKind
+from agentwatch.delegation.events import Gone
 from agentwatch.remote.frames import (
     LARGEST,
     PROTOCOL,
@@ -28,7 +25,6 @@ from agentwatch.remote.frames import (
     frame_of,
     to_bytes,
 )
-from agentwatch.remote.observed import Told, fields_of, observation_of
 
 FRAMES = st.one_of(*(any_of(shape) for shape in get_args(Frame) if shape is not Hello)).map(
     lambda frame: frame._replace(screen="s-1") if isinstance(frame, Watch | Ask) else frame
@@ -39,17 +35,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=10,
 )
-
-
-@given(any_of(Told))
-def test_an_observation_comes_back_as_it_was(event: Told) -> None:
-    travelled = observation_of(json.loads(json.dumps(fields_of(event))))
-    # That a session gave it back, and no file, is not for a host to say.
-    event = event._replace(stored=False) if isinstance(event, Seen) else event
-    assert travelled == event
-    assert type(travelled) is type(event)
-    # As exact as the digests that are made of it: 1 and 1.0, 0.0 and -0.0, a tuple and a list are not the same.
-    assert repr(travelled) == repr(event)
 
 
 @given(FRAMES | HELLOS)
@@ -136,20 +121,3 @@ def test_other_versions_are_named_and_who_has_to_be_updated(major: int, minor: i
         f"the relay there speaks protocol {major}.{minor} (agentwatch 9.8), and this agentwatch"
         f" {PROTOCOL[0]}.{PROTOCOL[1]}: update agentwatch {where}"
     )
-
-
-def test_a_hello_of_an_unknown_form_still_says_its_version() -> None:
-    with pytest.raises(VersionError, match=r"protocol 7\.0"):
-        frame_of(b'{"kind":"hello","protocol":[7,0],"agentwatch":"9.8","who":"build1"}')
-
-
-def test_an_observation_of_a_document_takes_few_bytes() -> None:
-    seen = Recorder().seen("a.handoff.json", handoff("a"), BROKEN)
-    assert len(json.dumps(fields_of(seen))) < 360
-
-
-def test_a_word_of_an_enumeration_travels_as_the_word() -> None:
-    claim = Claim(ClaimKind.CREATED, "a.py", Verdict.VERIFIED, "it is there")
-    checked = observation_of(json.loads(json.dumps(fields_of(Checked(1, 2.0, "a.md", "d", (claim,))))))
-    assert checked == Checked(1, 2.0, "a.md", "d", (claim,))
-    assert observation_of(fields_of(checked)) == checked

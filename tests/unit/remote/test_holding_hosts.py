@@ -69,12 +69,3 @@ def test_what_a_host_calls_its_workspaces_leads_to_no_directory_of_this_machine(
     assert len({place.workspace for place in found.places}) == len(found.places) == 500
     assert found.complaints == ["box relays 501 workspaces: the first 500 are shown"]
     fleet.close()
-
-
-def test_a_command_can_tell_for_whom_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setattr("agentwatch.remote.ssh.SshLink", lambda *_: Quiet())
-    fleet = Fleet([parse("ssh://build1/srv/shop"), parse("ssh://build2/~/api")])
-    fleet.found()
-    assert fleet.awaited() == ["build1", "build2"]
-    fleet.close()

@@ -122,14 +122,6 @@ def test_messages_of_any_size_arrive_whole_and_in_their_order(way: Way, started:
     assert said(hears) == said(shown) == messages
 
 
-def test_what_an_operator_decides_is_heard_whole_however_often_it_comes(way: Way, started: Start) -> None:
-    hears, link, _ = connected(way, started)
-    link.send(b"retry " + LARGE, keep=True)
-    link.send(b"abort", keep=True)
-    hears.has(b"retry " + LARGE, b"abort")
-    assert set(said(hears)) == {b"retry " + LARGE, b"abort"}
-
-
 def test_a_cut_is_told_with_its_reason_and_the_link_is_up_again_by_itself(way: Way, started: Start) -> None:
     hears, link, shown = connected(way, started)
     for number in (b"1", b"2"):
@@ -180,33 +172,6 @@ def test_what_cannot_be_taken_ends_nothing(way: Way, started: Start) -> None:
     link.send(b"good")
     heard.has(b"bad", b"good")
     meet(way, heard, link, shown, b"1")
-
-
-def test_a_link_that_was_stopped_says_nothing_more_and_can_be_stopped_again(way: Way, started: Start) -> None:
-    _, link, shown = connected(way, started)
-    way.end.send(LARGE)
-    began = time.monotonic()
-    link.stop()
-    assert time.monotonic() - began < 3  # a second, on a busy machine
-    known = len(shown.messages), len(shown.states)
-    way.end.send(b"nobody hears this")
-    time.sleep(0.1)
-    link.stop()
-    assert (len(shown.messages), len(shown.states)) == known
-
-
-@pytest.mark.parametrize("way", ["memory", "nats"], indirect=True)  # elsewhere each screen has a relay of its own
-def test_an_answer_is_heard_by_who_asked(way: Way, started: Start) -> None:
-    hears, link, shown = connected(way, started)
-    other = way.link()
-    shown_there = started(other)
-    meet(way, hears, other, shown_there, b"1")
-    link.screen, other.screen = link.screen or "one", other.screen or "other"
-    way.end.send(b"for you", to=link.screen)
-    way.end.send(b"for all")
-    shown.has(b"for you", b"for all")
-    shown_there.has(b"for all")
-    assert said(shown_there) == [b"for all"]
 
 
 @contextmanager

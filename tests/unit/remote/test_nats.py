@@ -71,24 +71,6 @@ def test_a_screen_that_comes_later_has_the_latest_of_each_key_at_once_and_then_f
     later.has(b"a10")
 
 
-def test_what_is_not_kept_is_heard_by_who_is_there_and_an_answer_by_who_asked(broker: Broker, started: Start) -> None:
-    host = new_key()
-    end, asking, other = NatsEnd(broker.url, host), link_to(broker, host), link_to(broker, host)
-    hears, asks, others = started(end), started(asking), started(other)
-    for heard in (hears, asks, others):
-        heard.is_up()
-    end.send(b"for you", to=asking.screen)
-    end.send(b"for all")
-    asks.has(b"for you", b"for all")
-    others.has(b"for all")
-    assert others.messages == [b"for all"]
-    later = started(link_to(broker, host))
-    later.is_up()
-    end.send(b"for all again")
-    later.has(b"for all again")
-    assert later.messages == [b"for all again"]
-
-
 def test_a_decision_waits_for_a_host_that_is_away_and_comes_once(
     broker: Broker, started: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,39 +111,6 @@ def test_a_decision_that_a_host_took_and_did_not_finish_comes_again(
     first.stop()
     died.set()
     started(NatsEnd(broker.url, host)).has(b"retry t-7")
-
-
-def test_a_decision_that_could_not_be_recorded_comes_again(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentwatch.remote.nats_end._LATER_NANOSECONDS", 20_000_000)
-    host = new_key()
-    link, end = link_to(broker, host), NatsEnd(broker.url, host)
-    shown, heard = Heard(), Heard()
-
-    def take(message: bytes) -> None:
-        heard.take(message)
-        if len(heard.messages) < 3:
-            raise OSError("the disk is full")
-
-    link.start(shown.take, shown.change)
-    try:
-        shown.is_up()
-        end.start(take, heard.change)
-        link.send(b"retry t-7", keep=True)
-        link.send(b"abort t-8", keep=True)
-        heard.until(lambda: heard.messages.count(b"retry t-7") + heard.messages.count(b"abort t-8") >= 4)
-        assert set(heard.messages) == {b"retry t-7", b"abort t-8"}
-    finally:
-        end.stop()
-        link.stop()
-
-
-def test_a_large_message_that_is_kept_arrives_whole_later(broker: Broker, started: Start) -> None:
-    host = new_key()
-    end = NatsEnd(broker.url, host)
-    started(end).is_up()
-    large = bytes(range(256)) * (5 << 12)
-    end.send(large, "large", keep=True)
-    started(link_to(broker, host)).has(large)
 
 
 def test_one_connection_hears_all_hosts_and_each_link_its_own(broker: Broker, started: Start) -> None:
@@ -219,27 +168,6 @@ def test_after_a_broker_was_killed_all_that_was_said_meanwhile_is_there(tmp_path
         assert b"nobody hears this" not in shown.messages
         later = started(link_to(broker))
         later.has(*(b"meanwhile %d" % number for number in range(90, 100)))
-    finally:
-        broker.stop()
-
-
-def test_a_stream_that_is_made_again_is_read_from_its_beginning(tmp_path: Path, started: Start) -> None:
-    broker = Broker(tmp_path).start().make_streams()
-    try:
-        end, link = NatsEnd(broker.url, HOST), link_to(broker)
-        started(end)
-        shown = started(link)
-        for number in range(20):
-            end.send(b"old", f"{number}", keep=True)
-        shown.until(lambda: len(shown.messages) == 20)
-        broker.kill()
-        broker.store.rename(tmp_path / "lost")
-        shown.until(lambda: not shown.states[-1].up)
-        broker.start()
-        shown.until(lambda: "fleet init" in shown.states[-1].words)
-        broker.make_streams()
-        end.send(b"new", "new", keep=True)
-        shown.has(b"new")
     finally:
         broker.stop()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.broker import Broker, new_key
-from tests.certificates import Authority, Identity, jwts
+from tests.certificates import Authority, jwts
 from tests.unit.remote.test_nats import Heard
 
 from agentwatch.cli import run
@@ -86,21 +86,6 @@ def test_over_tls_with_a_creds_file_a_host_tells_and_a_screen_decides(
         asked(broker.url.replace("nats://", "tls://"), login, lambda client: client.flush())
 
 
-def test_over_tls_with_the_seed_of_an_nkey_a_host_tells_and_a_screen_decides(
-    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    user, file = Identity("user", 2), tmp_path / "kim.nk"
-    file.write_bytes(user.seed + b"\n")
-    login = Login(creds=str(file))
-    users = f"authorization {{ users: [ {{ nkey: {user.public} }} ] }}"
-    with serving(tmp_path, f"{authority.certify().configuration}\n{users}", login) as broker:
-        carries(broker, login)
-        monkeypatch.setenv("NATS_NKEY", str(file))
-        assert run(["fleet", "init", broker.url]) == 0
-        (tmp_path / "other.nk").write_bytes(Identity("user", 3).seed)
-        assert "does not know this key" in why_not(broker.url, Login(creds=str(tmp_path / "other.nk")))
-
-
 @pytest.mark.parametrize(
     ("wishes", "why"),
     [
@@ -114,18 +99,6 @@ def test_a_certificate_that_is_not_right_is_told_with_what_to_do(
 ) -> None:
     with serving(tmp_path, authority.certify(**wishes).configuration) as broker:  # type: ignore[arg-type]
         assert f"the certificate of {broker.url} {why}" in why_not(broker.url)
-
-
-def test_a_certificate_of_a_ca_that_nobody_knows_is_told_and_where_to_name_that(
-    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serving(tmp_path, authority.certify().configuration) as broker:
-        monkeypatch.setenv("SSL_CERT_FILE", str(Authority(tmp_path / "other").file))
-        why = why_not(broker.url)
-        assert f"the certificate of {broker.url} is not trusted (" in why
-        assert why.endswith("name the file of its CA in SSL_CERT_FILE")
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
-        assert "is not trusted" in why_not(broker.url)
 
 
 def test_a_server_that_does_not_encrypt_gets_nothing_where_the_address_says_that_it_does(tmp_path: Path) -> None:

@@ -43,23 +43,6 @@ def test_a_clock_that_is_set_counts_with_the_next_answer_however_slow_that_is(ah
         assert clocks.pulse.offset == ahead
 
 
-def test_our_clock_that_is_set_while_an_answer_is_under_way_makes_no_half_of_it() -> None:
-    clocks = Clocks()
-    sent = clocks.pulse.send()
-    clocks.here += HOUR
-    assert clocks.pulse.hear(sent, clocks.there, is_known=True)
-    assert clocks.pulse.offset == -HOUR
-
-
-def test_a_slow_way_makes_no_difference_of_clocks() -> None:
-    clocks = Clocks()
-    for way, back in ((0.0, 14.0), (14.0, 0.0), (0.01, 0.01), (5.0, 0.1), (0.0, 9.0)):
-        clocks.beat(way, back)
-        # Half of what the quickest of them took is all that can be said.
-        assert abs(clocks.pulse.offset) <= 7
-    assert clocks.pulse.offset == 0.0
-
-
 def test_what_a_slow_way_has_shown_wrongly_a_quick_one_puts_right() -> None:
     clocks = Clocks()
     clocks.there += HOUR
@@ -89,14 +72,3 @@ def test_by_a_clock_that_says_no_year_of_ours_nothing_is_dated_and_that_is_said(
     assert clocks.pulse.trouble.endswith(": set it there")
     clocks.beat()
     assert (clocks.pulse.trouble, clocks.pulse.offset) == ("", 0.0)
-
-
-def test_what_a_slow_answer_has_made_of_a_clock_that_was_put_right_does_not_stay() -> None:
-    clocks = Clocks()
-    clocks.there += HOUR
-    clocks.beat()
-    clocks.there -= HOUR
-    clocks.beat(way=4.5, back=0.1)
-    assert clocks.pulse.offset == 2.0
-    clocks.beat()
-    assert clocks.pulse.offset == 0.0

@@ -84,14 +84,6 @@ def test_of_two_operators_one_is_recorded_and_the_other_told_what_holds(host: Ho
     assert [record.operator for record in host.records()] == ["kim"]
 
 
-def test_two_who_decide_the_same_have_one_record(host: Host) -> None:
-    first = host.record(host.signed())
-    result = host.record(host.signed(key=ALICE))
-    assert result.outcome is Outcome.RECORDED
-    assert "kim said the very same" in result.words
-    assert (result.record, len(host.records())) == (first.record, 1)
-
-
 def test_what_was_decided_on_the_host_itself_holds_as_well(host: Host) -> None:
     local = host.desk.decide(host.subject(), Action.ABORT, returned=lambda: host.subject().return_sha256)
     result = host.record(host.signed())
@@ -170,12 +162,6 @@ def test_what_is_not_of_now_is_refused_and_stays_so_when_the_clock_is_set(
     host.now = at
     assert host.record(text) == result
     assert host.records() == []
-
-
-@pytest.mark.parametrize("at", [NOON - 5 * MINUTE, NOON + 2 * MINUTE])
-def test_within_its_time_it_is_recorded(host: Host, at: datetime) -> None:
-    assert host.record(host.signed(at=at)).outcome is Outcome.RECORDED
-    assert host.chain().problems == ()
 
 
 def test_a_key_that_is_not_trusted_decides_nothing(host: Host) -> None:

@@ -45,29 +45,6 @@ def test_a_text_comes_in_parts_and_is_asked_for_once() -> None:
     assert not there.texts._arriving
 
 
-def test_a_question_that_is_lost_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.01)
-    there = There(losses=2, a="hello")
-    assert there.texts.text("s", "w", "a") == "hello"
-    assert len({ask.id for ask in there.asked}) == 1
-
-
-def test_of_a_host_that_cannot_be_reached_there_is_none() -> None:
-    there = There(a="hello")
-    there.is_up = False
-    with pytest.raises(NoAnswerError):
-        there.texts.text("s", "w", "a")
-    assert there.asked == []
-
-
-def test_what_was_looked_at_long_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST_TEXTS", 8)
-    there = There(a="hello", b="world", c="!!")
-    for digest in ("a", "b", "b", "c", "a"):
-        there.texts.text("s", "w", digest)
-    assert [ask.key for ask in there.asked] == ["a", "b", "c", "a"]
-
-
 @pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)]])
 def test_an_answer_that_says_now_this_now_that_is_none_and_breaks_nothing(
     lies: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch

@@ -85,10 +85,6 @@ def test_what_was_seen_stays_while_the_host_does_not_answer(tmp_path: Path) -> N
     assert here.look() == look
 
 
-def test_a_run_that_is_not_there_has_no_transcript(tmp_path: Path) -> None:
-    assert There(tmp_path / "x").shown.answer("screen", "other:run", "look", None) is None
-
-
 def test_an_answer_looks_at_the_tree_before_it_leaves_the_loop_on_which_the_tree_changes(tmp_path: Path) -> None:
     there = There(tmp_path / "log.jsonl")
     there.write(1_000.0, EntryKind.WORDS, text="I count")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,12 +11,8 @@ import pytest
 
 from agentwatch.cli import run
 from agentwatch.contracts.reading import read_document
-from agentwatch.delegation.events import Gone
 from agentwatch.demo.screenplay import demo_script
 from agentwatch.demo.script import Player
-from agentwatch.history.store import History
-from agentwatch.sources.files.source import FilesSource
-from agentwatch.state import state_directory
 from tests.unit.claude_code import building
 from tests.unit.sessions.conformance import report
 
@@ -38,63 +31,12 @@ def files(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-def test_without_a_format_it_is_markdown_on_standard_output(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["report", str(workspace)]) == 0
-    out, err = capsys.readouterr()
-    assert out.startswith("## Agent session: `shop`\n\n16 tasks, ")
-    assert err == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "begins"),
-    [
-        (["--output", "r.html"], "<!doctype html>"),
-        (["--output", "r.json"], "{"),
-        (["--output", "r.txt"], "## Agent session"),
-        (["--output", "r.txt", "--format", "html"], "<!doctype html>"),
-    ],
-)
-def test_the_format_goes_by_the_ending_unless_it_is_said(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], begins: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(["report", str(workspace), *arguments]) == 0
-    assert Path(arguments[1]).read_text("utf-8").startswith(begins)
-
-
 def test_nothing_is_written_but_the_report(workspace: Path, tmp_path: Path) -> None:
     before = files(tmp_path)
     assert run(["report", str(workspace), "--output", str(workspace / "report.html")]) == 0
     after = files(tmp_path)
     assert after.pop(f"shop{os.sep}report.html")
     assert after == before
-
-
-def test_what_was_deleted_since_is_told_as_the_tree_keeps_it(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = FilesSource(workspace)
-    seen = source.scan().events
-    gone = [Gone(len(seen) + n, time.time(), path) for n, path in enumerate({one.path: None for one in seen}, 1)]
-    history = History(state_directory(workspace))
-    assert history.record([*seen, *gone], source.content)
-    for path in [path for path in workspace.rglob("*") if path.is_file()]:
-        path.unlink()
-    assert run(["report", str(workspace), "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {task["task_id"] for task in told["tasks"]} == {change["task_id"] for change in told["changes"]}
-    assert all(change["after"] is not None for change in told["changes"])
-
-
-def test_what_the_history_holds_is_told(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = FilesSource(workspace)
-    history = History(state_directory(workspace))
-    assert history.record(source.scan().events, source.content)
-    assert run(["report", str(workspace), "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {change["task_id"] for change in told["changes"]} >= {"checkout", "checkout.plan"}
 
 
 def test_sessions_and_their_changes_are_told_without_any_history(
@@ -180,15 +122,3 @@ def test_only_its_owner_may_read_it_and_a_report_that_fails_leaves_nothing(
     with pytest.raises(UnicodeEncodeError):
         run(["report", str(workspace), "--output", str(tmp_path / "half.md")])
     assert not (tmp_path / "half.md").exists()
-
-
-def test_it_needs_no_screen() -> None:
-    script = "import sys, agentwatch.report.face; sys.exit(bool({'textual', 'rich'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
-
-
-def test_a_place_that_cannot_be_written_is_a_usage_error(
-    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["report", str(workspace), "--output", str(tmp_path / "no/such/report.md")]) == 2
-    assert "cannot be written (No such file or directory); give another place" in capsys.readouterr().err

@@ -13,12 +13,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.task import PlacedFinding, State
+from agentwatch.delegation.task import State
 from agentwatch.history.log import StateChange
-from agentwatch.report.account import Attention, DecisionLine
+from agentwatch.report.account import Attention
 from agentwatch.report.markdown import LIMIT, code, inline, markdown
 from tests.unit.report.hostile import TEXTS, is_visible
-from tests.unit.report.sessions import PLACE, START, Session, large_account, retold, small, told_everywhere
+from tests.unit.report.sessions import PLACE, START, large_account, retold, told_everywhere
 
 GITHUB = MarkdownIt("gfm-like")
 OWN_INLINE = {"<code>", "</code>", "<span>", "</span>", "<br>", "<sub>", "</sub>"}
@@ -61,51 +61,6 @@ def structure(tokens: list[Token]) -> list[tuple[str, str, int]]:
 STRUCTURE = structure(GITHUB.parse(markdown(EVERYWHERE)))
 
 
-def test_the_verdict_comes_first_and_what_needs_a_human_is_bold() -> None:
-    title, verdict, heading, *_ = markdown(small().account()).split("\n\n")
-    assert title == "## Agent session: `shop`"
-    assert verdict.startswith("8 tasks, 3 done")
-    assert verdict.endswith(" **3 need a human.**")
-    assert heading == "### Needs attention"
-
-
-def test_the_tree_is_a_nested_list_with_glyphs_and_words() -> None:
-    lines = markdown(small().account()).splitlines()
-    start = lines.index("- ◐ working `shop`")
-    assert lines[start : start + 8] == [
-        "- ◐ working `shop`",
-        "  - ✓ completed `plan`",
-        "  - ✓ completed `api`, attempt 2",
-        "  - ◐ working `ui`",
-        "    - ⚑ false (completed) `form`, **needs a human**",
-        "    - ■ blocked `cart`, **needs a human**",
-        "  - ‼ invalid `docs`, **needs a human**",
-        "  - ○ submitted `load`",
-    ]
-
-
-def test_each_task_tells_what_was_asked_what_came_back_and_what_is_true() -> None:
-    decision = DecisionLine(
-        task_id="shop.api",
-        attempt=1,
-        action="retry",
-        note="Give it 600 s.",
-        operator="ann",
-        at=START + 400,
-        receipt="acted",
-    )
-    text = markdown(small().account(decisions=[decision]))
-    api = text[text.index("<code>shop.api</code>".replace(".", "&#46;")) :]
-    api = api[: api.index("</details>")]
-    assert "**Attempt 1**, ✗ failed, began 2026-09-21 14:14:50, took 3m 30s" in api
-    assert "- **asked** Build the API with a time-out of 600 s\n" in api
-    assert "- **handoff** `shop.api.2.handoff.json`\n" in api
-    assert "- **error** E&#95;TIMEOUT: no answer in 60 s" in api
-    assert "| 2026-09-21 14:20:00 | 1 | retry | Give it 600 s. | ann | acted |" in api
-    assert "| ⚑ false | created | `form.tsx` | missing: no such file in the workspace |" in text
-    assert "error | `RET001` | `shop.docs.return.md:3` | add the header |" in text
-
-
 def test_it_fits_into_a_pull_request_and_says_what_does_not() -> None:
     account = large_account()
     text = markdown(account)
@@ -124,25 +79,12 @@ def test_it_fits_whatever_is_written_in_it() -> None:
         account,
         attention=tuple(Attention(one.task_id, hostile, one.since, one.holds) for one in account.attention),
         changes=[StateChange(START + n, f"{hostile}{n}", None, State.FAILED, 1, hostile) for n in range(100)],
-        notices=tuple(PlacedFinding(Finding("DOC001", Severity.ERROR, hostile, n), hostile) for n in range(100)),
+        notices=tuple(replace(Finding("DOC001", Severity.ERROR, hostile, n), path=hostile) for n in range(100)),
     )
     text = markdown(account)
     assert len(text) <= LIMIT
     assert f"What happened: {len(account.changes)} state changes" in text
     assert GITHUB.render(text).count("<details>") == text.count("</details>")
-
-
-def test_a_finished_branch_is_one_line_where_the_tree_is_long() -> None:
-    session = Session()
-    for number in range(600):
-        session.asked(number, f"a.t{number}", "Do a part of it")
-        session.told(number + 1, f"a.t{number}", "completed")
-    session.asked(0, "a")
-    session.told(900, "a", "completed")
-    session.asked(0, "b")
-    assert "\n- ✓ completed `a`, with 600 tasks below, all completed\n- ○ submitted `b`\n" in markdown(
-        session.account()
-    )
 
 
 @given(TEXTS)

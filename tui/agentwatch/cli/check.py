@@ -14,7 +14,6 @@ from agentwatch.contracts.shapes import Contract, Document, Finding, Return, Sev
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.rules import forged
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
-from agentwatch.delegation.task import PlacedFinding
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import FileKind, beside, look, place_of
 from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, read_file
@@ -237,7 +236,7 @@ def _print_json(checked: list[_Checked]) -> None:
             "path": file.path,
             "contract": file.contract,
             "state": file.state,
-            "findings": [finding_document(PlacedFinding(finding, file.path)) for finding in file.findings],
+            "findings": [finding_document(replace(finding, path=file.path)) for finding in file.findings],
         }
         for file in checked
     ]

@@ -74,7 +74,7 @@ def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[
     aside = tree.put_aside()
     asking = tree.past_questions() if past else aside if acknowledged else tree.asking()
     moving = [] if past or acknowledged else on_their_way(tree)
-    forged = [placed for placed in tree.notices if placed.finding.rule == FORGED.id]
+    forged = [placed for placed in tree.notices if placed.rule == FORGED.id]
     now = time.time()
     if options.json:
         document: lists.Pending = {
@@ -100,7 +100,7 @@ def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[
         stands = "is left from before" if past else "is put aside" if acknowledged else "needs you"
         say(f"nothing{seen} {stands}")
     for placed in forged:
-        say(f"! {clean(placed.path)}: {clean(placed.finding.message)}")
+        say(f"! {clean(placed.path)}: {clean(placed.message)}")
     if not past and (history := history_words(tree)):
         say(f"{history}: see `agentwatch pending --past`")
     if not (past or acknowledged) and (counted := counted_aside(tree)):

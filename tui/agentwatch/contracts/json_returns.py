@@ -248,6 +248,8 @@ def _judge_meta(top: dict[str, Any], findings: Findings) -> tuple[ReturnMeta, Re
     single = next(filter(None, map(top.get, ("artifacts", "artifact_path", "artifact"))), None)
     raw["artifacts"] = _objects(single, "path")
     raw["errors"] = _objects(top.get("errors"), "message")
+    if isinstance(steps := top.get("next_steps"), list):
+        raw["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
     metadata = top.get("metadata")
     inside: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
     if metadata is None or inside:

@@ -44,12 +44,14 @@ class TodoStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule broken, with its place. `line` is 1-based; None where the whole file is meant."""
+    """One rule broken, with its place. `line` is 1-based; None where the whole file is meant. `path` is relative to the
+    workspace, "" in a document that does not know its file."""
 
     rule: str
     severity: Severity
     message: str
     line: int | None = None
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import count, pairwise
 
 from agentwatch.contracts.rules import Rule
-from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return, Todo, TodoList
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoList
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.events import Ran, Rules, Seen
 from agentwatch.delegation.links import (
@@ -19,7 +20,7 @@ from agentwatch.delegation.links import (
 )
 from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in, todo_moved
 from agentwatch.delegation.states import answers_another_session, is_early, state_of
-from agentwatch.delegation.task import Attempt, PlacedFinding, State, has_moved
+from agentwatch.delegation.task import Attempt, State, has_moved
 
 
 class Attempts:
@@ -44,7 +45,7 @@ class Attempts:
         self.todos_at: float | None = None
         self.checklist: Seen | None = None
         self.moved: Activity | None = None  # the todo in a file that is worked on, else the one ticked last
-        self.problems: list[PlacedFinding] = []
+        self.problems: list[Finding] = []
         self.updated_at = 0.0  # the last sign of life in files
         self._decisions, self._rules, self._is_gone = decisions, rules, is_gone
         self._rivals: dict[tuple[int, str], Seen] = {}
@@ -68,7 +69,7 @@ class Attempts:
 
     def report(self, rule: Rule, other: str, path: str) -> None:
         """A file breaks a rule of linking; `other` is the other party."""
-        self.problems.append(PlacedFinding(finding_of(rule, other), path))
+        self.problems.append(replace(finding_of(rule, other), path=path))
 
     # Files
 
@@ -92,7 +93,7 @@ class Attempts:
             self.moved = todo_moved(None, self.todos, self.todos_at)
         for path, version in unheard.items():
             if version.document.contract is not Contract.REPORT_CONTRACT and not self._is_gone(path):
-                self.problems += (PlacedFinding(finding, path) for finding in version.findings)
+                self.problems += (replace(finding, path=path) for finding in version.findings)
 
     def _hand_off(self, version: Seen, document: Handoff) -> None:
         attempt = self.numbered(document.attempt or self.last or 1)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from posixpath import dirname
 from sys import intern
 from typing import Final
 
-from agentwatch.contracts.shapes import Contract, Handoff, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Return, TodoList
 from agentwatch.delegation import links
 from agentwatch.delegation.events import Seen, Unreadable
-from agentwatch.delegation.task import PlacedFinding
 
 MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
 
@@ -68,15 +68,15 @@ class Files:
     # Files that cannot be read
 
     @property
-    def notices(self) -> list[PlacedFinding]:
+    def notices(self) -> list[Finding]:
         """Findings of files that belong to no task, by their names."""
         taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
-        placed = [PlacedFinding(one.finding, one.path) for slot, one in self._unread.values() if slot not in taken]
+        placed = [replace(one.finding, path=one.path) for slot, one in self._unread.values() if slot not in taken]
         for last in (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None):
             # Other programs write reports, too.
             is_report = last.document.contract is Contract.REPORT_CONTRACT
             if not (last.document.recognised or is_report or last.path in self._gone):
-                placed += (PlacedFinding(finding, last.path) for finding in last.findings)
+                placed += (replace(finding, path=last.path) for finding in last.findings)
         return sorted(placed, key=attrgetter("path"))
 
     def refuse(self, path: str, event: Unreadable | None) -> None:

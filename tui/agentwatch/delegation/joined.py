@@ -7,8 +7,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
+from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.asks import is_past
-from agentwatch.delegation.task import PlacedFinding, State, Task, sums_of
+from agentwatch.delegation.task import State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 
 _LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
@@ -94,9 +95,9 @@ class JoinedTree(Tree):
     # What the trees are asked
 
     @property
-    def notices(self) -> list[PlacedFinding]:
+    def notices(self) -> list[Finding]:
         return [
-            placed._replace(path=f"{self._tops[scope].title}: {placed.path}") if scope else placed
+            replace(placed, path=f"{self._tops[scope].title}: {placed.path}") if scope else placed
             for scope, tree in self._trees.items()
             for placed in tree.notices
         ]

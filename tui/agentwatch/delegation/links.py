@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from posixpath import basename, dirname, split
 from sys import intern
 from typing import Final
@@ -13,7 +14,7 @@ from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outc
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.retry import HAVE_FAILED, MITIGATED_MAX_RETRIES
 from agentwatch.delegation.run import Session
-from agentwatch.delegation.task import Basis, PlacedFinding, Problem, Task
+from agentwatch.delegation.task import Basis, Problem, Task
 
 _KINDS: Final = "handoff|return|todos"
 _SUFFIX: Final = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
@@ -113,7 +114,7 @@ def finding_of(rule: Rule, other: str) -> Finding:
     return Finding(rule.id, rule.severity, rule.message.format(other=other))
 
 
-def overrun_of(task: Task) -> list[PlacedFinding]:
+def overrun_of(task: Task) -> list[Finding]:
     """That a task was retried more often than the policy allows."""
     attempts, allowed = task.attempts, task.retry.max_retries
     retries = sum(before.state in HAVE_FAILED and not before.decisions for before in attempts[:-1])
@@ -124,7 +125,7 @@ def overrun_of(task: Task) -> list[PlacedFinding]:
         return []
     latest = next((one for attempt in reversed(attempts) if (one := attempt.returned or attempt.handoff)), None)
     words = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
-    return [PlacedFinding(finding_of(OVERRUN, words), latest.path if latest is not None else "")]
+    return [replace(finding_of(OVERRUN, words), path=latest.path if latest is not None else "")]
 
 
 def promises_artifacts(result: Return) -> bool:
@@ -133,14 +134,14 @@ def promises_artifacts(result: Return) -> bool:
     return has_artifacts and result.outcome is Outcome.COMPLETED
 
 
-def missing_artifacts(task: Task) -> list[PlacedFinding]:
+def missing_artifacts(task: Task) -> list[Finding]:
     """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return."""
     result, latest = task.result, task.latest
     if result is None or latest is None or latest.returned is None or not promises_artifacts(result):
         return []
     missing = (claim for claim in task.claims if claim.kind == "artifact" and claim.is_missing)
     paths = {claim.file or claim.path: claim.path for claim in missing}
-    return [PlacedFinding(finding_of(ARTIFACT_MISSING, path), latest.returned.path) for path in paths.values()]
+    return [replace(finding_of(ARTIFACT_MISSING, path), path=latest.returned.path) for path in paths.values()]
 
 
 Named = tuple[int, str, str | None]

@@ -216,7 +216,7 @@ def _why(task: Task) -> str:
     if attempt.ended_without_result:
         return f"it ended without a result: its return still says {word}"
     if task.state is State.INVALID:
-        errors = sum(placed.finding.severity is Severity.ERROR for placed in task.findings)
+        errors = sum(placed.severity is Severity.ERROR for placed in task.findings)
         said = f"it says {word}" if word else "it states no status"
         return f"the return breaks its contract ({errors} error{'s' * (errors != 1)}), so it counts as failed; {said}"
     return f"the return says {word}" if word else "the return states no status"

@@ -65,13 +65,6 @@ class Basis(StrEnum):
     NONE = "none"
 
 
-class PlacedFinding(NamedTuple):
-    """A finding and the file (relative to the workspace) it was found in."""
-
-    finding: Finding
-    path: str
-
-
 class Retry(NamedTuple):
     """The retries that error-propagation allows; `restored`: one of them is owed to a fitter."""
 
@@ -277,7 +270,7 @@ class Task:
     why: str = ""  # why the task has this state, in words of our own
     attempts: Sequence[Attempt] = ()
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
-    findings: Sequence[PlacedFinding] = ()
+    findings: Sequence[Finding] = ()
     requests: tuple[Request, ...] = ()  # those that wait for the operator first, what presses most before the rest
     todos: tuple[Todo, ...] | None = None
     todo_moved: Activity | None = None  # the todo that was ticked or begun last, as files tell it
@@ -293,7 +286,7 @@ class Task:
     # For the tree alone
     place: Place = Place()  # noqa: RUF009  it is immutable
     kind: Counted | None = None  # as what the sums count it; None for a name in the row of the one below it
-    own_findings: Sequence[PlacedFinding] = ()  # what its own documents and attempts break
+    own_findings: Sequence[Finding] = ()  # what its own documents and attempts break
     problem: Problem | None = None  # what is wrong with its link
     due: float = math.inf  # when time alone may change it
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation import events as events_
 from agentwatch.delegation import links, states
 from agentwatch.delegation.asks import (
@@ -30,7 +31,7 @@ from agentwatch.delegation.links import is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.retry import budget, calls_fitter
 from agentwatch.delegation.run import Run, Runs
-from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, PlacedFinding, State, Task
+from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, State, Task
 
 _REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
 
@@ -225,11 +226,11 @@ class Tree:
         used = [one.run.tokens for one in task.attempts if one.run is not None and one.run.tokens is not None]
         task.tokens = sum(used) if used else None
         current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
-        placed = (PlacedFinding(one, version.path) for version in current if version for one in version.findings)
+        placed = (replace(one, path=version.path) for version in current if version for one in version.findings)
         task.own_findings = (*attempts.problems, *placed, *links.overrun_of(task))
         if latest is not None and latest.handoff is not None and task.answers_in_prose:
             prose = links.finding_of(links.PROSE, task.task_id)
-            task.own_findings = (*task.own_findings, PlacedFinding(prose, latest.handoff.path))
+            task.own_findings = (*task.own_findings, replace(prose, path=latest.handoff.path))
 
     def _judge(self, task: Task, versions: tuple[Seen, ...]) -> None:
         """Apply the checks of a task, and work out its question."""
@@ -239,7 +240,7 @@ class Tree:
         task.is_checked = checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         unread = self._files.unread(versions)
-        problems = (PlacedFinding(one.finding, one.path) for one in unread)
+        problems = (replace(one.finding, path=one.path) for one in unread)
         task.own_findings = (*task.own_findings, *links.missing_artifacts(task), *problems)
         hidden = [one for one in unread if one.finding.rule.startswith(_REFUSED) and is_under_contract(one.path)]
         task.gone = False
@@ -384,7 +385,7 @@ class Tree:
         task.findings = task.own_findings
         if task.problem is not None:
             versions = self._files.versions(task.task_id)
-            problem = PlacedFinding(links.finding_of(*task.problem), versions[0].path if versions else "")
+            problem = replace(links.finding_of(*task.problem), path=versions[0].path if versions else "")
             task.findings = (*task.own_findings, problem)
         task.why = states.why(task)
         if task.gone or task.question is None:
@@ -472,7 +473,7 @@ class Tree:
         return frozenset(name for one in ended for name in one.carried)
 
     @property
-    def notices(self) -> list[PlacedFinding]:
+    def notices(self) -> list[Finding]:
         """Findings of files that belong to no task."""
         return self._files.notices
 

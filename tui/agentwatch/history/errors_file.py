@@ -38,7 +38,7 @@ def entries_of(task: Task) -> list[Entry]:
         if (returned := attempt.returned) is None:
             continue
         paths = {returned.path, attempt.rival.path if attempt.rival is not None else ""}
-        placed = [one.finding for one in task.findings if one.path in paths]
+        placed = [one for one in task.findings if one.path in paths]
         broken = [one for one in placed if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
         if attempt.state is State.INVALID and not attempt.ended_without_result:
             own = [one for one in returned.findings if one.severity is Severity.ERROR]

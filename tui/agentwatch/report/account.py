@@ -12,8 +12,9 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task, sums_of
+from agentwatch.delegation.task import Attempt, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.view.chains import chain_above, chain_name
@@ -158,7 +159,7 @@ class Account:
     decisions: tuple[DecisionLine, ...]
     changes: Sequence[StateChange]
     """Every state change that the history holds; empty if nobody watched."""
-    notices: tuple[PlacedFinding, ...]
+    notices: tuple[Finding, ...]
     """Findings of files that belong to no task."""
     problems: tuple[tuple[str, str, str], ...]
     """What could not be read: (source, place, message) each."""

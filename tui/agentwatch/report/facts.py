@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from agentwatch.contracts.shapes import Return
-from agentwatch.delegation.task import Attempt, PlacedFinding, State, Task
+from agentwatch.contracts.shapes import Finding, Return
+from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.report.account import DecisionLine, TaskLine
 from agentwatch.view.looks import SEVERITIES, VERDICTS, claims_of
 from agentwatch.view.requests import request_words, standing_words
@@ -136,11 +136,11 @@ def grids(task: Task, decided: Sequence[DecisionLine]) -> Iterator[Grid]:
         yield broken(task.findings)
 
 
-def broken(placed: Sequence[PlacedFinding]) -> Grid:
+def broken(findings: Sequence[Finding]) -> Grid:
     """Broken rules and where."""
     rows = [
-        (SEVERITIES[one.severity], one.rule, f"{path}:{one.line}" if one.line else path, one.message)
-        for one, path in placed
+        (SEVERITIES[one.severity], one.rule, f"{one.path}:{one.line}" if one.line else one.path, one.message)
+        for one in findings
     ]
     return Grid("Findings", "finding", _BROKEN, rows)
 

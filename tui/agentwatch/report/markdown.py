@@ -261,7 +261,7 @@ def _notices(account: Account) -> Iterator[str]:
     if not account.notices:
         return
     yield f"<details><summary>{plural(len(account.notices), 'file')} of no task</summary>"
-    rows = [(inline(one.rule, 40), code(path), inline(one.message, 300)) for one, path in account.notices[:_ITEMS]]
+    rows = [(inline(one.rule, 40), code(one.path), inline(one.message, 300)) for one in account.notices[:_ITEMS]]
     shown = _fitting(rows, _NOTICES_ROOM)
     yield _table(("rule", "file", "what to do"), shown)
     if left := len(account.notices) - len(shown):

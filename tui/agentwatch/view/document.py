@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
 
-from agentwatch.contracts.shapes import Contract, Return
+from agentwatch.contracts.shapes import Contract, Finding, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.run import Run
-from agentwatch.delegation.task import Attempt, PlacedFinding, Task, sums_of
+from agentwatch.delegation.task import Attempt, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.view import requests
 from agentwatch.view.a2a import a2a_state, a2a_status
@@ -92,13 +92,12 @@ def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[tasks.Pr
     return [{"source": source, "place": place, "message": message} for source, place, message in problems]
 
 
-def finding_document(placed: PlacedFinding) -> tasks.Finding:
-    finding = placed.finding
+def finding_document(finding: Finding) -> tasks.Finding:
     return {
         "rule": finding.rule,
         "severity": bare(finding.severity),
         "message": finding.message,
-        "path": placed.path,
+        "path": finding.path,
         "line": finding.line,
     }
 

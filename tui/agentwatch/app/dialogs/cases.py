@@ -423,7 +423,7 @@ def said(task: Task, returned: str | None) -> Iterator[Block]:
         ]
     # A file that is missing is often claimed in several places.
     lies = dict.fromkeys(f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task))
-    errors = [placed.finding for placed in task.findings if placed.finding.severity is Severity.ERROR]
+    errors = [placed for placed in task.findings if placed.severity is Severity.ERROR]
     broken = [f"{one.rule}{f', line {one.line}' if one.line else ''}: {one.message}" for one in errors]
     parts += [("false claims", "\n".join(lies)), ("breaks rules", "\n".join(broken)), ("whole return", returned)]
     yield from (_Quotation(label, source) for label, source in parts if source)

@@ -26,7 +26,7 @@ from agentwatch.view.query import Query, parse
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.task import PlacedFinding
+    from agentwatch.contracts.shapes import Finding
     from agentwatch.monitor import Monitor
 
 _WIDE: Final = 100
@@ -275,7 +275,7 @@ class MainScreen(DetailedScreen[None]):
     def action_notices(self) -> None:
         from agentwatch.app.screens.pages import NoticesScreen  # rarely wanted
 
-        def read() -> tuple[list[PlacedFinding], list[str]]:
+        def read() -> tuple[list[Finding], list[str]]:
             notices, said = [*self._monitor.tree.notices], [*self._monitor.messages]
             if not notices and not said and self._monitor.health.mode == "starting":
                 said = [STILL_READING]

@@ -20,7 +20,7 @@ from agentwatch.app.actions import COMMANDS, VIEWS, ActionSpec, Group, command_o
 from agentwatch.app.markdown_safe import Text, markdown
 from agentwatch.app.widgets import timeline as bars
 from agentwatch.app.widgets.details.blocks import GAP, Block, lay_out, left_out, text
-from agentwatch.delegation.task import PlacedFinding
+from agentwatch.contracts.shapes import Finding
 from agentwatch.text import clean
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 
@@ -34,7 +34,7 @@ _SHOWN: Final = 200
 _REFRESH: Final = 0.5
 """Seconds between two looks at the problems, while they are shown."""
 
-_Problems = tuple[Sequence[PlacedFinding], Sequence[str]]
+_Problems = tuple[Sequence[Finding], Sequence[str]]
 """Problems of files and messages of agentwatch itself."""
 
 
@@ -135,15 +135,15 @@ class NoticesScreen(PageScreen):
             self._fill(self.size.width)
 
 
-def _notices(notices: Sequence[PlacedFinding], own: Sequence[str]) -> Iterator[Block]:
+def _notices(notices: Sequence[Finding], own: Sequence[str]) -> Iterator[Block]:
     if not notices and not own:
         yield text(Content("Every file that looks like a handoff or a return could be read and belongs to a task."))
     for sentence in own:
         yield Text(Content(clean(sentence, 500)), Content.styled("! ", "bold $text-warning"), "  ")
     for placed in notices[:_SHOWN]:
-        rule = Content.styled(f"{placed.finding.rule}  ", "bold $accent")
+        rule = Content.styled(f"{placed.rule}  ", "bold $accent")
         yield Text(Content.styled(clean(placed.path, 300), "bold"), rule, " " * len(rule))
-        yield text(Content.styled(clean(placed.finding.message, 500), "$text-muted"), 2)
+        yield text(Content.styled(clean(placed.message, 500), "$text-muted"), 2)
     yield from left_out(len(notices), _SHOWN, ": `agentwatch check` lists all")
 
 

@@ -272,7 +272,7 @@ def counts_of(view: View) -> dict[str, tuple[str, str]]:
     """The words behind the titles of tabs, with their style; "" for none."""
     task = view.task
     counts: dict[str, tuple[str, str]] = dict.fromkeys(TABS, ("", ""))
-    if severities := {placed.finding.severity for placed in task.findings}:
+    if severities := {placed.severity for placed in task.findings}:
         worst = looks.SEVERITIES[Severity.ERROR if Severity.ERROR in severities else Severity.WARNING]
         counts["findings"] = str(len(task.findings)), f"${worst.color}"
     if false := len(looks.false_claims(task)):

@@ -44,7 +44,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.delegation.task import Attempt, Basis, PlacedFinding, State, Task
+from agentwatch.delegation.task import Attempt, Basis, State, Task
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
 from agentwatch.view.pulse import cost_of
@@ -178,7 +178,7 @@ def _standing(view: View) -> Iterator[Block]:
     if (others := len(task.requests) - ITEMS) > 0:
         yield field("", faint(f"and {plural(others, 'other')}"))
     # A missing artifact is a false claim, too, and told as that.
-    errors = _errors(placed.finding for placed in task.findings) - len(missing_artifacts(task))
+    errors = _errors(task.findings) - len(missing_artifacts(task))
     if errors > 0 and task.own_state is not State.INVALID:
         words = in_color(looks.SEVERITIES[Severity.ERROR], f"{plural(errors, 'error')} in its files, see Findings")
         yield field("findings", words)
@@ -540,17 +540,17 @@ def _reported(one: Compared, words: Mapping[Agreement, str]) -> Content:
 
 def findings(view: View) -> Iterator[Block]:
     """One table for each file, the one with the worst first, and as `check` by line."""
-    placed = sorted(view.task.findings, key=lambda one: one.finding.severity is not Severity.ERROR)
+    placed = sorted(view.task.findings, key=lambda one: one.severity is not Severity.ERROR)
     if not placed:
         if any(attempt.handoff or attempt.returned for attempt in view.task.attempts):
             yield text(Content.assemble(("✓ ", "$state-completed"), "no findings: keeps its contract"))
         else:
             yield text(faint("Nothing to check: neither a handoff nor a return of it was seen."))
         return
-    counts = Counter(one.finding.severity for one in placed)
+    counts = Counter(one.severity for one in placed)
     faces = [(look, counts[severity]) for severity, look in looks.SEVERITIES.items() if counts[severity]]
     yield text(Content("   ").join([in_color(look, plural(count, look.word)) for look, count in faces]))
-    by_path: defaultdict[str, list[PlacedFinding]] = defaultdict(list)
+    by_path: defaultdict[str, list[Finding]] = defaultdict(list)
     for one in placed:
         by_path[one.path].append(one)
     for path, there in by_path.items():
@@ -563,7 +563,7 @@ def findings(view: View) -> Iterator[Block]:
                 Content(f"line {finding.line}") if finding.line else faint("file"),
                 plain(finding.message),
             )
-            for finding in sorted((one.finding for one in there), key=lambda finding: finding.line or 0)
+            for finding in sorted(there, key=lambda finding: finding.line or 0)
         ]
         yield Table(_FINDINGS, rows)
     yield GAP
