@@ -109,6 +109,7 @@ _REFERENCES: Final = re.compile(r"(?im)^\s*refstorage\s*=\s*(?!\"?files)")
 
 _CONFIGURATION: Final = 1024 * 1024
 _PACKED: Final = 64 * 1024 * 1024
+_MOST: Final = 20_000  # references that are read
 
 
 class NotInRepositoryError(NoRepositoryError):
@@ -163,7 +164,9 @@ def _references(common: str) -> dict[str, str]:
     found = {name: value for value, name in packed}
     for directory, _, files in os.walk(f"{common}/refs"):
         place = os.path.relpath(directory, common)
-        found |= {f"{place}/{name}": (_text(directory, name) or "").strip() for name in files}
+        if len(found) > _MOST:
+            break
+        found |= {f"{place}/{name}": (_text(directory, name) or "").strip() for name in files[:_MOST]}
     return found
 
 
