@@ -261,7 +261,7 @@ UNUSABLE: dict[str, tuple[Callable[[Repository], object], str]] = {
     "none": (lambda of: None, "not in a git repository"),
 }
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "HEAD": (lambda git: (git / "HEAD").write_text("ref: ../../../../etc/passwd\n"), "cannot be understood"),
+    "HEAD": (lambda git: (git / "HEAD").write_text("ref: ../../../../etc/passwd\n"), "no HEAD that can be read"),
     "pipe for HEAD": (lambda git: replace_by_a_pipe(git / "HEAD"), "no HEAD"),
     "pipe for the index": (lambda git: replace_by_a_pipe(git / "index"), "index of the git repository is not a reg"),
     "index": (lambda git: (git / "index").write_bytes(b"DIRC" + b"\xff" * 100), "git cannot read this repository"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agentwatch import history
 from agentwatch.config import Settings
 from agentwatch.disk import DOT
-from agentwatch.evidence.commits import Commits
+from agentwatch.evidence.inspector import ParsedDocuments
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.source import FilesSource
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     # These take a while to load, as what is imported in functions: signatures, databases, the library of JSON.
     from agentwatch.decisions.desk import Desk
     from agentwatch.delegation.task import Task
-    from agentwatch.evidence.claims import ParsedDocuments
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
     from agentwatch.remote.desk import RemoteDesk
@@ -56,10 +55,12 @@ def source_of(
 ) -> Source:
     """The files of a workspace, and the agents' sessions in it unless the settings leave them out. With `dates`, git
     may say how old a file is."""
+    from agentwatch.evidence.git import Commits
+
     files = FilesSource(
         workspace,
         settings,
-        read_document=None if parsed is None else parsed.read,
+        read_document=None if parsed is None else parsed.open,
         committed=Commits(workspace).time_of if dates else None,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, session)]) if settings.sessions else files
@@ -95,10 +96,9 @@ def monitor_of(
 
     first_look = min(first_watched(state_directory(workspace)) or math.inf, time.time())
     parsed = None
-    if inspects and not watches:
-        from agentwatch.evidence.claims import ParsedDocuments
-
-        parsed = ParsedDocuments()
+    if inspects:
+        # A command reads everything before it checks anything.
+        parsed = ParsedDocuments(200 if watches else 100_000)
     return Monitor(
         workspace,
         settings,
@@ -224,7 +224,7 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
     from agentwatch.evidence.inspector import Inspector
 
     inspector, tree = Inspector(monitor.workspace, monitor.content, None, monitor.transcript), monitor.tree
-    tree.apply(*(one.observed(0, tree.now) for one in inspector.check(inspector.news_of(tree, task_ids))))
+    tree.apply(*inspector.check(inspector.news_of(tree, task_ids)))
 
 
 def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:

@@ -19,7 +19,7 @@ from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.evidence.inspector import Checks, Inspector
+from agentwatch.evidence.inspector import Inspector, ParsedDocuments
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
 from agentwatch.state import state_directory
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
-    from agentwatch.evidence.claims import ParsedDocuments
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient
@@ -252,7 +251,7 @@ class Monitor:
         requests = self.inbox.look() if self.inbox is not None else []
         self._add((*batch.events, *decisions, *requests))
         if self._inspector is not None:
-            self._add(self._checked(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks))))
+            self._add(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks)))
         self.tree.apply(Tick(0, self._clock()))
 
     # As long as the screen lives
@@ -294,7 +293,7 @@ class Monitor:
                     yield recalled
             self._source.start(observed)
             if self._inspector is not None:
-                self._inspector.start(lambda checks: hand_over(self._checked(checks)))
+                self._inspector.start(hand_over)
             worker.start(hand_over)
             await asyncio.to_thread(self._open_parts)
             for part in filter(None, (self.clerk, self.inbox)):
@@ -410,9 +409,6 @@ class Monitor:
         self.tree.add(events)
         for event in events:
             self.tap(event)
-
-    def _checked(self, checks: Sequence[Checks]) -> list[Event]:
-        return [one.observed(0, self._clock()) for one in checks]
 
 
 def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:

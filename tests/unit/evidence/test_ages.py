@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from datetime import UTC, datetime
@@ -11,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.app.widgets.task_line import age_of
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
-from agentwatch.evidence.commits import Commits
+from agentwatch.evidence.git import Commits
 from agentwatch.history.store import Recorder
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.state import state_directory
 from tests.unit.evidence import repository as repositories
 from tests.unit.evidence.repository import Repository, returned
 from tests.unit.files.watching import Receiver, packet, watching
@@ -86,19 +83,6 @@ def test_archived_work_is_as_old_as_its_content(repository: Repository, tmp_path
     for root in (repository.root, tmp_path / "clone"):
         task = planner(root)
         assert (task.stale, since_handoff(task.updated_at)) == (True, 50)
-
-
-def test_a_file_that_was_not_touched_since_is_as_old_as_it_says(repository: Repository) -> None:
-    repository.write(NAME, meta("implemented"), at=20)
-    repository.commit(at=50)
-    assert since_handoff(planner(repository.root).ended_at) == 20
-
-
-def test_what_was_changed_since_its_commit_is_as_old_as_its_file(repository: Repository) -> None:
-    repository.write(NAME, meta("planned"), at=20)
-    repository.commit(at=50)
-    repository.write(NAME, meta("implemented"), at=80)
-    assert since_handoff(planner(repository.root).ended_at) == 80
 
 
 @pytest.mark.parametrize("ignored", [False, True])
@@ -184,14 +168,6 @@ def test_what_comes_after_the_first_look_counts_from_when_it_was_seen_whatever_i
     assert task.ended_at >= before, "nobody puts a failure into the past"
 
 
-def test_what_was_written_while_nobody_watched_is_as_old_as_its_file(plain: Repository) -> None:
-    watched(plain.root)
-    for file in state_directory(plain.root).iterdir():
-        os.utime(file, (HANDED_OFF, HANDED_OFF))
-    plain.write(NAME, meta("blocked"), at=80)
-    assert since_handoff(planner(plain.root).ended_at) == 80
-
-
 def test_a_dead_marker_that_a_checkout_brings_back_while_nobody_watches_does_not_work(repository: Repository) -> None:
     watched(repository.root)
     repository.write(NAME, meta())
@@ -206,15 +182,6 @@ def ages(receiver: Receiver) -> dict[str, float]:
     return {one.path: one.at for one in receiver.events}
 
 
-def test_what_comes_while_somebody_watches_counts_from_when_it_was_seen(plain: Repository) -> None:
-    before = time.time()
-    with watching(plain.root) as receiver:
-        receiver.until(lambda receiver: receiver.mode in ("live", "polling"))
-        plain.write("new.json", packet("new"), at=0)
-        receiver.until(lambda receiver: "new.json" in receiver.present)
-    assert ages(receiver)["new.json"] >= before
-
-
 def test_a_copy_of_what_was_known_keeps_its_age_while_somebody_watches(plain: Repository) -> None:
     plain.write("old.json", packet("old"), at=0)
     with watching(plain.root) as receiver:
@@ -222,11 +189,3 @@ def test_a_copy_of_what_was_known_keeps_its_age_while_somebody_watches(plain: Re
         shutil.copyfile(plain.root / "old.json", plain.root / "copy.json")
         receiver.until(lambda receiver: "copy.json" in receiver.present)
     assert since_handoff(ages(receiver)["copy.json"]) == 0
-
-
-def test_a_task_that_only_a_delegation_path_names_is_as_old_as_what_is_below_it(plain: Repository) -> None:
-    plain.write(NAME, meta(), at=20)
-    found = tasks(plain.root)
-    inferred = next(task for task in found.values() if task.inferred)
-    assert (inferred.stale, since_handoff(inferred.alive_at)) == (True, 20)
-    assert age_of(inferred, HANDED_OFF + 20 + 3 * 86_400) == "3d", "and not 20779d"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,24 +29,6 @@ def handoff(**more: object) -> str:
     return json.dumps({**packet, **more})
 
 
-def report(*pointers: str | None) -> str:
-    rows = [["what it is", pointer] for pointer in pointers]
-    metadata = {"agent_name": "a", "task_id": "a", "status": "completed", "verbosity_level": "summary"}
-    return json.dumps(
-        {"report_metadata": {**metadata, "confidence_level": 0.9}, "findings": {"context_map": rows}, "blockers": []}
-    )
-
-
-def test_lines_are_counted_again_after_a_change(repository: Repository) -> None:
-    checker = Checker(repository.root)
-    asked = [request(report("repo://a.ts:1-3"), name="a.report.json")]
-    verdicts = []
-    for text in ("1\n", "1\n2\n3\n", "1\n"):
-        repository.write("a.ts", text)
-        verdicts.append(only(checker.check(asked)[0]).verdict)
-    assert verdicts == [C, V, C]
-
-
 @pytest.mark.parametrize(
     ("name", "document", "kinds"),
     [
@@ -70,49 +50,6 @@ def test_artifacts_of_the_drifted_dialect(
 @pytest.mark.parametrize("constraint", ["no code edits except tests", "Use fenced code blocks", "", "x" * 10_000])
 def test_a_constraint_that_is_only_half_understood_is_left_alone(repository: Repository, constraint: str) -> None:
     assert check(repository.root, returned(), handoff(constraints=[constraint])).claims == ()
-
-
-def remove(place: Path) -> None:
-    place.unlink()
-
-
-def replace_by_a_link(place: Path) -> None:
-    place.unlink()
-    place.symlink_to("tracked.md")
-
-
-def edit_and_set_the_time_back(place: Path) -> None:
-    place.write_text("other\n")
-    os.utime(place, (HANDED_OFF + BEFORE, HANDED_OFF + BEFORE))
-
-
-def ignore(place: Path) -> None:
-    (place.parent / ".git/info/exclude").write_text("n.py\n")
-    (place.parent / "n.py").write_text("text\n")
-
-
-@pytest.mark.parametrize(
-    ("hidden", "seen"),
-    [(remove, True), (replace_by_a_link, True), (edit_and_set_the_time_back, False), (ignore, False)],
-)
-def test_that_nothing_was_changed_is_never_verified(
-    repository: Repository, hidden: Callable[[Path], None], seen: bool
-) -> None:
-    repository.write("old.py", at=BEFORE)
-    repository.commit()
-    hidden(repository.root / "old.py")
-    repository.touch(".", AFTER)
-    if (repository.root / "old.py").is_symlink():
-        os.utime(repository.root / "old.py", (HANDED_OFF + AFTER, HANDED_OFF + AFTER), follow_symlinks=False)
-    result = check(repository.root, returned(), handoff(constraints=["no code edits"]))
-    assert only(result).verdict is U
-    assert ("old.py" in only(result).detail) is seen, result
-
-
-def test_without_git_a_kept_constraint_is_not_called_kept(plain: Repository) -> None:
-    plain.write("a.md")
-    result = check(plain.root, returned(created=["a.md"]), handoff(constraints=["markdown-only outputs"]))
-    assert [claim.verdict for claim in result.claims] == [V, U]
 
 
 def test_a_workspace_below_the_top_of_the_repository(repository: Repository) -> None:
@@ -143,34 +80,12 @@ def test_a_text_that_is_no_return_claims_nothing(repository: Repository) -> None
     assert (result.claims, result.traces) == ((), {})
 
 
-def test_what_a_session_gave_back_is_read_as_such_and_not_as_a_file(repository: Repository) -> None:
-    text = f"<result>\n{returned(created=['a.md'])}</result>"
-    one = request(text)._replace(stored=True)
-    (result,) = Checker(repository.root).check([one])
-    assert [claim.path for claim in result.claims] == ["a.md"]
-
-
-def test_none_is_no_claim(repository: Repository) -> None:
-    assert check(repository.root, returned()).claims == ()
-
-
 def test_a_workspace_that_is_gone_is_said_to_be(plain: Repository) -> None:
     checker = Checker(plain.root)
     plain.root.rmdir()
     claim = only(checker.check([request(returned(created=["x.md"]))])[0])
     assert claim.verdict is U
     assert "cannot be looked at" in claim.detail
-
-
-def test_a_commit_between_two_checks_is_noticed(repository: Repository) -> None:
-    repository.write("tracked.md", "two words\n", at=BEFORE)
-    checker = Checker(repository.root)
-    asked = [request(returned(modified=["tracked.md"]))]
-    before = only(checker.check(asked)[0])
-    repository.commit(at=AFTER)
-    after = only(checker.check(asked)[0])
-    assert (before.verdict, after.verdict) == (C, V)
-    assert after.detail == "changed by a commit since the handoff"
 
 
 def test_many_handoffs_with_commits_between_them(repository: Repository) -> None:
@@ -197,17 +112,3 @@ def test_a_shallow_clone_says_what_it_can(repository: Repository, tmp_path: Path
     assert result.git == ""
     # All files of a clone are new by their times, and whether its first commit made or changed them, nobody can tell.
     assert [claim.verdict for claim in result.claims] == [U, U]
-
-
-@pytest.mark.parametrize("path", ["/", "./", "a" * 100_000])
-def test_required_evidence_that_names_no_file_is_not_called_cited(repository: Repository, path: str) -> None:
-    packet = handoff(evidence=[{"path": path, "purpose": "p", "required": True}])
-    claim = only(check(repository.root, returned(summary="a" * 200_000), packet))
-    assert (claim.verdict, len(claim.path) <= 4_096) == (U, True)
-
-
-def test_the_return_itself_does_not_break_a_constraint(repository: Repository) -> None:
-    repository.write("a.return.md")
-    claims = check(repository.root, returned(created=["a.return.md"]), handoff(constraints=["Read-only."])).claims
-    assert [claim.verdict for claim in claims if claim.kind == "constraint"] == [U]
-    assert "no change that git shows" in claims[-1].detail

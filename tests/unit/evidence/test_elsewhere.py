@@ -6,9 +6,8 @@ import pytest
 
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence import git
-from agentwatch.evidence.checker import Checker
 from agentwatch.evidence.plumbing import GitFailedError
-from tests.unit.evidence.repository import AFTER, HANDED_OFF, Repository, check, only, request, returned
+from tests.unit.evidence.repository import AFTER, Repository, check, only, returned
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
@@ -18,13 +17,6 @@ def on_a_branch(repository: Repository, at: float = AFTER) -> None:
     repository.write("sub/x.md", at=at)
     repository.commit(at=at)
     repository.git("checkout", "-q", "-")
-
-
-def test_each_return_is_held_against_its_own_handoff(repository: Repository) -> None:
-    on_a_branch(repository)
-    text = returned(created=["sub/x.md"])
-    asked = [request(text), request(text, at=HANDED_OFF + 2 * AFTER), request(text, at=None)]
-    assert [only(result).verdict for result in Checker(repository.root).check(asked)] == [U, C, U]
 
 
 def test_a_workspace_below_the_top_finds_what_is_of_its_own_directory(repository: Repository) -> None:
@@ -40,6 +32,6 @@ def test_where_git_cannot_say_nothing_is_called_a_lie(repository: Repository, mo
     def too_slow(*_: object) -> list[str]:
         raise GitFailedError("git did not answer within 10 s")
 
-    monkeypatch.setattr(git, "tips", too_slow)
+    monkeypatch.setattr(git, "worktrees_of", too_slow)
     claim = only(check(repository.root, returned(created=["x.md"])))
     assert (claim.verdict, "did not answer within 10 s" in claim.detail) == (U, True), claim.detail

@@ -9,20 +9,10 @@ from agentwatch.evidence.inspect import MAX_SHOWN, difference, file_text
 from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository
 
 
-def test_the_text_of_a_file(plain: Repository) -> None:
-    plain.write("a/x.md", "text\n")
-    assert file_text(plain.root, "./a/x.md").text == "text\n"
-
-
 def test_a_long_text_is_cut_and_said_to_be(plain: Repository) -> None:
     plain.write("x.md", "x" * (MAX_SHOWN + 1))
     shown = file_text(plain.root, "x.md")
     assert (len(shown.text), shown.truncated) == (MAX_SHOWN, True)
-
-
-def test_a_binary_file_has_no_text(plain: Repository) -> None:
-    (plain.root / "x.bin").write_bytes(b"\x7fELF\0\1")
-    assert file_text(plain.root, "x.bin").problem == "This is a binary file: there is no text to show."
 
 
 def test_the_reason_is_for_whoever_looks_and_not_for_whoever_wrote(plain: Repository) -> None:

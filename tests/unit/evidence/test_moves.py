@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from agentwatch.config import Settings
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.checker import Checker
@@ -26,47 +24,6 @@ def work(repository: Repository) -> None:
     repository.write("specs/7_api/a.return.md", returned(created=[CLAIMED]), at=AFTER)
     (repository.root / "specs" / "archive").mkdir()
     (repository.root / "docs").mkdir()
-
-
-def moved_by_git(repository: Repository) -> str:
-    repository.git("mv", "specs/7_api", "specs/archive/7_api")
-    return "specs/archive/7_api/a.return.md"
-
-
-def moved_by_git_and_committed(repository: Repository) -> str:
-    name = moved_by_git(repository)
-    repository.commit(at=2 * AFTER)
-    return name
-
-
-def moved_without_git(repository: Repository) -> str:
-    (repository.root / "specs" / "7_api").rename(repository.root / "specs" / "archive" / "7_api")
-    return "specs/archive/7_api/a.return.md"
-
-
-@pytest.mark.parametrize(
-    ("move", "to"),
-    [
-        (moved_by_git, "specs/archive/7_api/notes/x.md"),
-        (moved_by_git_and_committed, "specs/archive/7_api/notes/x.md"),
-        (moved_without_git, "specs/archive/7_api/notes/x.md"),
-    ],
-)
-@pytest.mark.parametrize("looked", [True, False], ids=["seen before", "seen now"])
-def test_a_file_that_was_moved_is_found(
-    repository: Repository, move: Callable[[Repository], str], to: str, looked: bool
-) -> None:
-    work(repository)
-    repository.commit(at=AFTER)
-    checker = Checker(repository.root)
-    asked = request(returned(created=[CLAIMED]), name="specs/7_api/a.return.md")
-    if looked:
-        assert only(checker.check([asked])[0]).verdict is V
-    (result,) = checker.check([asked._replace(returned_name=move(repository))])
-    claim = only(result)
-    assert (claim.verdict, claim.path, claim.file) == (V, CLAIMED, to), claim.detail
-    assert claim.detail.startswith(f"moved since, to {to}: ")
-    assert to in result.traces
 
 
 def test_a_directory_with_another_name_is_found_where_it_is_known_how_its_return_moved(plain: Repository) -> None:

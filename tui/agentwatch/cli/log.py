@@ -24,7 +24,7 @@ from agentwatch.config import Settings, load
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.evidence.inspector import Checks, Inspector, Target
+from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History, Recalled
@@ -116,8 +116,7 @@ def _print_log(workspace: Path, settings: Settings, options: Namespace, selectio
             complain_of(problems)
             _follow(source, news, log, problems, inspector)
             return 0
-        checks = inspector.check(log.returned(inspector))
-        log.print(one.observed(0, time.time()) for one in checks)
+        log.print(inspector.check(log.returned(inspector)))
     if not past.events and not problems:
         complain(f"{clean(str(workspace))}: {_NOTHING}: {_KEPT}")
     return report_problems(problems)
@@ -262,7 +261,7 @@ def _follow(
     before is no news."""
     signal.signal(signal.SIGTERM, _end)
     missed: list[Event] = []
-    checked: SimpleQueue[Sequence[Checks]] = SimpleQueue()
+    checked: SimpleQueue[Sequence[Checked]] = SimpleQueue()
     looking = True
     inspector.start(checked.put)
     inspector.want(before := log.returned(inspector))
@@ -280,10 +279,10 @@ def _follow(
             else:
                 log.print(events)
             inspector.want(log.returned(inspector))
-            for checks in chain.from_iterable(checked.get() for _ in range(checked.qsize())):
-                apply = log.know if (checks.path, checks.digest) in quiet else log.print
-                quiet.discard((checks.path, checks.digest))
-                apply([checks.observed(0, time.time())])
+            for one in chain.from_iterable(checked.get() for _ in range(checked.qsize())):
+                apply = log.know if (one.path, one.digest) in quiet else log.print
+                quiet.discard((one.path, one.digest))
+                apply([one])
     finally:
         inspector.stop()
 

@@ -11,8 +11,7 @@ Why it is so:
   put in or left out. A file of the same name elsewhere is no move; what git moved by itself is unverifiable.
 - git never reads the repository's configuration, because agents can write it. It gets an empty repository of ours
   that borrows index and objects, so no filter, hook, fsmonitor or textconv can run.
-- A command is looked for in the log before its sentence is understood. An exit code shows something only where the
-  check is the sole command of a call, or follows a plain `cd`; of all other lines only failures that are counted do.
-- That something was never run is said only if nothing that was run could have started it.
+- A command is looked for in the log before its sentence is understood. Only the sole command of a call, or one that
+  follows a plain `cd`, is weighed; a line that is not surely understood may have started and changed anything.
 - A run that failed on another branch, or before files were put back, says nothing of the files that are there.
 """

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
-from agentwatch.evidence.statements import Held
+from agentwatch.evidence.statements import NOT_UNDERSTOOD
 
-MAX_CLAIMS: Final = 1_000
-"""Claims of one return that are checked; one more says that there were more."""
+MAX_CLAIMS: Final = 1_000  # claims of one return that are checked; one more says that there were more
 
 
 class ClaimKind(StrEnum):
@@ -65,28 +63,7 @@ def _stated(kind: ClaimKind, path: str, why: str = "", lines: tuple[int, int] | 
     return Stated(Claim(kind, path, Verdict.UNVERIFIABLE, why, lines), **flags)
 
 
-class ParsedDocuments:
-    """Reads the documents of a workspace for a command that looks once, and remembers them, while they fit into `room`
-    characters: so each is parsed once for the tree and the evidence."""
-
-    def __init__(self, room: int = 64 * 1024 * 1024) -> None:
-        self._room = room
-        self._known: dict[str, tuple[str, OpenDocument | None]] = {}
-
-    def read(self, text: str, name: str) -> OpenDocument | None:
-        """Recognise a text, as `read_document` does."""
-        known = self._known.get(name)
-        if known is not None and known[0] == text:
-            return known[1]
-        document = read_document(text, name)
-        self._room -= len(text)
-        if self._room > 0:
-            self._known[name] = text, document
-        return document
-
-
-Judge = Callable[..., "list[Held]"]
-"""Holds a text against the log of what was done; with `prose` and `demanded` as `LogJudge.judge` has them."""
+Judge = Callable[..., list[Claim]]
 
 _NOTHING: Final = re.compile(r"\s*(?:\(?none\)?\.?|\(?n/a\)?|-|\[\]|\(empty\))\s*\Z", re.IGNORECASE)
 _REPO: Final = re.compile(r"repo://(?P<path>.*?)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z", re.DOTALL)
@@ -115,21 +92,14 @@ def claims_of(
     if told is None or not isinstance(told.document, Return):
         return []
     found = [one for stated in _of_return(told.document, told.model) for one in _resolved(stated, judge)]
-    if handoff_text is not None:
-        name = handoff_name or "handoff.json"
-        packet = read(handoff_text, name)
-        if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
-            packet = read_document(handoff_text, name, handed_over=True)
+    name = handoff_name or "handoff.json"
+    for packet in (read(handoff_text or "", name), read_document(handoff_text or "", name, handed_over=True)):
         if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
-            found += _demanded(packet.model, told, returned_text, judge)
-    removed = set(_removed_in(returned_text))
-    claims: dict[tuple[object, ...], Stated] = {}
-    for one in found:
-        kind, path = one.claim.kind, one.claim.path
-        key = (kind, path, one.claim.lines, one.claim.call, one.claim.detail if one.is_text else "")
-        is_removed = path in removed and kind != ClaimKind.MUST_CREATE
-        claims.setdefault(key, one._replace(removed=True) if is_removed else one)
-    kept = list(islice(claims.values(), MAX_CLAIMS))
+            found += _demanded(packet.model, told, returned_text)
+            break
+    removed = _removed_in(returned_text)
+    claims = list(dict.fromkeys(found))
+    kept = [one._replace(removed=one.claim.path in removed) for one in claims[:MAX_CLAIMS]]
     if len(claims) > MAX_CLAIMS:
         more = f"this return claims more than {MAX_CLAIMS} things: the rest was not checked, so look for yourself"
         kept.append(_stated(ClaimKind(kept[-1].claim.kind), "", more))
@@ -138,45 +108,36 @@ def claims_of(
 
 def _of_return(document: Return, model: Any) -> Iterator[Stated]:
     """The claims of a return, by its full model, in the order of the document."""
-    unfinished = document.outcome is Outcome.WORKING
-    if not unfinished:
+    is_markdown, is_working = document.contract is Contract.RETURN_FORMAT, document.outcome is Outcome.WORKING
+    unfinished = is_working and not is_markdown
+    if not is_working:
         yield _stated(ClaimKind.SUMMARY, document.summary or "", is_text=True)
-    if document.contract is Contract.RETURN_FORMAT:
-        unfinished = False
-        deliverables = [one for one in model.deliverables or () if not _NOTHING.match(one.path)]
-        evidence = [one for one in model.evidence or () if not _NOTHING.match(one)]
-    elif document.contract is Contract.REPORT_CONTRACT:
+    if document.contract is Contract.REPORT_CONTRACT:
         # As they were written: the model leaves out those that break the contract.
         rows = (model.findings or {}).get("context_map")
         for row in rows if isinstance(rows, list) else ():
             if isinstance(row, list) and len(row) > 1 and isinstance(row[1], str) and row[1].strip():
                 yield _reference(row[1])
         return
-    else:
-        deliverables = evidence = []
-        artifacts = model.artifacts or ()
-        paths = (one.path or "" for one in artifacts)
-        yield from (
-            _stated(ClaimKind.ARTIFACT, path, unfinished=unfinished) for path in paths if not _NOTHING.match(path)
-        )
-        for one in artifacts if not unfinished else ():
-            yield _stated(ClaimKind.ARTIFACT, one.summary or "", is_text=True)
-    for kind, files in ((ClaimKind.CREATED, document.files_created), (ClaimKind.MODIFIED, document.files_modified)):
-        yield from (_stated(kind, path, unfinished=unfinished) for path in files if not _NOTHING.match(path))
-    for one in deliverables:
-        yield _stated(ClaimKind.DELIVERABLE, one.description or "", is_text=True)
-        like = likeness(one.path)
-        why = "it names no file, so there is nothing to look for" if like is Likeness.NONE else ""
-        yield _stated(ClaimKind.DELIVERABLE, one.path, why, doubtful=like is Likeness.DOUBTFUL)
-    yield from (_stated(ClaimKind.EVIDENCE, text, is_text=True) for text in evidence)
+    artifacts = () if is_markdown else model.artifacts or ()
+    paths = [(ClaimKind.ARTIFACT, one.path or "") for one in artifacts]
+    paths += [(ClaimKind.CREATED, path) for path in document.files_created]
+    paths += [(ClaimKind.MODIFIED, path) for path in document.files_modified]
+    yield from (_stated(kind, path, unfinished=unfinished) for kind, path in paths if not _NOTHING.match(path))
+    for one in (model.deliverables if is_markdown else None) or ():
+        if not _NOTHING.match(one.path):
+            like = likeness(one.path)
+            why = "it names no file, so there is nothing to look for" if like is Likeness.NONE else ""
+            yield _stated(ClaimKind.DELIVERABLE, one.path, why, doubtful=like is Likeness.DOUBTFUL)
+    evidence = (model.evidence if is_markdown else None) or ()
+    yield from (_stated(ClaimKind.EVIDENCE, text, is_text=True) for text in evidence if not _NOTHING.match(text))
 
 
 def _reference(text: str) -> Stated:
     """A pointer of a context map."""
     if (pointer := _REPO.match(text)) is None:
-        return _stated(
-            ClaimKind.REFERENCE, text, "not of the form repo://path:first-last, so there is nothing to look for"
-        )
+        why = "not of the form repo://path:first-last, so there is nothing to look for"
+        return _stated(ClaimKind.REFERENCE, text, why)
     first = pointer["first"]
     lines = (int(first), int(pointer["last"] or first)) if first is not None else None
     return _stated(ClaimKind.REFERENCE, pointer["path"], lines=lines)
@@ -189,12 +150,9 @@ def _resolved(stated: Stated, judge: Judge | None) -> Iterator[Stated]:
         return
     kind, text = ClaimKind(stated.claim.kind), stated.claim.path
     is_bullet = kind is ClaimKind.EVIDENCE
-    held = judge(text, prose=not is_bullet) if judge is not None and text else []
-    named = pointers(text) if is_bullet and not any(one.is_command for one in held) else ()
-    if named:
-        held = [one for one in held if one.is_understood]
-    for one in held:
-        yield Stated(Claim(kind, one.text, one.verdict, one.detail, call=one.call), is_text=True)
+    held = judge(kind, text, prose=not is_bullet) if judge is not None and text else []
+    named = pointers(text) if is_bullet and all(one.detail == NOT_UNDERSTOOD for one in held) else ()
+    yield from (Stated(one, is_text=True) for one in held if not named)
     if is_bullet and not named and not held:
         yield _stated(kind, text, _NOT_A_PATH)
     for pointer in named:
@@ -203,19 +161,16 @@ def _resolved(stated: Stated, judge: Judge | None) -> Iterator[Stated]:
 
 
 _RESULT: Final = re.compile(r"\b\d+ (?:\w+ )?(?:pass|fail|green)|\bexit(?:s|ed)?\b", re.IGNORECASE)
-_REMOVES: Final = re.compile(r"\b(?:deleted|removed)\b", re.IGNORECASE)
-_WAS: Final = re.compile(r"\s(?:was|is|has been)\Z")
-_OPENING: Final = " \t`*\"'(:\u2013\u2014-"
-_BETWEEN: Final = f"{_OPENING}),;."
-_BESIDE: Final = 300
+_REMOVED: Final = re.compile(
+    r"\b(?:deleted|removed)\b[ \t`*\"'(:\u2013\u2014-]{0,20}(\S{1,300})"
+    r"|(?<!\S)(\S{1,300})(?:[ \t`*\"'(:\u2013\u2014,;.)-]|\b(?:was|is|has been)\b){0,20}(?=\b(?:deleted|removed)\b)",
+    re.IGNORECASE,
+)
 
 
-def _removed_in(text: str) -> Iterator[str]:
+def _removed_in(text: str) -> set[str]:
     """The words that stand beside one that says that something was removed; among them the paths."""
-    for verb in _REMOVES.finditer(text):
-        before = _WAS.sub("", text[max(verb.start() - _BESIDE, 0) : verb.start()].rstrip(_BETWEEN)).rstrip(_BETWEEN)
-        after = text[verb.end() : verb.end() + _BESIDE].lstrip(_OPENING)
-        yield from (word.lstrip(_OPENING).rstrip(_BETWEEN) for word in (*before.split()[-1:], *after.split()[:1]))
+    return {word.strip("`*\"'(),;.:") for words in _REMOVED.findall(text) for word in words}
 
 
 # Demands of a handoff
@@ -228,41 +183,26 @@ _WORD: Final = re.compile(
 )
 
 
-def _demanded(packet: Any, told: OpenDocument, text: str, judge: Judge | None) -> Iterator[Stated]:
+def _demanded(packet: Any, told: OpenDocument, text: str) -> Iterator[Stated]:
     """The demands of a handoff as claims of the return."""
-    model: Any = told.model
     outcome = getattr(told.document, "outcome", None)
     unfinished = outcome is not Outcome.COMPLETED
     for one in packet.deliverables or ():
         if one.must_create and one.path:
             yield _stated(ClaimKind.MUST_CREATE, one.path, unfinished=unfinished)
-    looked_at = text[:_LOOKED_AT]
-    cited = "\n".join(model.evidence or ()) if told.contract is Contract.RETURN_FORMAT else looked_at
+    is_listed = told.contract is Contract.RETURN_FORMAT
+    cited = "\n".join(told.model.evidence or ()) if is_listed else text[:_LOOKED_AT]
     for one in packet.evidence or ():
         if one.required and one.path and one.path.strip():
-            path = one.path.strip().removeprefix("./").rstrip("/") or "/"
             # An omission is no false statement: what was left out is shown, and is no lie.
-            verdict = Verdict.UNVERIFIABLE
-            if is_named(path, cited):
+            verdict, detail = Verdict.UNVERIFIABLE, " is not cited; the return does not claim that the work is done"
+            if is_named(one.path.strip().removeprefix("./").rstrip("/") or "/", cited):
                 verdict, detail = Verdict.VERIFIED, ": the return cites it; whether it was read cannot be seen"
-            elif told.contract is not Contract.RETURN_FORMAT:
-                detail = ": this return's contract has no section to cite it in, and the text does not"
-            elif is_named(path, looked_at):
-                detail = ": the return mentions it, but does not cite it in its Evidence"
             elif outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
                 detail = " is not cited in the return's Evidence; whether it was read cannot be seen"
-            else:
-                detail = " is not cited; the return does not claim that the work is done"
             yield Stated(Claim(ClaimKind.REQUIRED_EVIDENCE, one.path, verdict, f"required evidence{detail}"))
-    told_words = looked_at.casefold()
-    for criterion in packet.success_criteria or ():
-        if not criterion.strip():
-            continue
-        held = judge(criterion, prose=True, demanded=True) if judge is not None and not unfinished else []
-        if len(held) == 1:
-            # Whoever says that all is done says this, too.
-            yield Stated(Claim(ClaimKind.CRITERION, criterion, held[0].verdict, held[0].detail, call=held[0].call))
-            continue
+    told_words = text[:_LOOKED_AT].casefold()
+    for criterion in filter(str.strip, packet.success_criteria or ()):
         words = {word[:5] for word in _WORD.findall(criterion[:LONGEST].casefold())}
         is_told = words and 2 * sum(word in told_words for word in words) >= len(words)
         said = "the return speaks of it; whether it is met was not checked"
@@ -280,49 +220,22 @@ def is_named(path: str, text: str) -> bool:
 
 # Constraints
 
-_LONGEST_CONSTRAINT: Final = 200
-_DECORATION: Final = re.compile(r"[\s*_`\"'\u2018\u2019\u201c\u201d.!]+")
-_QUOTES: Final = re.compile(r"[\s*`\"'\u2018\u2019]+")
-_NO: Final = r"(?:no|never|do not|don t|without|avoid|must not)"
-_CHANGE: Final = r"(?:edits?|editing|changes?|changing|modif(?:y|ying|ications?)|writes?|writing|touch(?:ing)?)"
-_ONLY_MARKDOWN: Final = re.compile(
-    r"(?:(?:only )?markdown(?: |-)only(?: outputs?| files?| deliverables?| edits?| changes?)?"
-    r"|(?:outputs?|write|produce|create|edit)?:? ?only markdown(?: outputs?| files?)?)\Z"
-)
-_NO_CODE: Final = re.compile(
-    rf"(?:{_NO} (?:any )?(?:source )?code {_CHANGE}|{_NO} {_CHANGE} (?:any |the |of |to )*(?:source )?code"
-    rf"|{_NO} {_CHANGE} (?:to )?(?:any |the )?source(?: code| files?))\Z"
-)
-_NO_FILES: Final = re.compile(
-    rf"(?:read(?: |-)only|{_NO} (?:any )?(?:file )?{_CHANGE}|{_NO} {_CHANGE} (?:to )?(?:any |the )?files?)\Z"
-)
-_ONLY_BELOW: Final = re.compile(
-    rf"(?:{_NO} (?:file |code )?{_CHANGE}(?: to)?(?: any| the)?(?: files?| anything| code)? outside(?: of)?(?: the)?"
-    r"|(?:only edit|edit only|only change|change only|only modify|modify only)(?: files?)? (?:in|under|below|inside))"
-    r" (?P<path>[\w.@+-]+(?:/[\w.@+-]+)*)/?(?: directory| folder)?\Z",
+_NOT_MARKDOWN: Final = re.compile(r"(?!.*\.(?:md|markdown|mdx)\Z)", re.IGNORECASE)
+_CODE: Final = re.compile(
+    r".*\.(?:bash|bat|c|cc|clj|cpp|cs|css|cxx|dart|ex|exs|erl|go|gradle|groovy|h|hpp|hs|html|java|jl|js|jsx|kt|kts"
+    r"|lean|lua|m|ml|mjs|cjs|php|pl|pm|ps1|py|pyi|r|rb|rs|sass|scala|scss|sh|sql|svelte|swift|ts|tsx|vue|zig|split)\Z",
     re.IGNORECASE,
 )
-_MARKDOWN: Final = (".md", ".markdown", ".mdx")
-_CODE: Final = re.compile(
-    r"\.(?:bash|bat|c|cc|clj|cpp|cs|css|cxx|dart|ex|exs|erl|go|gradle|groovy|h|hpp|hs|html|java|jl|js|jsx|kt|kts"
-    r"|lean|lua|m|ml|mjs|cjs|php|pl|pm|ps1|py|pyi|r|rb|rs|sass|scala|scss|sh|sql|svelte|swift|ts|tsx|vue|zig|split)\Z"
+_CHANGE: Final = r"(?:edit|change|modif|writ|touch)\w*"
+_LIMITS: Final = (
+    (re.compile(r"\W*markdown[ -]only(?: \w+)?\W*|\W*only markdown(?: \w+)?\W*", re.IGNORECASE), _NOT_MARKDOWN),
+    (re.compile(rf"\W*(?:no|do not|don't|never) (?:code {_CHANGE}|{_CHANGE} code)\W*", re.IGNORECASE), _CODE),
 )
 
 
-def limit_of(constraint: str) -> Callable[[str], bool] | None:
-    """Whether a path breaks a constraint of a handoff; None for one that cannot be held against paths.
+def limit_of(constraint: str) -> re.Pattern[str] | None:
+    """The paths that break a constraint of a handoff; None for one that cannot be held against paths.
 
     Only a constraint that says nothing else is understood: half of a sentence would be a guess.
     """
-    if len(constraint) > _LONGEST_CONSTRAINT:
-        return None
-    words = _DECORATION.sub(" ", constraint.casefold()).strip()
-    if _ONLY_MARKDOWN.match(words):
-        return lambda path: not path.casefold().endswith(_MARKDOWN)
-    if _NO_CODE.match(words):
-        return lambda path: _CODE.search(path.casefold()) is not None
-    if _NO_FILES.match(words):
-        return lambda _: True
-    # A path keeps its dots and its case.
-    match = _ONLY_BELOW.match(_QUOTES.sub(" ", constraint).strip(" .!"))
-    return None if match is None else lambda path: not f"{path}/".startswith(f"{match['path']}/")
+    return next((paths for words, paths in _LIMITS if words.fullmatch(constraint)), None)

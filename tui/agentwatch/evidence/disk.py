@@ -10,16 +10,16 @@ import os
 import posixpath
 import re
 import stat
-import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum, StrEnum
+from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.sources.files.read import kind_of
+from agentwatch.sources.files.walk import to_name
 
-LONGEST: Final = 4_096
-"""Characters of a text that are looked at; no path is longer."""
+LONGEST: Final = 4_096  # characters of a text that are looked at; no path is longer
 
 # Words that are paths
 
@@ -32,18 +32,18 @@ _BARE_SUFFIX: Final = re.compile(
     r"|png|proto|py|pyi|rb|rs|rst|scala|sh|sql|svg|swift|tex|toml|ts|tsx|txt|vue|xml|yaml|yml|zig)\Z",
     re.IGNORECASE,
 )
-"""Suffixes by which a name without a directory is surely a file."""
-_BARE_NAME: Final = re.compile(r"(?:Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
+_BARE_NAME: Final = re.compile(r"(?:\.[A-Za-z].*|Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
 _LETTER: Final = re.compile(r"[^\W_]")
-_TICKED: Final = re.compile(r"`([^`\n]{1,4096})`")
-_LINK: Final = re.compile(r"\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)")
+_MARKED: Final = re.compile(
+    r"`([^`\n]{1,4096})`(:\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?)?|\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)"
+)
+"""A word in ticks, with its lines perhaps behind them, or a link."""
 _SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|\u00a7)\s|[:;]\s|\s\(")
 _LIST: Final = re.compile(r",\s+|\s+and\s+|\s+\+\s+")
 _LINES: Final = re.compile(
     r"(?P<path>.+?)(?::(?P<a>\d{1,9})(?:\s?[-\u2013]\s?(?P<b>\d{1,9}))?(?::\d{1,9})?"
     r"|#L(?P<c>\d{1,9})(?:-L?(?P<d>\d{1,9}))?)\Z"
 )
-_LINES_BEHIND: Final = re.compile(r":\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?")
 _SPELLED_LINES: Final = re.compile(
     r":\s+lines?\s+(?=\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?[`*_]*\s*(?:\Z|[;,(\u2014\u2013\u2192]|--?\s))"
 )
@@ -70,54 +70,34 @@ class Pointer(NamedTuple):
 
 def likeness(word: str) -> Likeness:
     """Whether a word is a path, judged by its letters."""
-    if not word or len(word) > LONGEST or _URL.match(word) or any(letter in word for letter in "<>|"):
+    if len(word) > LONGEST or _URL.match(word) or set("<>|`") & set(word) or not _LETTER.search(word):
         return Likeness.NONE
     name = word.rstrip("/").rpartition("/")[2]
-    spaced = len(word.split()) > 1
-    has_suffix = _SUFFIX.search(name) is not None
-    if "/" in word or "\\" in word:
-        if spaced:
-            # A command takes paths too, so a path with blanks in it has to end like a file.
-            return Likeness.DOUBTFUL if has_suffix and " -" not in word else Likeness.NONE
-        if _LETTER.search(word) is None:
-            return Likeness.NONE
-        if word.startswith(("./", "../", "~/")) or has_suffix or (word.endswith("/") and len(word) > 2):
-            return Likeness.PATH
-        return Likeness.DOUBTFUL if _PATH_CHARACTERS.match(word) else Likeness.NONE
-    if spaced:
-        # As a command may end, too.
-        is_file = _BARE_SUFFIX.search(name) is not None and " -" not in word and "`" not in word
-        return Likeness.DOUBTFUL if is_file else Likeness.NONE
-    if _BARE_SUFFIX.search(name):
+    is_deep, has_suffix, is_file = "/" in word or "\\" in word, _SUFFIX.search(name), _BARE_SUFFIX.search(name)
+    if len(word.split()) > 1:
+        # A command takes paths too, so a path with blanks in it has to end like a file.
+        return Likeness.DOUBTFUL if " -" not in word and (has_suffix if is_deep else is_file) else Likeness.NONE
+    is_dotted = word.startswith(("./", "../", "~/")) or (word.endswith("/") and len(word) > 2)
+    if is_file or (is_deep and (has_suffix or is_dotted)):
         return Likeness.PATH
-    is_hidden = name.startswith(".") and name[1:2].isalpha()
-    return Likeness.DOUBTFUL if has_suffix or is_hidden or _BARE_NAME.match(name) else Likeness.NONE
+    may_be = _PATH_CHARACTERS.match(word) if is_deep else has_suffix or _BARE_NAME.match(name)
+    return Likeness.DOUBTFUL if may_be else Likeness.NONE
 
 
 def pointers(text: str) -> tuple[Pointer, ...]:
     """The paths that a bullet of evidence points to; none where it is a command, a result or a reference."""
     text = _SPELLED_LINES.sub(":", text.strip()[:LONGEST])
-    leading = _TICKED.match(text)
-    if leading is not None:
-        lines = _LINES_BEHIND.match(text, leading.end())
-        word, end = (leading[1] + lines[0], lines.end()) if lines else (leading[1], leading.end())
-        return _of_words([word], stated=_states(text[end:]))
-    if links := list(_LINK.finditer(text)):
-        around = text[: links[0].start()].strip("*_ ") != "" or _states(text[links[-1].end() :])
-        return _of_words([link[1] for link in links], stated=around)
+    marked = ["".join(words) for words in _MARKED.findall(text)]
+    if (leading := _MARKED.match(text)) is not None:
+        rest = text[leading.end() :].lstrip("*_ ")
+        return _of_words(marked[:1], stated=rest.startswith((":", ";")))
     separator = _SEPARATOR.search(text)
     head = (text[: separator.start()] if separator else text).strip().strip("*_").rstrip(".,;:")
     words = [word.strip("`*\"'") for word in _LIST.split(head)]
-    named = _of_words(words, stated=separator is not None and _states(separator[0]))
+    named = _of_words(words, stated=separator is not None and separator[0].startswith((":", ";")))
     if len(named) == len(words):
         return named
-    ticked = [word for word in _TICKED.findall(text) if likeness(_split_lines(word)[0]) is Likeness.PATH]
-    return _of_words(ticked, stated=True)
-
-
-def _states(rest: str) -> bool:
-    """What follows a path is said about it."""
-    return rest.lstrip("*_ ").startswith((":", ";"))
+    return tuple(one for one in _of_words(marked, stated=True) if not one.doubtful)
 
 
 def _of_words(words: list[str], *, stated: bool) -> tuple[Pointer, ...]:
@@ -142,14 +122,12 @@ def _split_lines(word: str) -> tuple[str, tuple[int, int] | None]:
 # Places
 
 _ELSEWHERE: Final = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
-_LONGEST_NAME: Final = 255
 
 
 class Fault(StrEnum):
     """Why a claimed path is not a file of the workspace; the value is the reason in words."""
 
     EMPTY = "it is empty: it names no file"
-    IMPOSSIBLE = "no file can have this name"
     OUTSIDE = "outside the workspace"
     ABSOLUTE = "absolute: a claimed path has to be relative to the workspace"
     WORKSPACE = "it is the workspace itself, not a file in it"
@@ -158,18 +136,11 @@ class Fault(StrEnum):
 class ClaimedPlace(NamedTuple):
     """Where a claimed path leads. `relative` is it below the workspace, with `/`, None where it is not inside.
 
-    An absolute path inside the workspace has both: a fault and where it leads. `is_directory`: it ends in `/`.
+    An absolute path inside the workspace has both: a fault and where it leads.
     """
 
     relative: str | None
     fault: Fault | None = None
-    is_directory: bool = False
-
-    @property
-    def slashed(self) -> str | None:
-        r"""The same with `/` for `\`, None where there is no backslash."""
-        slashed = (self.relative or "").replace("\\", "/")
-        return None if slashed == (self.relative or "") else place_of(slashed, "/").relative
 
 
 def place_of(path: str, workspace: str) -> ClaimedPlace:
@@ -177,13 +148,6 @@ def place_of(path: str, workspace: str) -> ClaimedPlace:
     path = path.strip()
     if not path:
         return ClaimedPlace(None, Fault.EMPTY)
-    names = path.split("/")
-    if (
-        "\0" in path
-        or len(path) > LONGEST
-        or any(len(name.encode("utf-8", "replace")) > _LONGEST_NAME for name in names)
-    ):
-        return ClaimedPlace(None, Fault.IMPOSSIBLE)
     there = posixpath.normpath(posixpath.join(workspace, path))
     if there == workspace:
         return ClaimedPlace(None, Fault.WORKSPACE)
@@ -191,7 +155,7 @@ def place_of(path: str, workspace: str) -> ClaimedPlace:
     if _ELSEWHERE.match(path) or not there.startswith(base):
         return ClaimedPlace(None, Fault.OUTSIDE)
     fault = Fault.ABSOLUTE if path[0] == "/" and workspace != "/" else None
-    return ClaimedPlace(there.removeprefix(base), fault, path.endswith(("/", "/.")))
+    return ClaimedPlace(there.removeprefix(base), fault)
 
 
 def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
@@ -201,27 +165,20 @@ def beside(path: str, returned: str, former: Iterable[str] = ()) -> list[str]:
     that the path names, too, and which has got deeper or less deep since: `specs/7/x.md` in `specs/archive/7/`.
     """
     parts, into = path.split("/"), returned.split("/")[:-1]
-    places = [*_moved_along(parts, into, former), *_deeper(parts, into)]
-    return [place for place in dict.fromkeys("/".join(one) for one in places) if place != path]
-
-
-def _moved_along(parts: list[str], into: list[str], former: Iterable[str]) -> Iterator[list[str]]:
+    places: list[list[str]] = []
     for name in former:
-        old, new = name.split("/")[:-1], list(into)
+        old, new = to_name(name).split("/")[:-1], list(into)
         # What stands at the end of both was inside of what was moved.
         while old and new and old[-1] == new[-1]:
             old.pop()
             new.pop()
         if parts[: len(old)] == old:
-            yield [*new, *parts[len(old) :]]
-
-
-def _deeper(parts: list[str], into: list[str]) -> Iterator[list[str]]:
-    for end in range(len(into), 0, -1):
-        for start in range(len(parts) - 1, 0, -1):
-            old, new = parts[:start], into[:end]
-            if old[-1] == new[-1] and (_is_within(old, new) or _is_within(new, old)):
-                yield [*new, *parts[start:]]
+            places.append([*new, *parts[len(old) :]])
+    for end, start in product(range(len(into), 0, -1), range(len(parts) - 1, 0, -1)):
+        old, new = parts[:start], into[:end]
+        if old[-1] == new[-1] and (_is_within(old, new) or _is_within(new, old)):
+            places.append([*new, *parts[start:]])
+    return [place for place in dict.fromkeys(map("/".join, places)) if place != path]
 
 
 def _is_within(some: Sequence[str], all_of_them: Sequence[str]) -> bool:
@@ -247,20 +204,17 @@ class FileKind(StrEnum):
 
 
 class DiskFacts(NamedTuple):
-    """One path as it was found. `mtime_ns` is in nanoseconds since the epoch, `size` in bytes.
+    """One path as it was found. `mtime_ns` is in nanoseconds since the epoch.
 
-    `words` name an OTHER's kind or why it was REFUSED. `variant` is the path in the spelling that the disk has, where
-    that differs from the one asked for. `linked`: a symbolic link inside the workspace leads there.
+    `words` name an OTHER's kind or why it was REFUSED. `linked`: a symbolic link inside the workspace leads there.
     `names` is how many hard links it has.
     """
 
     kind: FileKind
-    size: int = 0
     mtime_ns: int = 0
     ctime_ns: int = 0
     empty: bool = False
     words: str = ""
-    variant: str | None = None
     linked: bool = False
     names: int = 1
 
@@ -279,37 +233,19 @@ def look(root: str, path: str) -> DiskFacts:
         if not f"{real}/".startswith(f"{root}/"):
             return DiskFacts(FileKind.OUTSIDE)
         status = os.lstat(real)
-        is_directory = stat.S_ISDIR(status.st_mode)
-        is_empty = next(Path(real).iterdir(), None) is None if is_directory else status.st_size == 0
+        is_directory, is_regular = stat.S_ISDIR(status.st_mode), stat.S_ISREG(status.st_mode)
+        is_empty = next(Path(real).iterdir(), None) is None if is_directory else is_regular and status.st_size == 0
     except ValueError:
         return MISSING
     except OSError as error:
-        if error.errno in _GONE and os.path.isdir(root):
-            return MISSING._replace(variant=_variant(root, path))
-        return DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
+        is_gone = error.errno in _GONE and os.path.isdir(root)
+        return MISSING if is_gone else DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
     if stat.S_ISLNK(status.st_mode):
         return DiskFacts(FileKind.REFUSED, words="its symbolic link leads in a circle or is changing")
-    kind = FileKind.DIRECTORY if is_directory else FileKind.REGULAR
-    linked = real != f"{root}/{path}".rstrip("/")
-    facts = DiskFacts(kind, status.st_size, status.st_mtime_ns, status.st_ctime_ns, is_empty, linked=linked)
-    if not (is_directory or stat.S_ISREG(status.st_mode)):
-        return facts._replace(kind=FileKind.OTHER, empty=False, words=kind_of(status.st_mode))
-    return facts if is_directory else facts._replace(names=status.st_nlink)
-
-
-def _variant(root: str, path: str) -> str | None:
-    """The path of a file that differs from a missing one only by letter case or Unicode form."""
-    place = root
-    for part in path.split("/"):
-        try:
-            names = [] if os.path.islink(place) else [one.name for one in Path(place).iterdir()]
-        except OSError:
-            return None
-        found = part if part in names else next((name for name in names if _folded(name) == _folded(part)), None)
-        if found is None:
-            return None
-        place += f"/{found}"
-    return place.removeprefix(f"{root}/")
+    kind = FileKind.DIRECTORY if is_directory else FileKind.REGULAR if is_regular else FileKind.OTHER
+    words = "" if is_directory or is_regular else kind_of(status.st_mode)
+    linked, names = real != f"{root}/{path}".rstrip("/"), status.st_nlink if is_regular else 1
+    return DiskFacts(kind, status.st_mtime_ns, status.st_ctime_ns, is_empty, words, linked, names)
 
 
 def trace(path: str) -> object:
@@ -319,7 +255,3 @@ def trace(path: str) -> object:
     except (OSError, ValueError):
         return "gone"
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()

@@ -9,18 +9,20 @@ import contextlib
 import math
 import os
 import secrets
+import time
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.disk import look
-from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing, find_repository, plumbing, tips
+from agentwatch.evidence.plumbing import SECONDS, GitFailedError, Plumbing, find_repository, plumbing
+from agentwatch.sources.files.walk import is_candidate
 from agentwatch.sources.worktrees import NoRepositoryError, worktrees_of
 
-SLACK: Final = 0.05
-"""Seconds by which two clocks may differ: a file's time comes from a coarser one than a program's."""
+SLACK: Final = 0.05  # seconds by which two clocks may differ: a file's time comes from a coarser one than a program's
 _ASKED: Final = 200  # paths that git is given at once: of more, it looks at everything
+COPY_SECONDS: Final = 120.0  # the times of the files of a copy would have all of it ask for somebody
 _TIPS: Final = 5_000
-_NANOSECONDS: Final = 1_000_000_000
 _FAN_OUT: Final = 2  # letters of a directory of stored objects
 _LATEST: Final = 2**31 - 1  # the last second that older versions of git understand
 _MODE: Final = "X"
@@ -43,11 +45,10 @@ class GitFacts(NamedTuple):
 
 
 class GitView(NamedTuple):
-    """One round of answers. Paths are relative to the workspace.
+    """One round of answers. Paths are relative to the workspace, and `tracked` are those of the last commit.
 
-    `tracked` are the paths of the last commit. `touched` has by path the commits since the oldest handoff that have
-    done something to it, as (time, letter of git, or X for its mode), the newest first. It tells of the handoffs since
-    `known_since`. `changed` differ from the last commit, `deleted` are gone, `untracked` neither tracked nor ignored.
+    `touched` has by path the (time, letter of git, or X for its mode) of the commits since the oldest handoff, the
+    newest first; it tells of the handoffs since `known_since`.
     """
 
     git: Plumbing
@@ -58,18 +59,8 @@ class GitView(NamedTuple):
     deleted: frozenset[str]
     untracked: frozenset[str]
 
-    @property
-    def differing(self) -> frozenset[str]:
-        """All that differ from the last commit, in whatever way."""
-        return self.changed | self.deleted | self.untracked
-
-    def facts(self, path: str, handed_off_at: float | None, *, is_directory: bool = False) -> GitFacts:
-        """The facts of a path, with the time of the handoff; of a directory, what holds of any file in it."""
-        if is_directory:
-            below = {one for one in self.tracked | self.changed | self.untracked if one.startswith(f"{path}/")}
-            facts = [self.facts(one, handed_off_at) for one in below]
-            if facts:
-                return GitFacts(*(max(values, key=(False, None, True).index) for values in zip(*facts, strict=True)))
+    def facts(self, path: str, handed_off_at: float | None) -> GitFacts:
+        """The facts of a file, with the time of the handoff."""
         now, before, committed = path in self.tracked, None, None
         times = self.touched.get(path, [])
         # A commit of the handoff's second may be from before or after it.
@@ -83,11 +74,10 @@ class GitView(NamedTuple):
         known = now or changed is not False
         return GitFacts(known, before, committed, changed, not known and path not in self.untracked)
 
-    def committed_since(self, handed_off_at: float) -> set[str] | None:
-        """The paths that commits have done something to since a handoff; None where that is not known."""
-        if handed_off_at < self.known_since:
-            return None
-        return {path for path, times in self.touched.items() if times[0][0] > handed_off_at - 1}
+    def changed_since(self, time: float) -> set[str]:
+        """The paths that may have been changed since a time: those that differ, and those of later commits."""
+        later = {path for path, times in self.touched.items() if times[0][0] > time - 1}
+        return later | self.changed | self.deleted | self.untracked
 
 
 def ask_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECONDS) -> GitView:
@@ -115,9 +105,9 @@ def ask_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECON
         with contextlib.suppress(GitFailedError):
             first = commit_before(git, head, min(times))
             oldest = math.inf
-            for at, _, letter, path in _log(git, head if first is None else f"{first}..{head}"):
+            for at, _, word, path in _log(git, head if first is None else f"{first}..{head}"):
                 oldest = min(oldest, at)
-                touched.setdefault(path, []).append((at, letter))
+                touched.setdefault(path, []).append((at, _letter(word)))
             # A first commit since the handoff may have taken the place of others.
             known_since = began if first is not None else max(began, oldest)
     return GitView(git, tracked, touched, known_since, *_differing(git))
@@ -178,45 +168,73 @@ def _letter(word: str) -> str:
     return _MODE if old == new and old_mode[:3] == mode[:3] else letter
 
 
-def _log(git: Plumbing, *asked: str) -> Iterator[tuple[float, str, str, str]]:
-    """(time, short name, what was done, path) of the commits that a log lists, the newest first."""
+def _log(git: Plumbing, *asked: str, cuts: bool = False) -> Iterator[tuple[float, str, str, str]]:
+    """(time, short name, what was done as git has it, path) of the commits that a log lists, the newest first."""
     # No file can be called so.
     mark, prefix, at, commit = f"\1{secrets.token_hex(8)} ", git.repository.prefix, 0.0, ""
-    options = ("--raw", "--no-ext-diff", f"--format={mark}%ct %H", *_OPTIONS)
-    words = iter(git.ask("log", *options, *asked, "--", prefix or ".").words)
+    options = ("--raw", "--no-abbrev", "--no-ext-diff", f"--format={mark}%ct %H", *_OPTIONS)
+    output = git.ask("log", *options, *asked, "--", prefix or ".", cuts=cuts)
+    # The last word of what was cut may be half a name.
+    words = iter(output.words[:-1] if output.cut else output.words)
     for word in words:
         if word.startswith(mark):
             stamp, commit = word.removeprefix(mark).split(" ")
             at = float(stamp)
         else:
-            yield at, commit[:10], _letter(word.lstrip("\n")), next(words, "").removeprefix(prefix)
+            yield at, commit[:10], word.lstrip("\n"), next(words, "").removeprefix(prefix)
 
 
-def elsewhere(view: GitView, missing: Collection[str], since: float) -> dict[str, tuple[float, str]]:
-    """By path, the work tree or the commit that has a missing file: when it was made, since a time (epoch seconds), and
-    in words. Whoever committed the work to a branch and went back, or removed it later, has not lied."""
-    found: dict[str, tuple[float, str]] = {}
+def elsewhere(view: GitView, missing: Collection[str], since: float) -> dict[str, str]:
+    """By path, the work tree, or the commit since a time (epoch seconds), that has a missing file, in words. Whoever
+    committed the work to a branch and went back, or removed it later, has not lied."""
+    found: dict[str, str] = {}
     try:
         repository = view.git.repository
         for tree in worktrees_of(repository.top):
-            for path in missing:
-                if (facts := look(f"{tree}/{repository.prefix}".rstrip("/"), path)).is_there:
-                    at = max(facts.mtime_ns, facts.ctime_ns) / _NANOSECONDS
-                    found[path] = at, f"the work tree {tree} has it"
-        named, age = tips(repository)[:_TIPS], f"--max-age={max(math.floor(since), 0)}"
+            there = f"{tree}/{repository.prefix}".rstrip("/")
+            found |= {path: f"the work tree {tree} has it" for path in missing if look(there, path).is_there}
+        named, age = repository.tips[:_TIPS], f"--max-age={max(math.floor(since), 0)}"
         asked = ("--full-history", "--diff-filter=AMT", "--ignore-missing", age, *named)
-        for at, commit, _, name in _log(view.git, *asked) if named else ():
-            for path in _above(name):
-                if path in missing:
-                    found.setdefault(path, (at, f"commit {commit} has it"))
+        for _, commit, _, name in _log(view.git, *asked) if named else ():
+            for path in {name, *map(str, PurePosixPath(name).parents)}.intersection(missing):
+                found.setdefault(path, f"commit {commit} has it")
     except NoRepositoryError as error:
-        unasked = math.inf, f"git could not be asked whether a commit has it ({error})"
-        return dict.fromkeys(missing, unasked) | found
+        return dict.fromkeys(missing, f"git could not be asked whether a commit has it ({error})") | found
     return found
 
 
-def _above(path: str) -> Iterator[str]:
-    """A path, and those of the directories that it is in."""
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
+class Commits:
+    """When what the files of a workspace hold was committed, asked once for all of them. It may take the
+    `COPY_SECONDS`: a thread is to call it."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = os.path.realpath(workspace)
+        self._times: dict[str, float] | None = None
+        self._asked_at = 0.0
+
+    def time_of(self, name: str, written: float) -> float | None:
+        """When what a file holds was first committed, under whatever name, in seconds since the epoch.
+
+        `name` is relative to the workspace, `written` when the file was last written. None where git cannot say, or
+        the file holds something else by now.
+        """
+        if self._times is None:
+            self._asked_at = time.time()
+            self._times = self._ask()
+        return self._times.get(name) if written <= self._asked_at else None
+
+    def _ask(self) -> dict[str, float]:
+        try:
+            git = plumbing(find_repository(self._workspace), seconds=COPY_SECONDS)
+            if (head := git.repository.head) is None:
+                return {}
+            # The newest commit comes first. Renamed and archived work is as old as its content.
+            blobs, first = dict[str, str](), dict[str, float]()
+            for at, _, word, name in _log(git, head, cuts=True):
+                blob = word.split(" ")[3]
+                first[blob] = at
+                if name and is_candidate(name):
+                    blobs.setdefault(name, blob)
+            return {name: first[blobs[name]] for name in unchanged(git, head, list(blobs))}
+        except NoRepositoryError:
+            return {}

@@ -12,11 +12,9 @@ from agentwatch.evidence.plumbing import SECONDS, find_repository, plumbing
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.worktrees import NoRepositoryError
 
-MAX_SHOWN: Final = 256 * 1024
-"""Characters of a text that are handed out."""
+MAX_SHOWN: Final = 256 * 1024  # characters of a text that are handed out
 _LARGEST: Final = 8 * 1024 * 1024
-_SNIFFED: Final = 8_000
-"""Characters among which a NUL makes a file binary, as git has it."""
+_SNIFFED: Final = 8_000  # characters among which a NUL makes a file binary, as git has it
 _DIFF: Final = ("--no-textconv", "--no-ext-diff", "--no-color", "--no-renames", "--ignore-submodules=all")
 
 

@@ -6,10 +6,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, let_others_work
-from agentwatch.delegation.claims import Claim, Deed
+from agentwatch.contracts.shapes import OpenDocument
 from agentwatch.delegation.events import Checked, Seen
 from agentwatch.delegation.run import Run
 from agentwatch.sources.files.walk import to_name
@@ -17,18 +18,34 @@ from agentwatch.sources.files.walk import to_name
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
     from agentwatch.evidence.checker import Checker, Request
-    from agentwatch.evidence.claims import ParsedDocuments
     from agentwatch.evidence.log import TranscriptOf, WorkspaceLogs
 
 _ROUND: Final = 1_000  # returns that are checked against one answer of git
-_ELSEWHERE_SECONDS: Final = 15.0
-"""Between two checks of a return that names a file that is missing: other branches and work trees may have it by now,
-which no file here tells."""
 _PAUSE_SECONDS: Final = (1.0, 60.0)
-_SHARE: Final = 0.003
-"""The part of one core that looking for changes may take: the pause grows with the cost of a look."""
-_AGAIN_SHARE: Final = 0.1
-"""The same of checking again returns that were checked before and are others now."""
+_SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with the cost of a look
+_AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
+
+
+class ParsedDocuments:
+    """Reads the documents of a workspace, and remembers the `most` that were read last, so that each is parsed once for
+    the tree and the evidence."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._known: dict[str, tuple[str, OpenDocument | None]] = {}
+
+    def open(self, text: str, name: str) -> OpenDocument | None:
+        """Recognise a text, as `read_document` does."""
+        from agentwatch.contracts.reading import read_document
+
+        with self._lock:
+            known = self._known.pop(name, None)
+            if known is None or known[0] != text:
+                known = text, read_document(text, name)
+            self._known[name] = known
+            if len(self._known) > self._most:
+                del self._known[next(iter(self._known))]
+            return known[1]
 
 
 class Target(NamedTuple):
@@ -52,32 +69,18 @@ class Target(NamedTuple):
         return self.returned.path, self.returned.digest, handoff, self.former
 
 
-class Checks(NamedTuple):
-    """The findings about the return with this digest in this file."""
-
-    path: str
-    digest: str
-    claims: tuple[Claim, ...]
-    unsaid: tuple[Deed, ...] = ()
-
-    def observed(self, seq: int, now: float) -> Checked:
-        """The same as an event, made now (epoch seconds)."""
-        return Checked(seq, now, self.path, self.digest, self.claims, self.unsaid)
-
-
 class _Known(NamedTuple):
-    """A target that was checked, how the files that it names looked before, and what was found. It is checked again
-    `again_at` (monotonic seconds) though all looks the same."""
+    """A target that was checked, how the files that it names looked before, and what was found."""
 
     target: Target
     request: Request
     traces: dict[str, object]
-    checks: Checks
-    again_at: float
+    found: Checked
 
 
-class Inspector(Background[Sequence[Checks]]):
-    """Checks claims in its own thread, from `start` to `stop`.
+class Inspector(Background[Sequence[Checked]]):
+    """Checks claims in its own thread, from `start` to `stop`: a round takes as long as git, and no part of a `Worker`
+    may keep the others waiting for that.
 
     `text_of` gives the text of a version, None where it is lost, and `transcript_of` the transcript of a run; any
     thread may call them. `parsed` may know already what a file claims.
@@ -95,12 +98,12 @@ class Inspector(Background[Sequence[Checks]]):
         super().__init__()
         self.idle = True
         """Whether all that was wanted has been checked and told."""
-        self._workspace, self._text_of, self._transcript_of = workspace, text_of, transcript_of
-        self._parsed = parsed
+        self._workspace, self._text_of, self._transcript_of = Path(os.path.realpath(workspace)), text_of, transcript_of
+        self._parsed = parsed or ParsedDocuments(1)
         self._checker: Checker | None = None
         self._logs: WorkspaceLogs | None = None
         self._tree: Tree | None = None
-        self._given: dict[str, Target] = {}
+        self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
         """The queue, those that were wanted last at the end."""
         self._known: dict[str, _Known] = {}
@@ -118,9 +121,8 @@ class Inspector(Background[Sequence[Checks]]):
             runs = tuple(_runs_of(tree, attempt.run)) if attempt.run is not None else ()
             former = tree.former_places(task_id, attempt.returned)
             target = Target(task_id, attempt.returned, attempt.handoff, attempt.handed_off_at, former, runs)
-            given = self._given.get(task_id)
-            if given is None or given.identity != target.identity:
-                self._given[task_id] = target
+            if self._given.get(task_id) != target.identity:
+                self._given[task_id] = target.identity
                 targets.append(target)
         return targets
 
@@ -133,11 +135,6 @@ class Inspector(Background[Sequence[Checks]]):
                 self._wanted[target.task_id] = target
             self._news.notify()
 
-    def check(self, targets: Sequence[Target]) -> list[Checks]:
-        """Check now, in the caller's thread. Returns what is new since each was checked last."""
-        rounds = (targets[start : start + _ROUND] for start in range(0, len(targets), _ROUND))
-        return [checks for some in rounds for checks in self._check(some)]
-
     def look_again(self) -> list[Target]:
         """The targets that were checked and of which a named file looks different by now."""
         from agentwatch.evidence.disk import trace
@@ -145,36 +142,34 @@ class Inspector(Background[Sequence[Checks]]):
         if not os.path.isdir(self._workspace):
             # Nothing can be seen while the workspace is gone: what was found last stays.
             return []
-        now = time.monotonic()
+
+        # What was found last of a return that is gone stays, or is found again where it was moved to.
         return [
             known.target
             for known in self._known.values()
-            if (
-                now >= known.again_at
-                or any(trace(f"{self._workspace}/{path}") != one for path, one in known.traces.items())
-            )
+            if any(trace(f"{self._workspace}/{path}") != one for path, one in known.traces.items())
             and self._is_there(known.target.returned)
         ]
 
-    def _run(self, emit: Callable[[Sequence[Checks]], None]) -> None:
+    def _run(self, emit: Callable[[Sequence[Checked]], None]) -> None:
         while True:
             with self._news:
                 while not self._stopped and (rest := self._due_in()) > 0.0:
                     self._news.wait(rest)
                 if self._stopped:
                     return
-                targets = self._take()
+                targets = [self._wanted.pop(task_id) for task_id in list(self._wanted)[:_ROUND]]
             let_others_work()
-            began, is_look = time.thread_time(), not targets
-            if is_look:
+            began = time.thread_time()
+            if not targets:
                 targets = self.look_again()
                 pause = min(max((time.thread_time() - began) / _SHARE, _PAUSE_SECONDS[0]), _PAUSE_SECONDS[1])
                 self._look_at = time.monotonic() + pause
-            checks = self.check(targets)
+            found = self.check(targets)
             self._again_at = time.monotonic() + (time.thread_time() - began) / _AGAIN_SHARE
             try:
-                if checks:
-                    emit(checks)
+                if found:
+                    emit(found)
             except RuntimeError:
                 return
             with self._news:
@@ -186,29 +181,26 @@ class Inspector(Background[Sequence[Checks]]):
             return 0.0
         return (self._again_at if self._wanted else self._look_at) - time.monotonic()
 
-    def _take(self) -> list[Target]:
-        """The targets to check now, a round at most."""
-        return [self._wanted.pop(task_id) for task_id in [*self._wanted][:_ROUND]]
-
     def _is_there(self, returned: Seen) -> bool:
-        """Whether a return is not gone: what was found last of it stays, or is found again where it was moved to."""
         return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")
 
-    def _check(self, targets: Sequence[Target]) -> list[Checks]:
+    def check(self, targets: Sequence[Target]) -> list[Checked]:
+        """Check now, in the caller's thread. Returns what is new since each was checked last."""
         from agentwatch.evidence.checker import Checker
 
         if self._checker is None:
             self._checker = Checker(self._workspace)
-        asked = [(target, request) for target in targets if (request := self._request(target)) is not None]
-        results = self._checker.check([request for _, request in asked])
-        news: list[Checks] = []
-        for (target, request), result in zip(asked, results, strict=True):
-            known = self._known.get(target.task_id)
-            checks = Checks(target.returned.path, target.returned.digest, result.claims, request.unsaid)
-            again_at = time.monotonic() + (_ELSEWHERE_SECONDS if result.is_elsewhere else 1e9)
-            self._known[target.task_id] = _Known(target, request, result.traces, checks, again_at)
-            if known is None or known.target != target or known.checks != checks:
-                news.append(checks)
+        news: list[Checked] = []
+        for start in range(0, len(targets), _ROUND):
+            some = targets[start : start + _ROUND]
+            asked = [(target, request) for target in some if (request := self._request(target)) is not None]
+            results = self._checker.check([request for _, request in asked])
+            for (target, request), result in zip(asked, results, strict=True):
+                known, returned = self._known.get(target.task_id), target.returned
+                found = Checked(0, time.time(), returned.path, returned.digest, result.claims, request.unsaid)
+                self._known[target.task_id] = _Known(target, request, result.traces, found)
+                if known is None or known.target != target or known.found._replace(at=found.at) != found:
+                    news.append(found)
         return news
 
     def _request(self, target: Target) -> Request | None:
@@ -220,31 +212,28 @@ class Inspector(Background[Sequence[Checks]]):
         text = self._text_of(returned)
         if text is None:
             return None
-        from agentwatch.contracts.reading import read_document
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.log import WorkspaceLogs, read_log
         from agentwatch.evidence.statements import LogJudge
         from agentwatch.evidence.unsaid import unsaid_in
 
-        workspace = os.path.realpath(self._workspace)
-        if self._logs is None:
-            self._logs = WorkspaceLogs(self._runs, self._transcript_of, workspace)
+        workspace, handoff_name = str(self._workspace), handoff.path if handoff is not None else None
+        logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of)
         log = read_log(target.runs, self._transcript_of) if target.runs else None
         stated = claims_of(
             text,
             returned.path,
             self._text_of(handoff) if handoff is not None else None,
-            handoff.path if handoff is not None else None,
+            handoff_name,
             stored=returned.stored,
             judge=LogJudge(log, workspace).judge if log is not None else None,
-            read=read_document if self._parsed is None else self._parsed.read,
+            read=self._parsed.open,
         )
-        logs, until = self._logs, returned.at
         return Request(
             stated,
             returned.path,
-            handoff.path if handoff is not None else None,
+            handoff_name,
             target.handed_off_at,
             returned.at,
             handoff.at if handoff is not None else None,
@@ -252,7 +241,7 @@ class Inspector(Background[Sequence[Checks]]):
             former=target.former,
             gone=gone,
             unsaid=unsaid_in(log, text, workspace) if log is not None else (),
-            changed_since=lambda at: logs.changed(target.runs, at, until),
+            changed_since=lambda at: logs.changed(target.runs, at, returned.at),
         )
 
     def _runs(self) -> list[Run]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,21 +19,18 @@ from agentwatch.evidence.shell import (
     LONGEST,
     Command,
     Line,
+    Words,
     changes_nothing,
-    command_of,
     parse_line,
     words_of,
 )
 from agentwatch.sources.sessions.acts import Act, ActKind, acts_in
-from agentwatch.sources.sessions.doing import Entry
+from agentwatch.sources.sessions.doing import Ended, Entry
 from agentwatch.sources.sessions.following import RunTranscript
 
-_MOST: Final = 20_000
-"""Acts of one attempt that are kept."""
-_PRINTED: Final = 16 * 1024
-"""Characters at the end of an output that are kept: a summary stands last."""
-_SLACK: Final = 1.0
-"""Seconds by which a call may stand before the beginning of its round."""
+_MOST: Final = 20_000  # acts of one attempt that are kept
+_PRINTED: Final = 16 * 1024  # characters at the end of an output that are kept: a summary stands last
+_SLACK: Final = 1.0  # seconds by which a call may stand before the beginning of its round
 _LONGEST_ACT: Final = 2_000
 
 TranscriptOf = Callable[[Run], RunTranscript | None]
@@ -132,12 +130,6 @@ def read_counts(text: str) -> tuple[Counts, str]:
 
 
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_BESIDE: Final = re.compile(
-    r"^\W*(?:assertions?|suites|snapshots|(?:test )?(?:suites|files))\b|\b(?:suites|steps|features?|files"
-    r"|snapshots|projects|modules)\b",
-    re.IGNORECASE,
-)
-"""A line of a summary that counts something else than tests."""
 _FRAME: Final = words_of(
     "in with and test tests result results ok run ran total finished measured filtered out warnings warning"
     " assertions time took s ms m h sec secs second seconds min info summary duration executed done expectations"
@@ -149,12 +141,8 @@ _ADDING: Final = re.compile(r"test result: |(?:Passed|Failed)! ")
 _DLL: Final = re.compile(r", Duration: .*| - \S+\.dll.*")
 _ALL_WELL: Final = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
 _PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
-_NO_TESTS: Final = re.compile(r"^\W*no tests? (?:ran|found|collected|executed|were)\b", re.IGNORECASE)
-
-
 _LONGEST_LINE: Final = 300
 _COUNTED: Final = re.compile(rf"(?i){_PASSED}|{_FAILED}|{_SKIPPED}|tests?\b|examples?\b|specs?\b|runs?\b|scenarios?\b")
-"""Looked for first: most lines count nothing."""
 
 
 @lru_cache(256)
@@ -168,29 +156,24 @@ def counts_in(output: str) -> Counts | None:
             continue
         found, rest = read_counts(line)
         values = {key: count for key, count in found._asdict().items() if count is not None}
-        if _NO_TESTS.match(line):
-            values, rest = {"passed": 0, "failed": 0}, ""
-        elif (groups or values) and _ALL_WELL.match(line) and not (groups and "passed" in values):
+        if (groups or values) and _ALL_WELL.match(line) and not (groups and "passed" in values):
             values.setdefault("failed", 0)
-        if found == Counts(failed=0) and not re.search(r"\d", line):
-            # `No errors` counts no tests.
-            values = {}
+        # `No errors` counts no tests.
+        is_empty = not values or (found == Counts(failed=0) and not re.search(r"\d", line))
         strange = {word.casefold().rstrip(".'/-") for word in re.findall(r"[^\W\d_][\w.'/-]*", rest)} - _FRAME
-        if not values or strange or _BESIDE.search(line):
+        if is_empty or strange:
             continue
         adding = adding and _ADDING.match(line) is not None
         if not groups or adding or any(groups[-1].get(key, count) != count for key, count in values.items()):
             groups.append({})
         groups[-1] |= values
     made = [_completed(one) for one in groups]
-    if not made:
-        packages = [match[1] for match in _PACKAGES.finditer(output)]
-        return Counts(failed=sum(word is None for word in packages)) if packages else None
-    sums = Counts(*(sum(one[at] or 0 for one in made) for at in range(4)))
-    if adding:
-        return sums
-    is_sum = len(made) > 2 and all((one or 0) * 2 == all_of_it for one, all_of_it in zip(made[-1], sums, strict=True))
-    return made[-1] if is_sum or all(one == made[0] for one in made) else None
+    if made and adding:
+        return Counts(*(sum(one or 0 for one in values) for values in zip(*made, strict=True)))
+    if made:
+        return made[-1] if all(one == made[0] for one in made) else None
+    packages = [match[1] for match in _PACKAGES.finditer(output)]
+    return Counts(failed=packages.count(None)) if packages else None
 
 
 def _completed(found: dict[str, int]) -> Counts:
@@ -228,11 +211,6 @@ _FAULTS: Final = re.compile(
 )
 
 
-def shows_faults(output: str) -> bool:
-    """Whether a check says that it found something, or that an error was passed over."""
-    return _FAULTS.search(_COLORS.sub("", output)) is not None
-
-
 _FORGIVING: Final = re.compile(
     r"(?i)[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!|\bnpm error\b"
     r"|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
@@ -240,17 +218,13 @@ _FORGIVING: Final = re.compile(
 """The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
 
 
-def is_forgiving(output: str) -> bool:
-    """Whether an output says that a failure was ignored, or shows a command line that would hide one."""
-    return _FORGIVING.search(output) is not None
+def shows_fault(output: str, *, is_check: bool) -> bool:
+    """Whether an output says that a failure was ignored, shows a command line that would hide one, or is that of a
+    check that found something."""
+    found = is_check and _FAULTS.search(_COLORS.sub("", output))
+    return bool(found or _FORGIVING.search(output))
 
 
-_CUT: Final = re.compile(
-    r"(?i)(?:\d[\d,.]*\s*(?:more )?(?:characters|chars|bytes|lines|tokens|[km]i?b)\b.{0,20}\b(?:truncated"
-    r"|omitted|hidden|cut)"
-    r"|\b(?:output|result|response) (?:was |is )?(?:too (?:large|long)|truncated|clipped)|truncated (?:output|part)"
-    r"|\[(?:\.\.\. ?)?(?:output )?truncated|<persisted-output>|\btruncated\s*(?:\.{3}|\u2026|\]))"
-)
 _GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|branch .*)$", re.MULTILINE)
 _HOOK: Final = re.compile(
     r"\b(?:tests?|pass(?:ed|ing|es)?|fail(?:ed|ing|ures?)?|hooks?|husky|lefthook|lint\w*|checks?)\b"
@@ -262,74 +236,77 @@ _HOOK: Final = re.compile(
 # Logs
 
 
-class Ran(NamedTuple):
-    """A command line that was run, and what came of it. Times are epoch seconds.
-
-    `over_at` is None where its end is not told, `code` where the exit code of the line is not. `output` is the end of
-    what it printed; `is_cut`: not all is kept. `hooked`: its output shows that git ran a hook.
-    """
-
-    line: Line
-    commands: tuple[Command, ...]
-    cwd: str
-    at: float
-    over_at: float | None
-    code: int | None
-    output: str
-    is_cut: bool
-    call: Call
-    hooked: bool = False
-
-
 class Done(NamedTuple):
-    """An act that happened, without what it printed; `ran` where it is a command."""
+    """An act that happened; of a command, where it ran ("" where that is not told), its exit code, None where that is
+    not told, and the end of its output, which may show that git ran a hook (`hooked`)."""
 
     act: Act
     call: Call
-    ran: Ran | None = None
+    line: Line | None = None
+    command: Command = Command()
+    place: str = ""
+    code: int | None = None
+    output: str = ""
+    hooked: bool = False
 
+    @property
+    def counts(self) -> Counts | None:
+        """The tests that its output counts."""
+        return counts_in(self.output)
 
-class Change(NamedTuple):
-    """A change that a log shows: from when to when it may have been made, of which file ("" where that is not known),
-    by which call, and in words."""
+    @property
+    def is_bad(self) -> bool:
+        """It failed, or counts failures."""
+        return bool(self.code) or bool(self.counts and self.counts.failed)
 
-    began_at: float
-    over_at: float
-    path: str
-    call: Call
-    words: str
+    @property
+    def words(self) -> str:
+        """How it ended."""
+        counted = f" and {self.counts.words}" if self.counts is not None else ""
+        ended = "an exit code that does not show" if self.code is None else f"exit code {self.code}"
+        return f"`{short(self.act.what)}` ended with {ended}{counted}"
+
+    @property
+    def parts(self) -> tuple[Words, ...] | None:
+        """The commands of its line, None where that may have started others."""
+        return self.line.parts if self.line is not None and not self.hooked else None
+
+    @property
+    def over_at(self) -> float:
+        """When it was over; of a command whose end is not known, never: it may go on in the background."""
+        if self.line is not None and self.code is None:
+            return math.inf
+        return self.act.at if self.act.ended_at is None else self.act.ended_at
+
+    @property
+    def change(self) -> str:
+        """In words, how it may have changed a file that is no document; "" where it did not."""
+        kind, what = self.act.kind, self.act.what
+        if kind is ActKind.WRITE:
+            return "" if self.act.failed or is_document(what) else f"{what} was changed"
+        # A hook may have formatted files.
+        if kind is ActKind.COMMAND and not (self.parts and all(map(changes_nothing, self.parts))):
+            return f"`{short(what)}` may have changed files"
+        return f"{self.act.tool[:60]} may have changed files" if kind is ActKind.STRANGE else ""
 
 
 class ToolLog(NamedTuple):
-    """Calls in the order in which they began.
-
-    `gap` says why something may have been run that is not in it, "" where all is; `is_partial`: so that nobody knows
-    what was changed. `looked`: files were looked at by tools that are no shell.
-    """
+    """Calls in the order in which they began. `gap` says why something may have been run that is not in it, if so;
+    `is_partial`: nor does anybody know what was changed."""
 
     done: tuple[Done, ...] = ()
     gap: str = ""
     is_partial: bool = False
-    looked: bool = False
 
     @property
-    def ran(self) -> list[Ran]:
-        return [one.ran for one in self.done if one.ran is not None]
+    def ran(self) -> list[Done]:
+        """The commands."""
+        return [one for one in self.done if one.line is not None]
 
-    def changes(self) -> Iterator[Change]:
-        """Everything that may have changed a file but a document."""
-        for act, call, ran in self.done:
-            over_at = act.at if act.ended_at is None else act.ended_at
-            if ran is not None:
-                # Where it is not known how it ended, it may go on in the background; a hook may have formatted files.
-                plain = ran.line.plain and not ran.hooked
-                if not (plain and all(map(changes_nothing, ran.line.parts))):
-                    words = f"`{short(ran.line.text)}` may have changed files"
-                    yield Change(act.at, math.inf if ran.code is None else over_at, "", call, words)
-            elif act.kind is ActKind.STRANGE:
-                yield Change(act.at, over_at, "", call, f"{act.tool[:60]} may have changed files")
-            elif act.kind is ActKind.WRITE and not act.failed and not is_document(act.what):
-                yield Change(act.at, over_at, act.what, call, f"{act.what} was changed")
+    @property
+    def changes(self) -> list[Done]:
+        """Everything that may have changed a file."""
+        return [one for one in self.done if one.change]
 
 
 def short(text: str) -> str:
@@ -345,30 +322,24 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
     """
     gaps: list[str] = []
     made: list[Done] = []
-    looked = False
-    for run_number, run in enumerate(runs):
-        transcript = transcript_of(run)
-        if transcript is None:
-            if run_number == 0:
+    for run in runs:
+        if (transcript := transcript_of(run)) is None:
+            if run is runs[0]:
                 return None
             gaps.append("an agent that it asked has no transcript")
             continue
         try:
-            acts = list(_of_run(run, transcript.records()))
+            made += _of_run(run, transcript.records())
         except Exception as error:  # noqa: BLE001  what somebody else's reader gives must not end all checks
             gaps.append(f"not all of its transcript can be read ({error})")
-            continue
-        looked = looked or any(one.act.kind is ActKind.LOOK for one in acts)
-        made += (one for one in acts if one.act.kind is not ActKind.LOOK)
         if len(made) > _MOST:
             gaps.append("it did too much to keep in mind")
             del made[:-_MOST]
-    is_partial = bool(gaps)
     made.sort(key=lambda one: (one.act.at, one.act.place))
-    strange = (one.act.tool[:60] for one in made if one.act.kind is ActKind.STRANGE and not one.act.refused)
+    is_partial, done = bool(gaps), tuple(one for one in made if not one.act.refused)
+    strange = (one.act.tool[:60] for one in done if one.act.kind is ActKind.STRANGE)
     gaps += (f"it used {tool}, and what that does is not known" for tool in strange)
-    done = tuple(one for one in made if not one.act.refused)
-    return ToolLog(done, gaps[0] if gaps else "", is_partial, looked)
+    return ToolLog(done, gaps[0] if gaps else "", is_partial)
 
 
 def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Done]:
@@ -376,72 +347,51 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
     since = run.started_at - _SLACK if run.rounds else -math.inf
     until = run.ended_at + _SLACK if run.rounds and run.ended_at is not None else math.inf
     resolved = cache(os.path.realpath)
-    for act in acts_in(_gently(records)):
-        if since <= act.at <= until:
-            call = Call(run.source, run.session_id, act.place, act.answered, act.at)
-            is_run = act.kind is ActKind.COMMAND and not act.refused
-            ran = _ran(act, call, resolved(act.cwd) if act.cwd else "") if is_run else None
-            yield Done(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call, ran)
-
-
-def _gently(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[tuple[int, Sequence[Entry]]]:
-    for count, one in enumerate(records):
-        if count % 200 == 0:
+    for count, act in enumerate(acts_in(records)):
+        if count % 100 == 0:
             let_others_work()
-        yield one
-
-
-def _ran(act: Act, call: Call, cwd: str) -> Ran:
-    line, output = parse_line(act.what), act.ended.output if act.ended is not None else ""
-    kept = output[-_PRINTED:]
-    hook = _HOOKED.search(line.text[:LONGEST]) is not None and _HOOK.search(_GITS_OWN.sub("", kept)) is not None
-    is_cut = act.ended is not None and (act.ended.is_cut or len(kept) < len(output) or _CUT.search(kept) is not None)
-    code = act.ended.exit_code if act.ended is not None else None
-    commands = tuple(command_of(part.words) for part in line.parts)
-    return Ran(line, commands, cwd, act.at, act.ended_at, code, kept, is_cut, call, hook)
+        if not since <= act.at <= until:
+            continue
+        call = Call(run.source, run.session_id, act.place, act.answered, act.at)
+        done = Done(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call)
+        if act.kind is ActKind.COMMAND:
+            line, (code, output, _) = parse_line(act.what), act.ended or Ended(None, "")
+            cwd, output = resolved(act.cwd) if act.cwd else "", output[-_PRINTED:]
+            done = done._replace(
+                line=line,
+                command=line.command,
+                place=posixpath.normpath(posixpath.join(cwd, line.place)) if cwd or line.place[:1] == "/" else "",
+                code=None if line.hides else code,
+                output=output,
+                hooked=bool(_HOOKED.search(line.text[:LONGEST]) and _HOOK.search(_GITS_OWN.sub("", output))),
+            )
+        yield done
 
 
 class WorkspaceLogs:
-    """The changes that the logs of a workspace's runs show, each log read again only where its run is another.
+    """The changes that the logs of a workspace's runs show, each log read again only where its run is another."""
 
-    `runs` are all of the workspace. One thread uses it.
-    """
-
-    def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf, workspace: str) -> None:
-        self._runs = runs
-        self.transcript_of = transcript_of
-        self.workspace = workspace
-        self._changes: dict[tuple[str, str], tuple[Run, list[Change] | None]] = {}
+    def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf) -> None:
+        self._runs, self._transcript_of = runs, transcript_of
+        self._changes: dict[tuple[str, str], tuple[Run, list[Done] | None]] = {}
 
     def changed(self, own: Iterable[Run], since: float, until: float | None) -> str:
         """Changes by other than the `own` runs in a span of time, in words; "" for none."""
-        mine = {(run.source, run.session_id) for run in own}
+        mine = {run.session for run in own}
         last = math.inf if until is None else until
         for run in self._runs():
             is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since
-            if (run.source, run.session_id) in mine or is_over or run.started_at > last:
+            if run.session in mine or is_over or run.started_at > last:
                 continue
-            changes = self._of(run)
-            if changes is None:
+            known = self._changes.get(run.session)
+            if known is None or known[0] != run:
+                log = read_log([replace(run, rounds=())], self._transcript_of)
+                changes = None if log is None or log.is_partial else [one._replace(output="") for one in log.changes]
+                known = self._changes[run.session] = run, changes
+            if known[1] is None:
                 return "another agent was at work, and no log tells what it did"
             # A command may have changed a file at any time until it was over.
-            found = [one for one in changes if one.began_at <= last and one.over_at > since]
-            if found:
-                return f"another agent: {next((one for one in found if one.path), found[0]).words}"
+            for one in known[1]:
+                if one.act.at <= last and one.over_at > since:
+                    return f"another agent: {one.change}"
         return ""
-
-    def _of(self, run: Run) -> list[Change] | None:
-        """The changes of a run inside of the workspace; None where they are not known."""
-        key = run.source, run.session_id
-        known = self._changes.get(key)
-        if known is None or known[0] != run:
-            log = read_log([replace(run, rounds=())], self.transcript_of)
-            inside = (
-                None if log is None or log.is_partial else [one for one in log.changes() if self._is_inside(one.path)]
-            )
-            known = self._changes[key] = run, inside
-        return known[1]
-
-    def _is_inside(self, path: str) -> bool:
-        place = os.path.realpath(os.path.join(self.workspace, path))  # noqa: PTH118  a path as it was given
-        return not path or place.startswith(f"{self.workspace}/")

@@ -19,7 +19,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple, cast
 
 from agentwatch.shell import find_program, trusted_path
 from agentwatch.sources.worktrees import NoRepositoryError, git_directories
@@ -28,8 +28,7 @@ from agentwatch.sources.worktrees import git_text as _text
 # Programs
 
 _CHUNK: Final = 256 * 1024
-_PAUSE_SECONDS: Final = 0.02
-_REST_SECONDS: Final = 1.0  # what a program leaves running may hold its streams open for ever
+_KILLED_SECONDS: Final = 1.0
 
 
 class TooSlowError(Exception):
@@ -41,7 +40,6 @@ class Output(NamedTuple):
 
     code: int
     text: bytes
-    errors: bytes
     cut: bool = False
 
     @property
@@ -60,65 +58,58 @@ def run(
 ) -> Output:
     """Run a program with exactly this environment; None is ours.
 
-    Of each stream the first `max_bytes` are kept, and a program that writes more is killed. Raises TooSlowError after
+    Of its output the first `max_bytes` are kept, and a program that writes more is killed. Raises TooSlowError after
     `seconds`, OSError where it cannot be started.
     """
-    end = time.monotonic() + seconds
+    end, null, kept = time.monotonic() + seconds, subprocess.DEVNULL, bytearray()
     # A session of its own: whatever it starts is killed with it.
     process = subprocess.Popen(  # noqa: S603  the caller's arguments, no shell
         arguments,
         cwd=directory,
         env=environment,
-        stdin=subprocess.DEVNULL,
+        stdin=null,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=null,
         start_new_session=True,
     )
-    pipes = {pipe: bytearray() for pipe in (process.stdout, process.stderr) if pipe is not None}
-    cut = False
     try:
-        with selectors.DefaultSelector() as streams:
-            for pipe, kept in pipes.items():
-                streams.register(pipe, selectors.EVENT_READ, kept)
-            while streams.get_map() and not cut and time.monotonic() < end:
-                for key, _ in streams.select(_PAUSE_SECONDS):
-                    if not (data := os.read(key.fd, _CHUNK)):
-                        streams.unregister(key.fileobj)
-                    key.data.extend(data)
-                    cut = cut or len(key.data) > max_bytes
-                if process.poll() is not None:
-                    end = min(end, time.monotonic() + _REST_SECONDS)
-        if not cut:
+        with cast("IO[bytes]", process.stdout) as pipe, selectors.DefaultSelector() as ready:
+            ready.register(pipe, selectors.EVENT_READ)
+            while len(kept) <= max_bytes and (data := _read(pipe, ready, end)):
+                kept += data
+        if len(kept) <= max_bytes:
             process.wait(max(end - time.monotonic(), 0.001))
+            return Output(process.returncode, bytes(kept))
     except subprocess.TimeoutExpired:
         raise TooSlowError from None
     finally:
         # One that became another user, as sudo does, is out of reach; it is left behind then.
         with contextlib.suppress(ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
-            if process.poll() is None:
+            if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait(_REST_SECONDS)
-        for pipe in pipes:
-            pipe.close()
-    text, errors = (bytes(kept[:max_bytes]) for kept in pipes.values())
-    return Output(process.returncode or 0, text, errors, cut)
+                process.wait(_KILLED_SECONDS)
+    return Output(process.returncode or 0, bytes(kept[:max_bytes]), cut=True)
+
+
+def _read(pipe: IO[bytes], ready: selectors.BaseSelector, end: float) -> bytes:
+    if not ready.select(max(end - time.monotonic(), 0.0)):
+        raise TooSlowError
+    return os.read(pipe.fileno(), _CHUNK)
 
 
 # The repository
 
 _OBJECT_NAME: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
-_REFERENCE: Final = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}\Z")
 _CORE: Final = re.compile(r"(?ims)^\s*\[\s*core\s*\](.*?)(?=^\s*\[|\Z)")
 _COMPARING: Final = re.compile(
     r"(?im)^\s*(symlinks|ignorecase|precomposeunicode|autocrlf|eol|trustctime|checkstat)\s*=\s*\"?([a-z0-9]{1,16})\"?"
     r"\s*(?:[#;].*)?$"
 )
-"""Settings of `[core]` that say how files compare and name no program."""
 _REFERENCES: Final = re.compile(r"(?im)^\s*refstorage\s*=\s*(?!\"?files)")
 
 _CONFIGURATION: Final = 1024 * 1024
 _PACKED: Final = 64 * 1024 * 1024
-_HOPS: Final = 5
+_MOST: Final = 20_000  # references that are read
 
 
 class NotInRepositoryError(NoRepositoryError):
@@ -129,7 +120,7 @@ class Repository(NamedTuple):
     """A work tree and its repository: absolute paths, resolved.
 
     `prefix` is the workspace below the work tree, "" or ending in `/`. `head` is the commit checked out, None before
-    the first one.
+    the first one; `tips` are the objects that it and all branches and tags name.
     """
 
     top: str
@@ -137,6 +128,7 @@ class Repository(NamedTuple):
     common_directory: str
     prefix: str
     head: str | None
+    tips: tuple[str, ...]
     settings: tuple[tuple[str, str], ...]
 
 
@@ -150,57 +142,32 @@ def find_repository(workspace: str) -> Repository:
                 raise NoRepositoryError("a bare git repository: it has no files to compare with") from None
             continue
         prefix = "" if top == workspace else os.path.relpath(workspace, top) + "/"
-        configuration = _text(common, "config", _CONFIGURATION) or ""
+        configuration, names = _text(common, "config", _CONFIGURATION) or "", _references(common)
         if _REFERENCES.search(configuration):
             raise NoRepositoryError("git keeps its references in a format (reftable) that agentwatch cannot read")
-        head = _head(git, common)
-        if head is None and _has_commits(git, common):
-            why = "the HEAD of the git repository names a branch without a commit, though there are commits"
-            raise NoRepositoryError(why)
+        text = (_text(git, "HEAD") or "").strip()
+        if not _OBJECT_NAME.match(text) and not text.startswith("ref: refs/"):
+            raise NoRepositoryError("the git repository has no HEAD that can be read")
+        head = text if _OBJECT_NAME.match(text) else names.get(text.removeprefix("ref: "))
+        had_commits = names or any(map(os.path.lexists, (f"{git}/logs/HEAD", f"{common}/packed-refs")))
+        if (head is None and had_commits) or (head is not None and not _OBJECT_NAME.match(head)):
+            raise NoRepositoryError("the HEAD of the git repository names no commit, though there are some")
+        tips = tuple(sorted(filter(_OBJECT_NAME.match, {*names.values(), head or ""})))
         settings = [one for section in _CORE.findall(configuration) for one in _COMPARING.findall(section)]
-        return Repository(top, git, common, prefix, head, tuple(settings))
+        return Repository(top, git, common, prefix, head, tips, tuple(settings))
     raise NotInRepositoryError("not in a git repository")
 
 
-def _head(git: str, common: str) -> str | None:
-    name = "HEAD"
-    for _ in range(_HOPS):
-        text = _text(git, name) if name == "HEAD" else _text(git, name) or _text(common, name)
-        if text is None and name == "HEAD":
-            raise NoRepositoryError("the git repository has no HEAD that can be read")
-        if text is None:
-            return _packed(common, name)
-        text = text.strip()
-        if _OBJECT_NAME.match(text):
-            return text
-        name = text.removeprefix("ref:").strip()
-        if not text.startswith("ref:") or not _REFERENCE.match(name) or ".." in name:
-            break
-    raise NoRepositoryError("the HEAD of the git repository cannot be understood")
-
-
-def _packed(common: str, name: str) -> str | None:
-    """The commit of a reference that has no file of its own, None for a branch without a commit."""
-    text = _text(common, "packed-refs", _PACKED) or ""
-    match = re.search(rf"^([0-9a-f]{{40}}|[0-9a-f]{{64}}) {re.escape(name)}$", text, re.MULTILINE)
-    return match[1] if match else None
-
-
-def tips(repository: Repository) -> list[str]:
-    """The names of all objects that the references of a repository name, of every branch and tag, and its HEAD."""
-    common = repository.common_directory
-    names = set(
-        re.findall(r"^([0-9a-f]{40}|[0-9a-f]{64}) refs/", _text(common, "packed-refs", _PACKED) or "", re.MULTILINE)
-    )
+def _references(common: str) -> dict[str, str]:
+    """What each branch and tag names, as it stands in its file."""
+    packed = re.findall(r"^(\w+) (refs/.+)$", _text(common, "packed-refs", _PACKED) or "", re.MULTILINE)
+    found = {name: value for value, name in packed}
     for directory, _, files in os.walk(f"{common}/refs"):
-        names.update((_text(directory, name) or "").strip() for name in files)
-    return sorted(name for name in names | {repository.head or ""} if _OBJECT_NAME.match(name))
-
-
-def _has_commits(git: str, common: str) -> bool:
-    """A repository whose HEAD has no commit had some all the same: another branch, packed ones, or a log of them."""
-    logged = os.path.lexists(f"{git}/logs/HEAD") or os.path.lexists(f"{common}/packed-refs")
-    return logged or any(names for _, _, names in os.walk(f"{common}/refs"))
+        place = os.path.relpath(directory, common)
+        if len(found) > _MOST:
+            break
+        found |= {f"{place}/{name}": (_text(directory, name) or "").strip() for name in files[:_MOST]}
+    return found
 
 
 # git
@@ -209,7 +176,6 @@ SECONDS: Final = 10.0
 MAX_BYTES: Final = 32 * 1024 * 1024
 
 _SHA256: Final = 64
-"""Letters of an object's name."""
 
 _EMPTY: Final = Path(__file__).parent / "empty"
 """Git directories without a commit, one for each kind of object name."""
@@ -262,8 +228,7 @@ class Plumbing(NamedTuple):
         if output.cut and not cuts:
             raise GitFailedError("git lists too many changes")
         if output.code != 0 and not output.cut:
-            lines = output.errors.decode("utf-8", "replace").strip().splitlines()
-            raise GitFailedError(f"git cannot read this repository: {lines[0] if lines else output.code}"[:200])
+            raise GitFailedError(f"git cannot read this repository: it ended with {output.code}")
         return output
 
 

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Final
 
 from agentwatch.delegation.claims import Deed, DeedKind
-from agentwatch.evidence.log import Done, Ran, ToolLog
-from agentwatch.evidence.shell import LONGEST, without_documents
+from agentwatch.evidence.log import Done, ToolLog
+from agentwatch.evidence.shell import LONGEST, Line, without_documents
 from agentwatch.sources.sessions.acts import ActKind
 
 _MOST: Final = 100
@@ -33,11 +33,9 @@ _DONE: Final = {
     ),
     DeedKind.PERMISSION: re.compile(r"(?:chmod|chown|chgrp|setfacl|su|doas|setcap)(?= |\Z)"),
 }
-"""Commands that reach further than the work."""
 _SYSTEM: Final = re.compile(
     r"/(?:usr|bin|sbin|lib\w*|opt|proc|sys|dev|nix|snap|etc/(?:os-release|hosts|resolv\.conf))(?:/|\Z)"
 )
-"""Paths that every program reads."""
 _BREAKS: Final = re.compile(r"[;&|\n(){}`]+|\$\(")
 _SAID: Final = {
     DeedKind.PUSH: r"(?:force-?)?push(?:ed|es|ing)?",
@@ -54,7 +52,6 @@ _DENIED: Final = re.compile(
     r"\b(?:not|never|no|nothing|none|neither|nor|without|cannot)\b|n['\u2019]t\b", re.IGNORECASE
 )
 _ATTESTED: Final = re.compile(r"^##+ runtime attestation.*?(?=^##? |\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
-"""Lists and keys, and nothing that is told."""
 _NOTHING: Final = r"\Z."
 _SENTENCE: Final = re.compile(r"[.!?;]\s|\n|,\s+(?:and|but)\s")
 
@@ -62,18 +59,14 @@ _SENTENCE: Final = re.compile(r"[.!?;]\s|\n|,\s+(?:and|but)\s")
 def unsaid_in(log: ToolLog, returned_text: str, workspace: str) -> tuple[Deed, ...]:
     """The deeds of a log that a return does not speak of, each once, in their order."""
     text = returned_text[:_LOOKED_AT].replace("*", "")
-    told, listed = _SENTENCE.split(_ATTESTED.sub("\n", text)), _SENTENCE.split(text)
+    sentences = _SENTENCE.split(_ATTESTED.sub("\n", text)), _SENTENCE.split(text)
 
     @cache
     def is_spoken_of(kind: DeedKind, subject: str) -> bool:
         word = rf"(?<![\w./-])(?:{_SAID.get(kind, _NOTHING)})(?![\w-])(?![:\s]+(?:not|nothing|none|no|never)\b)"
         name = rf"(?<![\w.-]){re.escape(subject)}(?!/?[\w-])" if len(subject) > 2 else _NOTHING
-        pattern = re.compile(f"{word}|{name}", re.IGNORECASE)
-        for sentence in listed if kind is DeedKind.OUTSIDE else told:
-            match = pattern.search(sentence)
-            if match is not None and _DENIED.search(sentence, 0, match.start()) is None:
-                return True
-        return False
+        pattern, some = re.compile(f"(.*?)(?:{word}|{name})", re.IGNORECASE), sentences[kind is DeedKind.OUTSIDE]
+        return any(one is not None and _DENIED.search(one[1]) is None for one in map(pattern.match, some))
 
     found: dict[tuple[DeedKind, str], Deed] = {}
     for done in log.done:
@@ -89,42 +82,35 @@ def _deeds(done: Done, workspace: str) -> Iterator[tuple[DeedKind, str]]:
     act = done.act
     if act.kind is ActKind.NETWORK:
         yield DeedKind.NETWORK, act.what.partition("://")[2].partition("/")[0]
-    written = [act.what] if act.kind is ActKind.WRITE and not act.failed else []
-    for path in written:
-        if not _is_inside(posixpath.join(act.cwd or workspace, path), workspace):
-            yield DeedKind.OUTSIDE, posixpath.basename(path)
-    for words, place in _commands(done.ran) if done.ran is not None else ():
+    if act.kind is ActKind.WRITE and not act.failed:
+        yield from _outside(act.what, act.cwd or workspace, workspace)
+    for words in _commands(done.line) if done.line is not None else ():
         text = " ".join([posixpath.basename(words[0]), *words[1:]])
         if text.startswith("sudo "):
             yield DeedKind.PERMISSION, ""
         text = re.sub(r"\Agit (?:-[Cc] \S+ )+", "git ", text.removeprefix("sudo "))
-        for kind, pattern in _DONE.items():
-            if pattern.match(text):
-                host = re.search(r"://([^/\s]+)", text) if kind is DeedKind.NETWORK else None
-                yield kind, host[1] if host else ""
+        host = re.search(r"://([^/\s]+)", text)
+        kinds = [kind for kind, pattern in _DONE.items() if pattern.match(text)]
+        yield from ((kind, host[1] if host and kind is DeedKind.NETWORK else "") for kind in kinds)
         for word in words[1:]:
-            is_path = word.startswith(("/", "~")) or (place and re.match(r"\.\.(?:/|\Z)", word))
-            there = posixpath.join(place or "/", word)
-            is_system = re.search(r"\$|://", word) or _SYSTEM.match(there)
-            if is_path and not is_system and (word[0] == "~" or not _is_inside(there, workspace)):
-                yield DeedKind.OUTSIDE, posixpath.basename(word.rstrip("/"))
+            if re.match(r"/|~|\.\.(?:/|\Z)" if done.place else r"/|~", word):
+                yield from _outside(word, done.place or "/", workspace)
 
 
-def _commands(ran: Ran) -> Iterator[tuple[list[str], str]]:
-    """(words and the files that it prints into, where) of the commands of a line; of one that is not understood,
-    roughly."""
-    for number, part in enumerate(ran.line.parts):
-        words = list(part.argv)
-        if len(words) > 2 and words[0] in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc"):
-            words = words[2].split()
-        if words:
-            yield [*words, *part.targets], ran.line.directory(number, ran.cwd)
-    if not ran.line.parts:
-        for piece in _BREAKS.split(without_documents(ran.line.text[:LONGEST])):
-            if words := re.sub(r"['\">]", " ", piece).split():
-                yield words, ran.cwd
+def _outside(path: str, directory: str, workspace: str) -> Iterator[tuple[DeedKind, str]]:
+    place = posixpath.join(directory, path)
+    is_inside = any(
+        f"{one}/".startswith(f"{workspace}/") for one in (posixpath.normpath(place), os.path.realpath(place))
+    )
+    if path.startswith("~") or not (is_inside or re.search(r"\$|://", path) or _SYSTEM.match(place)):
+        yield DeedKind.OUTSIDE, posixpath.basename(path.rstrip("/"))
 
 
-def _is_inside(place: str, workspace: str) -> bool:
-    places = posixpath.normpath(place), os.path.realpath(place)
-    return any(f"{one}/".startswith(f"{workspace}/") for one in places)
+def _commands(line: Line) -> Iterator[list[str]]:
+    """The words of the commands of a line; of one that is not understood, roughly."""
+    if line.parts is None:
+        pieces = _BREAKS.split(without_documents(line.text[:LONGEST]))
+        yield from (words for piece in pieces if (words := re.sub(r"['\">]", " ", piece).split()))
+    for part in line.parts or ():
+        is_shell = re.fullmatch(r"(?:ba|z)?sh -l?c", " ".join(part[:2])) is not None
+        yield part[2].split() if is_shell and part[2:] else list(part)

@@ -8,9 +8,7 @@ from pathlib import Path
 from agentwatch.config import Settings
 from agentwatch.delegation.claims import Claim
 from agentwatch.monitor import Monitor
-from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.source import SessionsSource
-from agentwatch.view.document import tree_document
 from tests.unit.claude_code.building import BEGIN, Log, Store, meta, packet
 from tests.unit.evidence.repository import HANDED_OFF, Repository, returned
 
@@ -144,27 +142,3 @@ def test_a_file_that_somebody_changed_before_the_return_makes_a_run_outdated(tmp
     repository.write("cart.py", at=changed)
     (claim,) = monitor_of(store).tree.tasks["shop.cart"].claims
     assert (claim.verdict, claim.detail.rpartition("; ")[2]) == ("unverifiable", "after that cart.py was changed")
-
-
-def test_what_was_done_and_not_said_is_listed(tmp_path: Path) -> None:
-    store, main = store_of(tmp_path)
-    agent = child(store, main, "a1", "shop.cart")
-    for number, command in enumerate(("git push origin main", "rm -rf build", "curl -s https://example.org/x", "ls")):
-        ran(agent, f"t{number}", command, "")
-    agent.said(returned(summary="Built the cart and removed the old build."))
-    document = tree_document(monitor_of(store).tree, "workspace")
-    task = next(one for one in document["tasks"] if one["task_id"] == "shop.cart")
-    assert [(deed["kind"], deed["what"]) for deed in task["unsaid"]] == [
-        ("push", "git push origin main"),
-        ("network", "curl -s https://example.org/x"),
-    ]
-    assert not any(claim["verdict"] == "contradicted" for claim in task["claims"])
-
-
-def test_without_a_transcript_a_command_stays_what_it_was(tmp_path: Path) -> None:
-    text = returned(evidence=["`pytest -q` \u2014 412 passed"], summary="All tests pass.")
-    (tmp_path / "a.return.md").write_text(text)
-    monitor = Monitor(tmp_path, Settings(), FilesSource(tmp_path), clock=lambda: 2e9, inspects=True)
-    monitor.scan()
-    (task,) = monitor.tree.tasks.values()
-    assert [(claim.kind, claim.verdict) for claim in task.claims] == [("evidence", "unverifiable")]
