@@ -148,22 +148,6 @@ def test_sessions_are_exported_and_replayed_anywhere(run: Run, tmp_path: Path, w
             assert terminal.wait_until_exit() == 0
 
 
-def test_a_program_that_is_not_understood_is_named_with_where_it_lies(run: Run, workspace: Path) -> None:
-    place = workspace / ".crush" / "crush.db"
-    place.parent.mkdir()
-    place.touch()
-    (line,) = (line for line in run("sources", workspace).stdout.splitlines() if line.startswith("crush"))
-    assert line == f"crush          found, but agentwatch does not understand its sessions yet: {place}"
-    told = json.loads(run("sources", workspace, "--json").stdout)["sources"]
-    assert told[-1] == {
-        "source": "crush",
-        "place": str(place),
-        "sessions": 0,
-        "children": 0,
-        "skipped": "not understood",
-    }
-
-
 def test_a_killed_session_is_stale_and_why_says_that_its_process_is_gone(
     run: Run, tmp_path: Path, workspace: Path
 ) -> None:
