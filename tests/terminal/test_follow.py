@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from queue import Queue
+from queue import Empty, Queue
 from threading import Thread
 from typing import Any
 
@@ -49,6 +49,7 @@ class Following:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
         self._lines: Queue[str] = Queue()
+        self._heard: list[str] = []
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -59,7 +60,12 @@ class Following:
 
     def change(self) -> dict[str, Any]:
         """The next change, as soon as it is printed."""
-        change: dict[str, Any] = json.loads(self._lines.get(timeout=DEADLINE))
+        try:
+            self._heard.append(self._lines.get(timeout=DEADLINE))
+        except Empty:
+            self.process.kill()
+            pytest.fail(f"nothing more was printed; {self.process.communicate()}; before: {self._heard}")
+        change: dict[str, Any] = json.loads(self._heard[-1])
         return change
 
     def next(self) -> tuple[str, str | None, str | None]:
