@@ -50,7 +50,9 @@ class Golden:
             path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
             return
         assert key in known, f"{key!r} is missing in {path.name}; write it with: pytest tests/goldens --update-goldens"
-        assert result == known[key], f"{key!r} in {path.name} differs"
+        if result != known[key]:
+            shown = (json.dumps(one, indent=1, ensure_ascii=False).splitlines() for one in (known[key], result))
+            pytest.fail("\n".join([f"{key!r} in {path.name} differs", *unified_diff(*shown, lineterm="", n=2)]))
 
 
 @pytest.fixture

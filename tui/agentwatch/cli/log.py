@@ -247,7 +247,8 @@ def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
     while True:
         places = desk.changes()
         yield [*inbox.look(), *(clerk.look(mirror=False) if places != known else ())]
-        known = places
+        # What could not be read is tried again.
+        known = () if clerk.notice else places
 
 
 def _follow(

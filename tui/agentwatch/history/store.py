@@ -206,7 +206,6 @@ class Recorder(History, Part):
     def note(self, events: Iterable[Event]) -> None:
         """Record these, soon. Any thread may call it. What comes after the end is read again at the next start."""
         self._events.extend(events)
-        self.wake()
 
     def report(self, tasks: Iterable[Task]) -> None:
         """Append the returns of these tasks that break their contract to errors.json, each once."""
