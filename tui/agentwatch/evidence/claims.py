@@ -93,10 +93,11 @@ def claims_of(
         return []
     found = [one for stated in _of_return(told.document, told.model) for one in _resolved(stated, judge)]
     name = handoff_name or "handoff.json"
-    for packet in (read(handoff_text or "", name), read_document(handoff_text or "", name, handed_over=True)):
-        if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
-            found += _demanded(packet.model, told, returned_text)
-            break
+    packet = read(handoff_text or "", name)
+    if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
+        packet = read_document(handoff_text or "", name, handed_over=True)
+    if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
+        found += _demanded(packet.model, told, returned_text)
     removed = _removed_in(returned_text)
     claims = list(dict.fromkeys(found))
     kept = [one._replace(removed=one.claim.path in removed) for one in claims[:MAX_CLAIMS]]
