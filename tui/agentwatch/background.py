@@ -120,7 +120,7 @@ class Worker(Background[Sequence[Any]]):
 
 
 class Pace:
-    """What goes on and on takes no more than a share of one core, once a credit of seconds is used up."""
+    """Limits lasting work to a share of one core, once a credit of seconds is used up."""
 
     def __init__(self, share: float, credit: float, longest: float) -> None:
         self._share, self._most, self._longest = share, credit, longest

@@ -250,7 +250,7 @@ def known_desk(workspace: Path) -> Desk | None:
 
 
 def shelf_of(workspace: Path) -> Acknowledgements:
-    """What is put aside in a workspace."""
+    """The tasks that are put aside in a workspace."""
     from agentwatch.history.acknowledgements import Acknowledgements
 
     return Acknowledgements(state_directory(workspace))

@@ -247,7 +247,7 @@ def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
     while True:
         places = desk.changes()
         yield [*inbox.look(), *(clerk.look(mirror=False) if places != known else ())]
-        # What could not be read is tried again.
+        # Decisions that could not be read are tried again.
         known = () if clerk.notice else places
 
 

@@ -185,7 +185,7 @@ def find_sections(page: Page, *, loose: bool = False, by_name: bool = False) -> 
     for each in page.headings:
         header = each.header
         if each.level > LEVEL and header in known and (header != STATUS or value_below(page, each, "state") is None):
-            # What is called so inside a section is a part of it, unless it tells a state.
+            # A line of that name inside a section is a part of it, unless it tells a state.
             header = None
         if current and current.header and (header or each.level <= current.level):
             found[current.header][-1] = current._replace(end=each.line)

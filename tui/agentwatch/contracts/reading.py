@@ -202,7 +202,7 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     if handed_over:
         return _read_packet(lines_of(text), name)
     if embedded:
-        # What is handed back, else what is handed on.
+        # A return comes before a handoff.
         return _read_last_return(lines_of(text), name) or _read_packet(lines_of(text), name)
     is_object, named = text.lstrip()[:1] == "{", contract_by_name(name)
     if is_object and folded(name).endswith((".jsonl", ".ndjson")):

@@ -45,7 +45,7 @@ def slot(path: str) -> Slot:
 
 
 def _variant(name: str) -> str | None:
-    """What a file of the return-meta family adds to its name: "" for the plain name, None outside the family."""
+    """The addition in the name of a return-meta file: "" for the plain name, None outside the family."""
     for match in (re.match(pattern, name, re.IGNORECASE) for pattern in _META):
         if match is not None:
             return "-".join(filter(None, (match["before"], _SESSION_SUFFIX.sub("", match["after"] or ""))))

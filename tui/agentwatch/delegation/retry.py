@@ -98,7 +98,7 @@ def _begun(task: Task, until: float = math.inf) -> int:
     first = attempts[0].number - 1 if attempts else 0
     begun = ((one.number, one.started_at, one.returned.at if one.returned else 0.0) for one in attempts)
     last = max((number for number, at, seen_at in begun if (seen_at if at is None else at) <= until), default=first)
-    # What followed a question was no retry, as far as can be seen, unless the operator decided one.
+    # An attempt after a question was no retry, as far as can be seen, unless the operator decided one.
     others = sum(
         _is_to_be_resumed(one)
         or (one.state is State.BLOCKED and not (one.decision is not None and one.decision.action is Action.RETRY))

@@ -253,7 +253,7 @@ class Runs:
                 self._paths[key] = (*self._paths.get(key, ()), path)
         concerned = set[str]()
         for one in filter(None, (before, run)):
-            # What it asks is asked by the task that it executes, if that is known.
+            # Its requests belong to the task that it executes, if that is known.
             concerned |= {one.task_id, one.session_id, self.executing.pop(one.session, one.session_id)}
             if runs := self.of_session(one.session):
                 self.executing[one.session] = runs[-1].task_id

@@ -128,7 +128,7 @@ class DemoSession:
         return SessionsSource(lambda known, _: () if known else (ClaudeCodeReader(self._workspace, self._store),))
 
     def open_shelf(self) -> Acknowledgements:
-        """What is put aside in the demo."""
+        """The tasks that are put aside in the demo."""
         # A database takes a while to load.
         from agentwatch.history.acknowledgements import Acknowledgements
 

@@ -143,7 +143,7 @@ class Inspector(Background[Sequence[Checked]]):
             # Nothing can be seen while the workspace is gone: what was found last stays.
             return []
 
-        # What was found last of a return that is gone stays, or is found again where it was moved to.
+        # The last verdict on a return that is gone stays, or is found again where it was moved to.
         return [
             known.target
             for known in self._known.values()

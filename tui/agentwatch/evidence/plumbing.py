@@ -159,7 +159,7 @@ def find_repository(workspace: str) -> Repository:
 
 
 def _references(common: str) -> dict[str, str]:
-    """What each branch and tag names, as it stands in its file."""
+    """The commit of each branch and tag, as it stands in its file."""
     packed = re.findall(r"^(\w+) (refs/.+)$", _text(common, "packed-refs", _PACKED) or "", re.MULTILINE)
     found = {name: value for value, name in packed}
     for directory, _, files in os.walk(f"{common}/refs"):

@@ -37,7 +37,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     CREATE INDEX observations_digest ON observations (digest);
     CREATE TABLE texts (id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, packed BLOB NOT NULL);
     """,
-    # What these three made is not used any more.
+    # The tables of these three are not used any more.
     "",
     "",
     "",

@@ -30,5 +30,5 @@ def fields_of(event: Told) -> dict[str, Any]:
 def observation_of(fields: object) -> Told:
     """An observation as it was written. Raises ValueError with the reason."""
     told = cast("Told", decoder(Told)(fields))
-    # What a session gave back stands in its run: a host tells of no other.
+    # The return of a session stands in its run: a host tells of no other.
     return told._replace(stored=False) if isinstance(told, Seen) else told

@@ -208,11 +208,11 @@ def link_agents(transcripts: Mapping[str, Transcript], metas: Mapping[str, Field
 
 def _standing(talk: Transcript, heard: Sequence[AgentAnswer]) -> Standing:
     """By its own transcript first, then by what its parents heard, oldest first."""
-    # What ended an earlier round says nothing of one that began later.
+    # The end of an earlier round says nothing of one that began later.
     told = [answer for answer in heard if not answer.launched and answer.at >= talk.round_at]
     if talk.state not in OPEN:
         if talk.reason == UNREAD:
-            # What cannot be read may say that it failed, so it is not said to be over.
+            # An unreadable answer may say that it failed, so it is not said to be over.
             copy = next((answer.said for answer in reversed(told) if answer.said is not None), None)
             return Standing(RunState.ENDED, "", copy, talk.ended_at) if copy else Standing(RunState.SUBMITTED, UNREAD)
         return Standing(talk.state, talk.reason, talk.said, talk.ended_at)

@@ -48,7 +48,7 @@ _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"}
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """What a record says, in its order; `at` (epoch seconds) is for one that has no time."""
+    """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
     at = moment(record.get("timestamp")) or at
     match record.get("type"):
         case "assistant":

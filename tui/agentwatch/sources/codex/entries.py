@@ -48,7 +48,7 @@ def kind_of(record: Fields) -> tuple[str, Fields]:
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """What a record says, in its order; `at` (epoch seconds) is for one that has no time."""
+    """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
     at = moment(record.get("timestamp")) or at
     kind, payload = kind_of(record)
     call = text(payload, "call_id") or ""

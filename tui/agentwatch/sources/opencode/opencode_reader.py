@@ -40,7 +40,7 @@ _RACY_SECONDS: Final = 2.0
 _BUSY_SECONDS: Final = 5.0
 """For so long it may be locked by its program, or otherwise not be read, before that is told."""
 _CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")
-"""What stands in a task call that a human aborted; Kilo says who did it behind it."""
+"""The error of a task call that a human aborted; Kilo says who did it behind it."""
 _LEFT_BEHIND: Final = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
 _PATIENCE: Final = 3.0
 """Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
@@ -284,7 +284,7 @@ class Session(Account):
 
     def _asked(self, prompt: Message | None, at: float) -> None:
         self.prompt = self.prompt or prompt
-        # What a human goes on to say in a session of his own is not read.
+        # Words that a human adds in a session of his own are not read.
         asked = prompt if self.row.parent_id is not None else None
         begun = Turn(at, asked, StartedBy.PARENT if asked is not None else StartedBy.PROGRAM)
         if self.begun is not None and self.begun.prompt is None and self.state in OPEN:
@@ -301,7 +301,7 @@ class Session(Account):
         self.model = f"{provider}/{model}" if provider and model else model
         tokens = inner(data, "tokens")
         used = [whole(tokens, key) or 0 for key in ("input", "output", "reasoning")]
-        # What came from the cache is not counted again with each message.
+        # Cached tokens are not counted again with each message.
         self.tokens += sum(used) + (whole(inner(tokens, "cache"), "write") or 0)
 
     def _answered(self, message: Record, words: Sequence[str], at: float) -> None:
@@ -402,7 +402,7 @@ def _is_left_behind(call: TaskCall, parent: Session, above: Run | None) -> bool:
 
 
 def _permit(call_id: str, tool: str, state: Fields, at: float) -> Permit:
-    """What became of a finished call. OpenCode does not say whether anybody was asked. Kilo does, but not where."""
+    """The result of a finished call. OpenCode does not say whether anybody was asked. Kilo does, but not where."""
     told, error = inner(state, "metadata"), text(state, "error") or ""
     is_refused = error.startswith(_REFUSED) or told.get("dismissed") is True
     # One that began and failed, or was stopped while it waited, does not say.
@@ -413,7 +413,7 @@ def _permit(call_id: str, tool: str, state: Fields, at: float) -> Permit:
 
 
 def _waits(tool: str, given: Fields, told: Fields) -> str:
-    """What a running call waits for if nothing comes of it, "" where it may just be working."""
+    """The reason why a running call waits if nothing comes of it, "" where it may just be working."""
     if tool == "question":
         return question_in(given)
     # Kilo writes the approval into the metadata, and the shell its output, as soon as either may begin.
@@ -435,7 +435,7 @@ def _error_in(data: Fields) -> str:
 
 
 def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entry]:
-    """What the data of a part say, in their order; of a call, what came of it as well.
+    """The entries of a part, in their order; of a call, its result as well.
 
     `at` is when the part was made, in epoch seconds. `is_asked`: the message is a human's, or the parent's.
     """

@@ -53,7 +53,7 @@ _BY_HUMAN: Final = "[Operation Cancelled]"
 _COMMAND: Final = re.compile(
     r"^Output: (?P<output>.*)^Error: .*^Exit Code: (?:(?P<code>-?\d{1,9})|\(none\))$", re.DOTALL | re.MULTILINE
 )
-"""What a command printed stands between two of the lines about it."""
+"""The output of a command stands between two of the lines about it."""
 _REFUSED: Final = re.compile(
     r"\[Operation Cancelled\] Reason: User did not allow|Qwen Code requires permission to use .{1,200} was declined"
     r"|Tool .{1,200} (?:is blocked in plan mode|is not listed in the active core tools)"
@@ -160,7 +160,7 @@ class Chat(Account):
 
 
 def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """What a record says, in its order; `at` (epoch seconds) is for one that has no time."""
+    """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
     at = moment(fields.get("timestamp")) or at
     match fields.get("type"):
         case "user" if words := words_of(fields):
@@ -192,7 +192,7 @@ def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
 
 
 def words_of(fields: Fields) -> str:
-    """What a message says, without what is only thought."""
+    """The words of a message, without thoughts."""
     parts = (part for part in _parts_of(fields) if part.get("thought") is not True)
     return "\n".join(words for part in parts if (words := text(part, "text")))
 
@@ -260,7 +260,7 @@ class QwenReader(FilesReader[Chat]):
 
 def _standing(chat: Chat, meta: Fields, call: AgentCall, prompted_at: float) -> Standing:
     """By the description first, then by what the parent was told, then by the chat."""
-    # What ended an earlier round says nothing of one that began later.
+    # The end of an earlier round says nothing of one that began later.
     answer = call.answer if call.answer is not None and call.answer.at >= chat.round_at else None
     written = moment(meta.get("lastUpdatedAt"))
     status = "running" if written is not None and written < chat.round_at else text(meta, "status") or ""

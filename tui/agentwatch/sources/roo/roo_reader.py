@@ -239,7 +239,7 @@ def _add(task: Account, message: Fields, tell: Tell) -> None:
 
 
 def _waits(last: Fields) -> str:
-    """What a task waits for from a human by its last message, "" for nothing."""
+    """The thing that a task needs from a human by its last message, "" for nothing."""
     what, inside = _WAITING.get(text(last, "ask") or ""), _inside(last)
     if what is None or last.get("partial") is True or last.get("isAnswered") is True:
         return ""

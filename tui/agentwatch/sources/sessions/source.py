@@ -143,7 +143,7 @@ class SessionsSource(Background[Batch], Source):
             rest = (time.monotonic() - began) * _GLANCE_COST
 
     def _files_at_work(self) -> Sequence[str]:
-        """What changes when a session that works writes."""
+        """The files that change when a working session writes."""
         since = self._clock() - _AT_WORK_SECONDS
         working = [run for run in self._runs.values() if run.state is RunState.WORKING and not run.process_gone]
         latest = nlargest(_MOST_AT_WORK, working, key=attrgetter("updated_at"))
