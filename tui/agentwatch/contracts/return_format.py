@@ -118,15 +118,15 @@ class Keys:
     values: dict[str, Any] = field(default_factory=dict)
     lines: dict[str | int, int] = field(default_factory=dict)
 
-    def put(self, told: KeyLine, value: str | list[str], index: int, findings: Findings) -> None:
+    def put(self, key_line: KeyLine, value: str | list[str], index: int, findings: Findings) -> None:
         """Keep the value of a key; what is wrong with how the key is written is noted."""
-        key = told.name
-        if told.bullet:
+        key = key_line.name
+        if key_line.bullet:
             findings.add("RET016", index, key=key)
-        if told.decorated:
+        if key_line.decorated:
             findings.add("RET017", index, key=key)
-        if told.key != key:
-            findings.add("RET021" if key in _REQUIRED_KEYS else "RET023", index, value=told.key, key=key)
+        if key_line.key != key:
+            findings.add("RET021" if key in _REQUIRED_KEYS else "RET023", index, value=key_line.key, key=key)
         if key not in self.values:
             self.values[key], self.lines[key] = value, index
         elif key in _LIST_KEYS or self.values[key] != value:
@@ -196,27 +196,27 @@ def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) 
     for section in sections:
         for index in range(section.line + 1, section.end):
             text = page.lines[index]
-            told = read_key(text) if known else None
-            told = told if told and told.name in known else None
-            row = index, text, told, None if told else read_bullet(text)
+            key_line = read_key(text) if known else None
+            key_line = key_line if key_line and key_line.name in known else None
+            row = index, text, key_line, None if key_line else read_bullet(text)
             rows.append(row)
             if page.outside[index]:
                 outside.append(row)
-                counts = counts or (told is not None if known else bool(text.strip()))
+                counts = counts or (key_line is not None if known else bool(text.strip()))
     return outside if counts else rows
 
 
 def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> StatusSection:
-    for index, text, told, _ in rows:
-        if told is not None:
-            value = told.value
+    for index, text, key_line, _ in rows:
+        if key_line is not None:
+            value = key_line.value
             if (another := _KEY_IN_VALUE.search(value)) is not None:
                 findings.add("RET018", index, key=another[1])
                 value = value[: another.start()].strip()
-            if told.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)) is not None:
-                findings.add("RET017", index, key=told.name)
+            if key_line.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)) is not None:
+                findings.add("RET017", index, key=key_line.name)
                 value = marked[2]
-            keys.put(told, value, index, findings)
+            keys.put(key_line, value, index, findings)
         elif text.strip() and not (_ANY_KEY.match(text) or _NO_TEXT.match(text)):
             findings.add("RET019", index)
     values = keys.values
@@ -295,11 +295,11 @@ def _read_attestation(rows: list[Row], keys: Keys, findings: Findings) -> Attest
     after_blank = ended = False
     # Below a list key: in place of its entries, unless these follow.
     words: dict[str, tuple[int, str]] = {}
-    for index, text, told, item in rows:
-        if told is not None:
-            key, indent, ended = told.name, 99, False
-            entries = _inline(told, index, findings) if key in _LIST_KEYS else None
-            keys.put(told, told.value if entries is None else entries, index, findings)
+    for index, text, key_line, item in rows:
+        if key_line is not None:
+            key, indent, ended = key_line.name, 99, False
+            entries = _inline(key_line, index, findings) if key in _LIST_KEYS else None
+            keys.put(key_line, key_line.value if entries is None else entries, index, findings)
         elif item is not None and entries is not None:
             indent = min(item.indent, indent)
             if item.indent > indent + 1:
@@ -335,17 +335,17 @@ def _read_attestation(rows: list[Row], keys: Keys, findings: Findings) -> Attest
     return read_fields(Contract.RETURN_FORMAT, AttestationSection, keys.values, findings, "attestation")
 
 
-def _inline(told: KeyLine, index: int, findings: Findings) -> list[str]:
+def _inline(key_line: KeyLine, index: int, findings: Findings) -> list[str]:
     """The entries that stand on the line of their key."""
-    if not told.value:
+    if not key_line.value:
         return []
-    if told.name not in _FILE_KEYS:
+    if key_line.name not in _FILE_KEYS:
         findings.add("RET062", index)
-        return [told.value]
-    findings.add("RET056", index, key=told.name)
-    if folded(told.value) in _LIKE_NONE:
+        return [key_line.value]
+    findings.add("RET056", index, key=key_line.name)
+    if folded(key_line.value) in _LIKE_NONE:
         return [""]
-    return [part.strip("`'\" ") for part in re.split(r"\s*[,;]\s*", told.value.strip("[]"))]
+    return [part.strip("`'\" ") for part in re.split(r"\s*[,;]\s*", key_line.value.strip("[]"))]
 
 
 def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:

@@ -85,19 +85,19 @@ def claims_of(
     Names are paths relative to the workspace. `stored`: both are what a session handed over and back. `judge` holds
     what is said of commands against the log, None where there is none.
     """
-    told = None if stored else read(returned_text, returned_name)
-    if told is None or not isinstance(told.document, Return):
+    opened = None if stored else read(returned_text, returned_name)
+    if opened is None or not isinstance(opened.document, Return):
         # The text of a transcript has prose or a fence around the return.
-        told = read_document(returned_text, returned_name, embedded=True)
-    if told is None or not isinstance(told.document, Return):
+        opened = read_document(returned_text, returned_name, embedded=True)
+    if opened is None or not isinstance(opened.document, Return):
         return []
-    found = [one for stated in _of_return(told.document, told.model) for one in _resolved(stated, judge)]
+    found = [one for stated in _of_return(opened.document, opened.model) for one in _resolved(stated, judge)]
     name = handoff_name or "handoff.json"
     packet = read(handoff_text or "", name)
     if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
         packet = read_document(handoff_text or "", name, handed_over=True)
     if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
-        found += _demanded(packet.model, told, returned_text)
+        found += _demanded(packet.model, opened, returned_text)
     removed = _removed_in(returned_text)
     claims = list(dict.fromkeys(found))
     kept = [one._replace(removed=one.claim.path in removed) for one in claims[:MAX_CLAIMS]]
@@ -184,15 +184,15 @@ _WORD: Final = re.compile(
 )
 
 
-def _demanded(packet: Any, told: OpenDocument, text: str) -> Iterator[Stated]:
+def _demanded(packet: Any, opened: OpenDocument, text: str) -> Iterator[Stated]:
     """The demands of a handoff as claims of the return."""
-    outcome = getattr(told.document, "outcome", None)
+    outcome = getattr(opened.document, "outcome", None)
     unfinished = outcome is not Outcome.COMPLETED
     for one in packet.deliverables or ():
         if one.must_create and one.path:
             yield _stated(ClaimKind.MUST_CREATE, one.path, unfinished=unfinished)
-    is_listed = told.contract is Contract.RETURN_FORMAT
-    cited = "\n".join(told.model.evidence or ()) if is_listed else text[:_LOOKED_AT]
+    is_listed = opened.contract is Contract.RETURN_FORMAT
+    cited = "\n".join(opened.model.evidence or ()) if is_listed else text[:_LOOKED_AT]
     for one in packet.evidence or ():
         if one.required and one.path and one.path.strip():
             # An omission is no false statement: what was left out is shown, and is no lie.
