@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from agentwatch.remote.fleet import Fleet
     from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.codex import CodexClient
-    from agentwatch.requests.source import Inbox
+    from agentwatch.requests.store import Inbox
     from agentwatch.sources import Problem
 
 
@@ -258,8 +258,7 @@ def shelf_of(workspace: Path) -> Acknowledgements:
 
 def inbox_of(workspace: Path) -> Inbox:
     """The requests of programs in a workspace."""
-    from agentwatch.requests.source import Inbox
-    from agentwatch.requests.store import RequestStore
+    from agentwatch.requests.store import Inbox, RequestStore
 
     return Inbox(RequestStore(workspace))
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook.held import MOST
+from agentwatch.agents.hook.command import answer_stop, tell_parent
+from agentwatch.agents.hook.held import HOLD, MOST
 from agentwatch.agents.hook.journal import Journal
-from agentwatch.agents.hook.returned import stopped, told
-from agentwatch.agents.hook.words import HOLD
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
@@ -78,12 +77,12 @@ class Scene:
     def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
         call = read_hook_call(json.dumps(self.claude.stop(said, again=again)))
         assert call is not None
-        return stopped(call, self.workspace, self.settings, load)
+        return answer_stop(call, self.workspace, self.settings, load)
 
     def come_back(self, said: str, status: str = "completed", took: int | None = None) -> dict[str, Any]:
         call = read_hook_call(json.dumps(self.claude.came_back(said, status, took)))
         assert call is not None
-        return told(call, self.workspace, self.settings, load)
+        return tell_parent(call, self.workspace, self.settings, load)
 
     def decide(
         self,
@@ -354,7 +353,7 @@ def test_a_child_that_was_stopped_at_its_limit_of_turns_has_failed_whatever_it_s
     payload["tool_response"]["content"][0] = note
     call = read_hook_call(json.dumps(payload))
     assert call is not None
-    answer = told(call, scene.workspace, scene.settings, load)
+    answer = tell_parent(call, scene.workspace, scene.settings, load)
     assert "is failed" in answer["hookSpecificOutput"]["additionalContext"]
 
 

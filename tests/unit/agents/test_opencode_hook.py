@@ -222,19 +222,6 @@ def test_what_was_asked_before_the_screen_came_moves_to_it(operator: Operator) -
         alone.ends(RequestStage.GONE)
 
 
-def test_what_is_too_large_to_be_shown_is_offered_without_an_answer(operator: Operator) -> None:
-    large = "+" + "x" * 1_100_000
-    edit = BASH | {"permission": "edit", "metadata": {"filepath": "a.txt", "diff": large}}
-    task = BASH | {"permission": "task", "patterns": ["general"], "metadata": {"prompt": large}}
-    for asked, start in ((edit, "a.txt\n+xxx"), (task, "general")):
-        held = operator.holds(told(operator.workspace, asked))
-        request = operator.sees()
-        assert request.actions == ()
-        assert "too large" in request.why_not
-        assert request.shown.startswith(start)
-        held.close()
-
-
 @pytest.mark.parametrize(
     "said",
     [

@@ -16,6 +16,7 @@ import pytest
 from agentwatch.agents.hook import permission
 from agentwatch.agents.hook.journal import NAME as JOURNAL
 from agentwatch.agents.hook.journal import UNANSWERED
+from agentwatch.config import load
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action
@@ -23,11 +24,17 @@ from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Offer, RequestStore
 from agentwatch.sources.claude_code.hooks import HookCall
-from agentwatch.state import shown, state_directory
+from agentwatch.state import is_shown, shown, state_directory
 from tests.unit.agents.asking import Story, call, child
 from tests.unit.decisions.made import QUICK
 
 ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
+
+
+def ask(call: HookCall, workspace: Path) -> None:
+    """As `agentwatch hook` does."""
+    if is_shown(state_directory(workspace)):
+        permission.ask(call, workspace, load())
 
 
 class Scene:
@@ -55,7 +62,7 @@ class Scene:
     @contextmanager
     def asked(self, of: HookCall | None = None) -> Iterator[Request]:
         """While the hook holds a request; at the end it has ended by itself."""
-        thread = threading.Thread(target=permission.asked, args=(of or self.call(), self.workspace), daemon=True)
+        thread = threading.Thread(target=ask, args=(of or self.call(), self.workspace), daemon=True)
         known = {one.request_id for one in self.store.read()}
         thread.start()
         end = time.monotonic() + 30
@@ -114,7 +121,7 @@ def test_what_is_allowed_is_printed_once_and_noted(scene: Scene) -> None:
 
 def test_nothing_is_offered_where_no_screen_shows_the_workspace(scene: Scene) -> None:
     scene.screen.close()
-    permission.asked(scene.call(), scene.workspace)
+    ask(scene.call(), scene.workspace)
     assert scene.told() is None
     assert scene.store.read() == []
 
@@ -132,7 +139,7 @@ def test_it_ends_when_the_program_has_its_answer(scene: Scene) -> None:
         scene.story.came("toolu_1")
     assert scene.told() is None
     assert scene.stage(request) is RequestStage.ELSEWHERE
-    permission.asked(scene.call(), scene.workspace)
+    ask(scene.call(), scene.workspace)
     assert len(scene.store.read()) == 1, "one that is answered already is not offered"
 
 
@@ -177,7 +184,7 @@ def test_two_hooks_of_one_call_hold_one_request_and_one_of_them_answers(
 
     monkeypatch.setattr(Holder, "hold", hold)
     scene.story.called("toolu_1")
-    both = [threading.Thread(target=permission.asked, args=(scene.call(), scene.workspace)) for _ in range(2)]
+    both = [threading.Thread(target=ask, args=(scene.call(), scene.workspace)) for _ in range(2)]
     for one in both:
         one.start()
     end = time.monotonic() + 30
@@ -209,18 +216,9 @@ def test_an_equal_call_that_nothing_tells_from_one_that_has_ended_is_a_request_o
     assert first.request_id != second.request_id
 
 
-def test_a_call_that_is_written_down_after_it_asks_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(permission, "_CALL_SECONDS", 30)
-    later = threading.Timer(0.1, scene.story.called, ["toolu_1"])
-    later.start()
-    with scene.asked() as request:
-        assert request.call_id == "toolu_1"
-        scene.answer(request)
-
-
 @pytest.mark.parametrize("given", [{"command": "\ud800"}, {"command": float("inf")}, {"command": "x" * 1_200_000}])
 def test_what_cannot_be_offered_is_left_to_the_program_and_the_operator_is_told(scene: Scene, given: object) -> None:
-    permission.asked(scene.call("Bash", given), scene.workspace)
+    ask(scene.call("Bash", given), scene.workspace)
     assert (scene.told(), scene.store.read()) == (None, [])
     assert UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")
 
@@ -228,7 +226,7 @@ def test_what_cannot_be_offered_is_left_to_the_program_and_the_operator_is_told(
 def test_a_state_directory_in_the_workspace_is_not_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(scene.workspace / "state"))
     with shown(scene.state):
-        permission.asked(scene.call(), scene.workspace)
+        ask(scene.call(), scene.workspace)
     assert scene.told() is None
 
 

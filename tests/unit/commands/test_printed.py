@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -20,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.agents.hook import words
+from agentwatch.agents.hook import held
 from agentwatch.cli import pending, start
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.decision import Action
@@ -150,7 +149,7 @@ def test_nothing_that_a_program_asks_changes_what_a_printed_answer_means(shell: 
 
 def test_a_parent_that_is_told_to_wait_gets_a_command_of_that_task(tmp_path: Path) -> None:
     for task_id in ("--yes", "a\nb", "$(id)", "shop.api"):
-        told = words.undecided(SimpleNamespace(task_id=task_id), "failed", tmp_path)  # type: ignore[arg-type]
+        told = held.undecided(task_id, "failed", tmp_path)
         assert told.splitlines()[-1].endswith(command_line(["wait", "--", task_id, str(tmp_path)]))
 
 

@@ -20,7 +20,7 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.monitor import Monitor
 from agentwatch.requests.codex import CodexClient
-from agentwatch.requests.source import Inbox
+from agentwatch.requests.store import Inbox
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place
 from tests.unit.requests.codex_server import (

@@ -9,7 +9,7 @@ import pytest
 
 from agentwatch.delegation.events import Event, Requested
 from agentwatch.delegation.request import RequestStage
-from agentwatch.requests.source import Inbox
+from agentwatch.requests.store import Inbox
 from tests.unit.requests.asked import Place, request
 
 

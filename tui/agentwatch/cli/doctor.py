@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agentwatch.agents.setup.starts import checks
+from agentwatch.agents.programs import checks
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, PATH, argument
 from agentwatch.composition import shelf_of

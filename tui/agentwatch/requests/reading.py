@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from agentwatch.delegation.request import Given
-from agentwatch.sources.sessions.fields import Fields
+from agentwatch.delegation.request import Given, Option, Query
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 
@@ -26,6 +26,21 @@ def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[st
     # Each name and value is in one line, and a text in quotation marks.
     beside = (given_as(name, value) for name, value in given.items() if name not in known)
     return "\n".join([*map(in_line, texts[:-1]), texts[-1]]), tuple(beside)
+
+
+def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Query, ...] | None:
+    """The questions of a call, None where one of them, or an option, lacks its words. `several` and `key` are the names
+    under which a question says that it takes several options, and what its id is."""
+    found = []
+    for asked in map(mapping, listed(given, "questions")):
+        question, options = text(asked, "question"), [mapping(one) for one in listed(asked, "options")]
+        labels = [text(option, "label") for option in options]
+        if question is None or None in labels:
+            return None
+        offered = tuple(Option(str(one["label"]), text(one, "description") or "") for one in options)
+        named = text(asked, key) or ""
+        found.append(Query(question, text(asked, "header") or "", offered, asked.get(several) is True, named))
+    return tuple(found) or None
 
 
 def given_as(name: str, value: object) -> Given:

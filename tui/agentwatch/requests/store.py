@@ -1,4 +1,5 @@
-"""The requests of one workspace that somebody holds, a file each, so that screens and shells see them.
+"""The requests of one workspace that somebody holds, a file each, so that screens and shells see them, and answers
+are given to those that are still held.
 
     <state directory>/requests/                 0700
         <request id>.json                       0600, locked as long as somebody holds it
@@ -12,17 +13,19 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from agentwatch.background import Part
 from agentwatch.decisions.errors import reason, remedy
 from agentwatch.delegation.decision import OF_REQUESTS
+from agentwatch.delegation.events import Requested
 from agentwatch.delegation.request import Request, RequestStage, input_text, request_id_of
-from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, PrivateDirectory
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, change_stamp
 from agentwatch.errors import AgentwatchError
 from agentwatch.state import leads_through, state_directory, workspace_id
 from agentwatch.text import quoted
@@ -52,14 +55,12 @@ class RequestStore:
     """
 
     def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED) -> None:
-        state = state or state_directory(workspace)
-        self.directory: Final = state / NAME
+        self.directory: Final = (state or state_directory(workspace)) / NAME
         self.workspace_id: Final = workspace_id(workspace)
         self.problems: list[str] = []
         """Files in it that are no requests, a sentence each, as it was read last. May quote foreign text."""
         self._workspace = workspace
         self._disk = disk
-        self._place = PrivateDirectory(self.directory, disk)
 
     def offer(self, request: Request) -> Offer:
         """Offer a request until the offer is closed, together with others who offer the same. Raises RequestError."""
@@ -79,10 +80,10 @@ class RequestStore:
             with self._opened() as directory:
                 return self._read(directory)
         except FileNotFoundError:
-            return []
+            pass
         except RequestError as error:
             self.problems = [f"requests are not seen: {error}"]
-            return []
+        return []
 
     def find(self, request_id: str) -> Request | None:
         """One request as it is now, None where it is none, or cannot be believed."""
@@ -105,7 +106,7 @@ class RequestStore:
         """Raises RequestError whatever goes wrong, FileNotFoundError where it is not there."""
         refuse_inside(self._workspace, self.directory)
         try:
-            with self._place.make() if make else self._place.open() as directory:
+            with (Directory.make if make else Directory.open)(self.directory, self._disk) as directory:
                 status = self._disk.fstat(directory.descriptor)
                 if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
                     raise RequestError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
@@ -121,7 +122,7 @@ class RequestStore:
             try:
                 found.append(self._file(directory, name))
             except FileNotFoundError:
-                continue
+                pass
             except (OSError, RequestError) as error:
                 why = reason(error) if isinstance(error, OSError) else error
                 self.problems.append(f"{self.directory}: {quoted(name)} is no request: {why}; remove it")
@@ -264,3 +265,41 @@ def _stamp(status: os.stat_result) -> tuple[int, ...]:
 
 def _name(request_id: str) -> str:
     return f"{request_id}.json"
+
+
+class Inbox(Part):
+    """Looks at a request store, once or as a part of a worker."""
+
+    def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
+        self.store: Final = store
+        self.notice: str | None = None
+        self._clock = clock
+        self._known: dict[str, Request] = {}
+        self._looked: object = None
+
+    def poll(self) -> list[Requested]:
+        """Changes since the call before, as far as the store has changed or something in it is open. Blocks."""
+        before, self._looked = self._looked, (change_stamp(self.store.directory),)
+        # No file tells that a holder has died.
+        is_open = any(one.is_open for one in self._known.values())
+        return self.look() if is_open or before != self._looked else []
+
+    def look(self) -> list[Requested]:
+        """Changes since the call before. Blocks."""
+        now, known, found = self._clock(), self._known, {one.request_id: one for one in self.store.read()}
+        self.notice = next(iter(self.store.problems), None)
+        for name, before in known.items():
+            # Without a file, or with one that says nothing of its end, its holder was killed.
+            one = found.get(name) or (replace(before, stage=RequestStage.GONE) if before.is_open else before)
+            is_killed = one.stage is RequestStage.GONE and one.ended_at is None
+            found[name] = replace(one, ended_at=before.ended_at or now) if is_killed else one
+        self._known = found
+        return [Requested(0, now, name, one) for name, one in found.items() if one != known.get(name)]
+
+    def gone(self, request: Request) -> str | None:
+        """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
+        now = self.store.find(request.request_id)
+        if now is None or now.stage is not RequestStage.OFFERED:
+            return f"nobody waits for an answer to it any more ({now.stage if now is not None else RequestStage.GONE})"
+        is_same = as_asked(now) == as_asked(request)
+        return None if is_same else "it is not the one that you looked at: look at it again"

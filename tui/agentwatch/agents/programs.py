@@ -1,0 +1,350 @@
+"""The agent programs that `init` knows: how each is recognised, what it has to be told, with its limits, and what is
+wrong with the commands by which it starts agentwatch. Reads, and writes nothing.
+
+Those name an interpreter with `-I -S`, our file, and where the packages lie. Otherwise the current directory, a
+PYTHON* variable or a `.pth` file could run somebody else's code. The words need no quotes: agents' rules hold them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from agentwatch.agents.hook.journal import Journal
+from agentwatch.config import Settings
+from agentwatch.disk import Directory
+from agentwatch.shell import command_line, launcher
+from agentwatch.sources.claude_code.hooks import ASKS
+from agentwatch.state import state_directory
+from agentwatch.text import Check, bad, good, note, quoted
+
+NAME: Final = "agentwatch"
+HOOK_SLACK: Final = 30
+"""Seconds that a hook has beside its waiting, before the program ends it: that would let the child go unsaid."""
+
+HELD_SECONDS: Final = 24 * 3600
+"""The longest that a request is held whose prompt stands in the program meanwhile."""
+
+_MCP_SLACK: Final = 75
+"""The same for `wait_for_decision`; OpenCode and Kilo would end it after 60 s."""
+
+_INSTRUCTIONS: Final = """\
+## Delegation: agentwatch
+
+A human operator watches this workspace with agentwatch and decides what happens to work that fails. In the shell, run
+`<agentwatch>` where these lines say `agentwatch`.
+
+- Hand over: give every child a handoff packet (`task_id`, `objective`, `evidence`, `success_criteria`, `risks`) as the
+  first block of its prompt. Submit it first with the tool `submit_handoff`; without that tool, write it to
+  `handoffs/<task_id>.handoff.json`.
+- Give back: every child ends with a return in the return format (`## Status`, `## Deliverables`, `## Evidence`,
+  `## Runtime Attestation`) and nothing else, checked before with the tool `validate_return` or `agentwatch check FILE`.
+  Hand it in with `submit_return`, word for word; without that tool, write it to `returns/<task_id>.return.md`.
+- Wait: when a task is failed, blocked or invalid, or a claim of its return is false, do not retry, escalate or give
+  up by yourself. Call the tool `wait_for_decision`, or run `agentwatch wait -- '<task_id>'` in the shell, again and
+  again while it says pending. Pending is neither an approval nor a refusal.
+- Carry out exactly what the decision says in `do_now`. A further attempt carries `attempt` and the `decision_id`.
+- `get_contract` and `agentwatch rules` tell the rules of the formats.
+"""
+
+
+_CLAUDE_ASKS: Final = (
+    "it starts the server of .mcp.json once you have approved it: a dialog asks when a session begins; say yes."
+    " /mcp shows how it stands, and `claude mcp reset-project-choices` makes it ask again. Where nobody can be asked,"
+    " as with `claude -p`, enabledMcpjsonServers approves it"
+)
+
+
+_PLUGIN: Final = "agents/hook/opencode.js"
+_ASKS: Final = (
+    "its plugin lets you answer its permissions and questions in agentwatch, in sessions begun from now on, and does"
+    " nothing else; it is one short file, at the path above"
+)
+
+
+_LARGEST: Final = 16 * 1024 * 1024
+_FACES: Final = ("hook", "mcp")
+_BESIDE: Final = (".claude/settings.local.json", ".codex/config.toml")
+"""Files of the workspace that `init` does not write, and people do."""
+
+_OF_USER: Final = (
+    ("CLAUDE_CONFIG_DIR", ".claude", ("settings.json", "../.claude.json", ".claude.json")),
+    ("CODEX_HOME", ".codex", ("config.toml",)),
+    ("XDG_CONFIG_HOME", ".config", tuple(f"{of}/{of}.json{c}" for of in ("opencode", "kilo") for c in ("", "c"))),
+)
+"""Where the user's own configurations lie: variable, place in the home directory, files."""
+
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+
+
+class Part(NamedTuple):
+    """Something of ours in a JSON file: a member of an object, `path` with its key. Or an entry of the array there:
+    `is_ours` knows it, also one of before."""
+
+    path: tuple[str, ...]
+    value: Any
+    is_ours: Callable[[Any], bool] | None = None
+
+
+class Json(NamedTuple):
+    """What goes into a JSON file of the workspace. `paths` are its possible names, the one to make last."""
+
+    paths: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+
+class ByHand(NamedTuple):
+    """What only the operator can add: `lines`, to `place`, because of `why`."""
+
+    place: str
+    lines: str
+    why: str
+
+
+class Program(NamedTuple):
+    """One agent program. It is there where one of `signs` is.
+
+    `told` goes into its file `instructions`. `offers` are for the operator to take or to leave. `notes` say which of
+    its limits were heeded, and what it does by itself.
+    """
+
+    name: str
+    signs: tuple[str, ...]
+    instructions: str
+    files: tuple[Json, ...] = ()
+    by_hand: tuple[ByHand, ...] = ()
+    offers: tuple[ByHand, ...] = ()
+    notes: tuple[str, ...] = ()
+    told: str = ""
+
+    def is_in(self, workspace: Path) -> bool:
+        return any(os.path.exists(workspace / sign) for sign in self.signs)
+
+
+def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
+    """All programs by name. `command` starts agentwatch; the time-outs follow from the settings."""
+    server = {"command": command[0], "args": [*command[1:], "mcp"]}
+    request = int(settings.mcp_wait) + _MCP_SLACK
+    local = {"type": "local", "command": [*command, "mcp"], "enabled": True, "timeout": request * 1000}
+    # JSON strings of plain words are TOML ones, too.
+    toml = (
+        f"[mcp_servers.{NAME}]\n"
+        f"command = {json.dumps(command[0])}\n"
+        f"args = {json.dumps([*command[1:], 'mcp'])}\n"
+        f"env_vars = {json.dumps(['XDG_STATE_HOME', 'XDG_CONFIG_HOME', 'AGENTWATCH_PUBLIC_KEY'])}\n"
+        f"tool_timeout_sec = {request}\n"
+    )
+    others = json.dumps({"mcpServers": {NAME: server}}, indent=2) + "\n"
+    parts = (Part(("mcp", NAME), local), Part(("plugin",), _plugin(command), _is_our_plugin))
+    needs_timeout = f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s"
+    everybody = (
+        Program(
+            "claude-code",
+            (".claude", "CLAUDE.md", ".mcp.json"),
+            "CLAUDE.md",
+            (Json((".mcp.json",), (Part(("mcpServers", NAME), server),)), _claude_hooks(command, settings)),
+            offers=(_claude_permissions(command),),
+            notes=(
+                "each hook has more time than it waits, so Claude Code lets no child go because the time is up",
+                _CLAUDE_ASKS,
+            ),
+        ),
+        Program(
+            "opencode",
+            ("opencode.json", "opencode.jsonc", ".opencode"),
+            "AGENTS.md",
+            (Json(("opencode.jsonc", "opencode.json"), parts),),
+            notes=(needs_timeout, _ASKS),
+        ),
+        Program(
+            "kilo",
+            ("kilo.json", "kilo.jsonc", ".kilo", ".kilocode"),
+            "AGENTS.md",
+            (Json(("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"), parts),),
+            notes=(needs_timeout, _ASKS),
+        ),
+        Program(
+            "codex",
+            (".codex",),
+            "AGENTS.md",
+            by_hand=(ByHand("~/.codex/config.toml", toml, "it lies outside of the workspace"),),
+            notes=("its shell gives back after 10 to 30 s and asks on; pending means: call again",),
+        ),
+        Program(
+            "generic",
+            ("AGENTS.md",),
+            "AGENTS.md",
+            by_hand=(
+                ByHand(
+                    "the MCP settings of your program", others, f"if it has any; let it wait {request} s for a call"
+                ),
+            ),
+        ),
+    )
+    told = _INSTRUCTIONS.replace("<agentwatch>", command_line(command))
+    return {program.name: program._replace(told=told) for program in everybody}
+
+
+def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
+    call = {"type": "command", "command": command_line([*command, "hook"])}
+    stop = {"hooks": [call | {"timeout": int(settings.hook_wait) + HOOK_SLACK}]}
+    back = {"matcher": "Task|Agent", "hooks": [call | {"timeout": HOOK_SLACK}]}
+    asks = {"hooks": [call | {"timeout": HELD_SECONDS + HOOK_SLACK}]}
+    events = {"SubagentStop": stop, "PostToolUse": back, ASKS: asks}
+    return Json(
+        (".claude/settings.json",), tuple(Part(("hooks", on), at, _calls_our_hook) for on, at in events.items())
+    )
+
+
+def _claude_permissions(command: Sequence[str]) -> ByHand:
+    rules = [f"mcp__{NAME}", *(f"Bash({command_line([*command, face])}:*)" for face in ("wait", "claim", "check"))]
+    return ByHand(
+        ".claude/settings.local.json",
+        json.dumps({"permissions": {"allow": rules}, "enabledMcpjsonServers": [NAME]}, indent=2) + "\n",
+        "else it asks before each of these, and `claude -p`, which cannot ask, refuses them; never allow `decide`",
+    )
+
+
+def _plugin(command: Sequence[str]) -> list[Any]:
+    """Our own file, and what it starts for each request: nothing is copied, so nothing gets old."""
+    (main,) = (word for word in command if word.endswith("/__main__.py"))
+    return [f"file://{quote(main.removesuffix('__main__.py'))}{_PLUGIN}", {"command": [*command, "hook", "--plugin"]}]
+
+
+def _is_our_plugin(entry: Any) -> bool:
+    place = entry[0] if isinstance(entry, list) and entry else entry
+    return isinstance(place, str) and place.endswith(f"/{NAME}/{_PLUGIN}")
+
+
+def _calls_our_hook(entry: Any) -> bool:
+    """Whether a group of hooks has ours and no other: one that the user has added to is the user's."""
+    calls = entry.get("hooks") if isinstance(entry, dict) else None
+    if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], dict):
+        return False
+    words = str(calls[0].get("command", "")).split()
+    return words[-1:] == ["hook"] and any(NAME in word for word in words)
+
+
+def read_jsonc(text: str) -> Any:
+    """A JSON text, also with the comments and trailing commas that some programs allow. Raises ValueError."""
+    bare = _COMMENT.sub(_keep_strings, text.removeprefix("\ufeff"))
+    return json.loads(_LAST_COMMA.sub(_keep_strings, bare))
+
+
+def _keep_strings(match: re.Match[str]) -> str:
+    # The same lines, so that an error names the right one.
+    return match[1] or "".join(character if character == "\n" else " " for character in match[0])
+
+
+class Start(NamedTuple):
+    """A command that starts agentwatch, in the file `place`, and on which event of Claude Code, "" for none. `fault` is
+    a sentence, "" where it is as it should be."""
+
+    place: str
+    command: tuple[str, ...]
+    fault: str
+    event: str = ""
+
+
+def starts(workspace: Path, texts: Mapping[str, str | None]) -> Iterator[Start]:
+    """All that are found. `texts` are to stand for files of the workspace, by path."""
+    known = programs(launcher(), Settings()).values()
+    places = {path: workspace / path for program in known for file in program.files for path in file.paths}
+    places |= {path: workspace / path for path in _BESIDE}
+    for variable, place, names in _OF_USER:
+        directory = Path(os.environ.get(variable) or Path.home() / place)
+        places |= {file: Path(file) for file in (os.path.normpath(directory / name) for name in names)}
+    for name, path in places.items():
+        yield from _in(name, (texts[name] if name in texts else _read(path)) or "")
+
+
+def checks(workspace: Path) -> Iterator[Check]:
+    """What `doctor` says of them."""
+    every = list(starts(workspace, {}))
+    if (said := Journal(state_directory(workspace)).unanswered()) is not None:
+        yield note("agents", f"an answer to a program did not get through at {said}")
+    for start in every:
+        if start.fault:
+            yield bad("agents", f"{start.place}: {describe_fault(start)}")
+    if not every or any(start.fault for start in every):
+        return
+    yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
+    events = {start.event for start in every}
+    if ASKS in events:
+        yield good("agents", "permissions and questions of Claude Code can be answered in agentwatch")
+    elif events & {"SubagentStop", "PostToolUse"}:
+        cure = "`agentwatch init --agent claude-code --write` adds it"
+        yield note("agents", f"what Claude Code asks can be answered only there: its hooks lack {ASKS}; {cure}")
+
+
+def describe_fault(start: Start) -> str:
+    """What is wrong with one, and what to do about it. It quotes foreign text."""
+    face = next(word for word in start.command if word in _FACES)
+    right = command_line([*launcher(), face])
+    # As it stands there, and not to be copied.
+    words = quoted(" ".join(start.command), 200)
+    return f"{words}: {start.fault}; `agentwatch init --write` mends what it wrote, else put there: {right}"
+
+
+def _in(place: str, text: str) -> Iterator[Start]:
+    value = None
+    # Where it is broken, `init` says so of the files that it edits.
+    with suppress(ValueError, RecursionError):
+        value = tomllib.loads(text) if place.endswith(".toml") else read_jsonc(text or "{}")
+    for command, event in _commands(value):
+        if any(_starts(command, at) for at in range(len(command) - 1)):
+            yield Start(place, command, _fault(command), event)
+
+
+def _commands(value: Any, *keys: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Whatever a configuration calls a command, to any depth, with the event of its hook. `keys` lead there."""
+    if isinstance(value, list):
+        for inner in value:
+            yield from _commands(inner, *keys)
+    elif isinstance(value, dict):
+        command, arguments = value.get("command"), value.get("args")
+        if isinstance(command, str):
+            with suppress(ValueError):
+                command = [command] if isinstance(arguments, list) else shlex.split(command)
+        if isinstance(command, list):
+            words = [*command, *arguments] if isinstance(arguments, list) else command
+            if all(isinstance(word, str) for word in words):
+                yield tuple(words), keys[1] if keys[:1] == ("hooks",) else ""
+        for key, inner in value.items():
+            yield from _commands(inner, *keys, key)
+
+
+def _starts(command: tuple[str, ...], at: int) -> bool:
+    """Whether the words begin agentwatch here: by its name or by its file, and then as a hook or a server."""
+    word, behind = command[at], command[at + 1 :]
+    if word.rpartition("/")[2] == NAME:
+        return behind[0] in _FACES
+    return word.endswith(f"/{NAME}/__main__.py") and not set(_FACES).isdisjoint(behind[:2])
+
+
+def _fault(command: tuple[str, ...]) -> str:
+    if {"-I", "-S"} <= set(command):
+        gone = [word for word in command[:4] if word.startswith("/") and not os.path.exists(word)]
+        return f"{gone[0]} is not there any more" if gone else ""
+    if "-m" in command:
+        return "files of the workspace and PYTHON* variables can run other code in its place"
+    return "an agent's program may have another PATH, and PYTHON* variables can run other code in its place"
+
+
+def _read(path: Path) -> str:
+    """The text, "" where there is none that can be read."""
+    with suppress(OSError, ValueError):
+        # People keep these files elsewhere, and link to them.
+        path = Path(os.path.realpath(path))
+        with Directory.open(path.parent) as directory:
+            return directory.read(path.name, _LARGEST).decode()
+    return ""
