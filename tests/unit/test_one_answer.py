@@ -17,7 +17,7 @@ from agentwatch.delegation.events import Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.report.account import account_of
-from agentwatch.report.document import document
+from agentwatch.report.face import json_report
 from agentwatch.view.document import tree_document
 from agentwatch.view.looks import LOOKS, look, look_of_attempt
 from agentwatch.view.spans import Kind, spans_of
@@ -35,7 +35,7 @@ def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], r
     tree.apply(Tick(99, NOW))
     account = account_of(tree, [], workspace="/w", now=NOW)
     written = {task["task_id"]: task for task in tree_document(tree, "/w")["tasks"]}
-    reported = {task["task_id"]: task for task in json.loads(document(account))["tasks"]}
+    reported = {task["task_id"]: task for task in json.loads(json_report(account))["tasks"]}
     lines = {line.task.task_id: line for line in account.tasks}
     assert list(written) == list(lines) == list(reported)
     for task_id, task in tree.tasks.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -70,16 +70,13 @@ class Session:
         self.end = max(self.end, at)
         self.events.append(Seen(seq, START + at, path, f"{seq:064x}", document, findings))
 
-    def account(
-        self, later: float = 60.0, decisions: Sequence[DecisionLine] = (), *, remembered: bool = True
-    ) -> Account:
+    def account(self, later: float = 60.0) -> Account:
         """As it stood `later` seconds behind the last event."""
         tree = Tree()
         now = START + self.end + later
         for event in [*self.events, Tick(len(self.events), now)]:
             tree.apply(event)
-        history = list(state_changes(self.events, Tree())) if remembered else []
-        return account_of(tree, history, workspace="/home/ann/shop", now=now, decisions=decisions)
+        return account_of(tree, list(state_changes(self.events, Tree())), workspace="/home/ann/shop", now=now)
 
 
 def small() -> Session:
@@ -204,10 +201,10 @@ def told_everywhere() -> Account:
     decisions = [
         DecisionLine(task_id=PLACE, attempt=1, action=PLACE, note=PLACE, operator=PLACE, at=START + 70, receipt=PLACE)
     ]
-    account = session.account(decisions=decisions)
+    account = session.account()
     first, *rest = account.tasks
     changed = first._replace(task=replace(first.task, deleted=True))
-    return replace(account, workspace=PLACE, tasks=(changed, *rest))
+    return replace(account, workspace=PLACE, tasks=(changed, *rest), decisions=tuple(decisions))
 
 
 def retold(account: Account, text: str) -> Account:

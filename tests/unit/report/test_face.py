@@ -11,8 +11,7 @@ import pytest
 
 from agentwatch.cli import run
 from agentwatch.contracts.reading import read_document
-from agentwatch.demo.screenplay import demo_script
-from agentwatch.demo.script import Player
+from agentwatch.demo.script import Player, demo_script
 from tests.unit.claude_code import building
 from tests.unit.sessions.conformance import report
 

@@ -43,6 +43,9 @@ class Page(HTMLParser):
         if "style" not in self._open:
             self._said.append(data)
 
+    def handle_decl(self, decl: str) -> None:
+        assert decl == "doctype html"
+
     def handle_comment(self, data: str) -> None:
         raise AssertionError(f"a comment: {data}")
 

@@ -1,7 +1,7 @@
-"""The account of a session: what every report is made from, one pure function of the tree and its history.
+"""The account of a session that every report is made from, and the facts that are told of each task. Pure.
 
-Times are seconds since the epoch, None if they are not known. Every text is foreign and unsanitised, but for
-`verdict`, `why` and the reasons of findings and claims, which quote foreign text.
+Times are seconds since the epoch, None if they are not known. Every text is foreign and unsanitised, but for our own
+words, which quote foreign text.
 """
 
 from __future__ import annotations
@@ -10,18 +10,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from agentwatch.contracts.shapes import Finding
+from agentwatch.contracts.shapes import Finding, Return
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.view.chains import chain_above, chain_name
-from agentwatch.view.looks import Look, look, look_of_attempt
+from agentwatch.view.looks import SEVERITIES, VERDICTS, Look, claims_of, look, look_of_attempt
+from agentwatch.view.requests import request_words, standing_words
 from agentwatch.view.spans import Kind, Span, spans_of
-from agentwatch.view.times import Took, ended_at, stands_since, took, took_last
-from agentwatch.view.words import history_words, plural, why_at
+from agentwatch.view.times import Took, ended_at, span, stands_since, took, took_last
+from agentwatch.view.words import (
+    ADVICE,
+    BASES,
+    Agreement,
+    answer,
+    history_words,
+    mode_of,
+    model_of,
+    plural,
+    prompt,
+    retries_left,
+    why_at,
+)
 
 _COUNTED: Final = {
     State.PARTIAL: ("returned a part", "returned a part"),
@@ -38,8 +51,7 @@ _COUNTED: Final = {
 """What is said of one task in a state, and of several."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionLine:
+class DecisionLine(NamedTuple):
     """What the operator decided on an attempt, and how far the decision has got (`receipt`)."""
 
     task_id: str
@@ -74,15 +86,6 @@ class AttemptLine(NamedTuple):
     took: Took | None
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A time in which nobody worked on a task: behind an attempt, until the next one began or, with None, to now."""
-
-    after_attempt: int
-    began_at: float
-    ended_at: float | None
-
-
 class TaskLine(NamedTuple):
     """A task and how it is shown: `depth` is how many rows are above its own, `title` what stands there, `took` is
     about its latest attempt."""
@@ -103,14 +106,12 @@ class TaskLine(NamedTuple):
         return self.task.below.tasks if self.task.below else 0
 
     @property
-    def waits(self) -> tuple[Wait, ...]:
+    def waits(self) -> tuple[Span, ...]:
         """The waits between attempts, and for the operator."""
-        waits = (one for one in self.spans if one.kind is Kind.WAIT and (one.end is not None or one.asks))
-        return tuple(Wait(one.number, one.start, one.end) for one in waits)
+        return tuple(one for one in self.spans if one.kind is Kind.WAIT and (one.end is not None or one.asks))
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(NamedTuple):
     """A task that somebody has to look at: the exact ask, since when, and how many open tasks it holds up."""
 
     task_id: str
@@ -196,7 +197,6 @@ def account_of(
     *,
     workspace: str,
     now: float,
-    decisions: Sequence[DecisionLine] = (),
     problems: Sequence[tuple[str, str, str]] = (),
     worktrees: Sequence[Elsewhere] = (),
     statements: Mapping[str, StatementLine] = MappingProxyType({}),
@@ -207,22 +207,30 @@ def account_of(
     """
     summary, lines = _summary(tree), tuple(_lines(tree, now, statements))
     asking_there = sum(one.needs_operator for one in worktrees)
-    lied = sum(task.past and task.contradicted for task in tree.tasks.values())
     return Account(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=" ".join(_verdict(summary, len(problems), history_words(tree), asking_there, lied)),
+        verdict=" ".join(_verdict(summary, len(problems), history_words(tree), asking_there)),
         summary=summary,
         attention=tuple(_attention(tree)),
         tasks=lines,
         rows=tuple(line for line in lines if not line.task.shares_row),
-        decisions=tuple(decisions),
+        decisions=tuple(_decisions(tree)),
         changes=changes,
         notices=tuple(tree.notices),
         problems=tuple(problems),
         worktrees=tuple(worktrees),
     )
+
+
+def _decisions(tree: Tree) -> Iterator[DecisionLine]:
+    for task, _ in tree.preorder():
+        for attempt in task.attempts:
+            for one in attempt.decisions:
+                receipt = one.receipt.words + ("; it has expired since" if one.expired else "")
+                about = task.task_id, attempt.number, one.action.value
+                yield DecisionLine(*about, one.note, one.operator, one.at, receipt)
 
 
 def _summary(tree: Tree) -> Summary:
@@ -280,9 +288,9 @@ def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLi
     )
 
 
-def _verdict(summary: Summary, unseen: int, history: str, asking_there: int, lied: int) -> Iterator[str]:
+def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> Iterator[str]:
     """The state of a session in our own words and numbers: `unseen` places could not be read, `history` says what is
-    past, so many tasks of other worktrees need somebody, and so many of history have `lied`."""
+    past, and so many tasks of other worktrees need somebody."""
     there = f"{plural(asking_there, 'task')} in other worktrees"
     if not summary.tasks + summary.past:
         yield "No handoffs or returns were found."
@@ -305,7 +313,6 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int, lie
     ]
     done = f"{completed:,} done ({', '.join(parts)})" if parts else "none done"
     past = f", and {summary.past:,} of history" if summary.past else ""
-    past += f" ({lied:,} of it with a false claim)" if lied else ""
     yield f"{plural(summary.tasks, 'task')}, {done}{past}." if summary.tasks else f"No new tasks{past}."
     counted = ((summary.by_state.get(state, 0), words) for state, words in _COUNTED.items())
     others = [f"{count:,} {several if count > 1 else one}" for count, (one, several) in counted if count]
@@ -324,3 +331,143 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int, lie
     new = " new" if summary.past else ""
     who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else f"Nothing{new}{seen} needs"
     yield f"{who} a human{also}."
+
+
+# Facts of a task
+
+
+def lasted(took: Took | None) -> str:
+    """How long something took, in its two largest units; `-` where that is not known."""
+    if took is None:
+        return "-"
+    return f"{span(took.seconds)} so far" if took.so_far else span(took.seconds)
+
+
+class Fact(NamedTuple):
+    """What a report tells of a task or an attempt under its label: foreign texts, and what stands `behind` them.
+
+    `kind` says what they are: lines, prose, code such as ids and paths, a task's id, or our own words.
+    """
+
+    label: str
+    kind: Literal["line", "prose", "code", "task", "own"]
+    texts: tuple[str, ...]
+    behind: str = ""
+
+
+def facts(line: TaskLine) -> Iterator[Fact]:
+    """What is told of a task beside its state, its checklist and its attempts."""
+    task = line.task
+    if line.why:
+        yield Fact("why", "line", (line.why,))
+    if task.title not in task.task_id:
+        yield Fact("title", "line", (task.title,))
+    if task.parent_id is not None:
+        yield Fact("below", "task", (task.parent_id,), BASES[task.parent_basis])
+    if task.state is not State.COMPLETED and not task.inferred and not task.is_session:
+        advice = filter(None, (retries_left(task.retry), ADVICE[task.retry.recommended]))
+        yield Fact("retries", "own", (", ".join(advice),))
+    if task.retry.hint:
+        yield Fact("hint", "prose", (task.retry.hint,))
+    if task.deleted:
+        yield Fact("files", "own", ("deleted since; the history remembers them",))
+    if (signed := line.statement) is not None:
+        since = "" if signed.current else "; the handoff or the return is another one now"
+        said = f"says {signed.state} of attempt {signed.attempt}, {signed.made_at}, key {signed.keyid[:16]}{since}"
+        yield Fact("statement", "code", (signed.sha256,), said)
+
+
+def said(attempt: Attempt) -> Iterator[Fact]:
+    """What was asked in an attempt and what came back, and where it stands."""
+    packet, result = attempt.packet, attempt.result
+    if packet and not packet.objective:
+        yield Fact("asked", "own", ("the handoff states no objective",))
+    elif asked := packet.objective if packet else prompt(attempt):
+        yield Fact("asked", "prose", (asked,))
+    if result:
+        yield from _returned(result, others_say(attempt))
+    elif answered := answer(attempt):
+        yield Fact("answered", "prose", (answered,))
+    if attempt.session_id:
+        yield Fact("session", "code", (attempt.session_id,))
+    if attempt.handoff:
+        yield Fact("handoff", "code", (attempt.handoff.path,))
+    if attempt.returned:
+        yield Fact("return", "code", (attempt.returned.path,), f"sha256 {attempt.returned.digest[:12]}")
+
+
+def _returned(result: Return, others: str) -> Iterator[Fact]:
+    summary = (result.summary,) if result.summary else ("without a summary",)
+    yield Fact("returned", "prose" if result.summary else "own", summary)
+    if result.reported_state:
+        yield Fact("reported", "line", (result.reported_state,))
+    error = ": ".join(part for part in (result.error_code, result.error_message) if part)
+    for label, texts in (
+        ("error", (error,)),
+        ("blocked by", result.blockers),
+        ("limitation", result.limitations),
+        ("hint", (result.retry_hint,)),
+        ("next", (result.next_steps,)),
+        ("review", (result.review_reason,)),
+    ):
+        if told := tuple(filter(None, texts)):
+            yield Fact(label, "prose", told)
+    if result.confidence is not None:
+        yield Fact("confidence", "own", (f"{result.confidence:.2f}",))
+    if result.model or result.mode:
+        ran = " in mode ".join(part for part in (result.model or "model not reported", result.mode) if part)
+        yield Fact("model", "line", (ran,), f"differs: {others}" if others else "attested")
+
+
+class Grid(NamedTuple):
+    """A table of a report: its columns with the kind of their cells, a look, a time in seconds, or one of `Fact`."""
+
+    title: str
+    noun: str
+    columns: dict[str, str]
+    rows: Sequence[tuple[Any, ...]]
+
+
+_DECIDED: Final = dict.fromkeys(("attempt", "decision", "note", "by", "receipt"), "line") | {"note": "prose"}
+_REQUESTED: Final = {"what": "prose", "answer": "line", "by": "line"}
+_CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
+_UNSAID: Final = {"kind": "line", "what": "code"}
+_BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
+
+
+def grids(task: Task, decided: Sequence[DecisionLine]) -> Iterator[Grid]:
+    """What was decided on a task, what its program asked, what its returns claim and do not say, and the rules that
+    they break, as far as there is any."""
+    if decided:
+        rows = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in decided]
+        yield Grid("Decisions", "decision", {"decided (UTC)": "time", **_DECIDED}, rows)
+    if task.requests:
+        asked = sorted(task.requests, key=lambda one: one.asked_at)
+        requests = [(one.asked_at, request_words(one), standing_words(one, one.asked_at), one.by) for one in asked]
+        yield Grid("Requests", "request", {"asked (UTC)": "time", **_REQUESTED}, requests)
+    if task.claims:
+        claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
+        yield Grid("Claims", "claim", _CLAIMED, claims)
+    if task.unsaid:
+        deeds = [(deed.call.at, deed.kind, deed.what) for deed in task.unsaid]
+        yield Grid("Done and not said", "deed", {"done (UTC)": "time", **_UNSAID}, deeds)
+    if task.findings:
+        yield broken(task.findings)
+
+
+def broken(findings: Sequence[Finding]) -> Grid:
+    """Broken rules and where."""
+    rows = [
+        (SEVERITIES[one.severity], one.rule, f"{one.path}:{one.line}" if one.line else one.path, one.message)
+        for one in findings
+    ]
+    return Grid("Findings", "finding", _BROKEN, rows)
+
+
+def others_say(attempt: Attempt) -> str:
+    """What others say of the model and the mode that a return names, where that is something else; else ""."""
+    result, packet = attempt.result, attempt.packet
+    if result is None:
+        return ""
+    both = ("recorded as", model_of(result.model, attempt.run)), ("the handoff asked for", mode_of(result.mode, packet))
+    return "; ".join(f"{words} {one.known}" for words, one in both if one.agreement is Agreement.DIFFERS)

@@ -16,9 +16,17 @@ from typing import Any, Final
 
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.task import State
-from agentwatch.report.account import Account, AttemptLine, DecisionLine, TaskLine
-from agentwatch.report.axis import strips
-from agentwatch.report.facts import Fact, facts, grids, lasted, said
+from agentwatch.report.account import (
+    Account,
+    AttemptLine,
+    DecisionLine,
+    Fact,
+    TaskLine,
+    facts,
+    grids,
+    lasted,
+    said,
+)
 from agentwatch.text import LINE_LIMIT, clean, exact
 from agentwatch.view.looks import LOOKS, TODOS
 from agentwatch.view.times import span, utc
@@ -31,7 +39,6 @@ _ATTENTION: Final = 40
 _ATTENTION_ROOM: Final = 16_000
 _TREE: Final = 20_000
 _TREE_LINES: Final = 200
-_TIMELINE_ROWS: Final = 120
 _CHANGES: Final = 60
 _CHANGES_ROOM: Final = 10_000
 _NOTICES_ROOM: Final = 4_000
@@ -61,7 +68,7 @@ def markdown(account: Account) -> str:
     """The whole report; it ends with a line feed and is shorter than `LIMIT`."""
     head = [f"## Agent session: {code(account.name)}", inline_own(account.verdict), *_problems(account)]
     head += [*_attention(account), *_tree(account)]
-    tail = [*_timeline(account), *_changes(account), *_notices(account)]
+    tail = [*_changes(account), *_notices(account)]
     tail.append(f"<sub>agentwatch report, {utc(account.generated_at)} UTC</sub>")
     room = LIMIT - sum(len(block) + 2 for block in (*head, *tail)) - 200
     return "\n\n".join([*head, *_details(account, room), *tail]) + "\n"
@@ -222,19 +229,6 @@ def _attempt_line(line: AttemptLine) -> str:
     began = f", began {utc(attempt.started_at)}" if attempt.started_at is not None else ""
     how_long = f", took {lasted(took)}" if took else ""
     return f"**Attempt {attempt.number}**, {shown.glyph} {shown.word}{began}{how_long}"
-
-
-def _timeline(account: Account) -> Iterator[str]:
-    lines = strips(account)
-    if not lines:
-        return
-    yield "<details><summary>Timeline: who ran when</summary>"
-    shown = lines[: _TIMELINE_ROWS + 1]
-    yield "\n".join(["```text", *shown, "```"])
-    yield "█ an attempt, ░ nobody works and somebody waits, ┆ a long pause that is left out"
-    if len(lines) > len(shown):
-        yield f"… and {plural(len(lines) - len(shown), 'task')} more."
-    yield "</details>"
 
 
 def _changes(account: Account) -> Iterator[str]:
