@@ -18,8 +18,7 @@ from agentwatch.cli import run
 from agentwatch.cli.log import log_document as logged
 from agentwatch.config import SETTINGS, Settings, load
 from agentwatch.contracts.reading import read_document
-from agentwatch.demo.screenplay import demo_script
-from agentwatch.demo.script import Player
+from agentwatch.demo.script import Player, demo_script
 from agentwatch.history import errors_file
 from agentwatch.history.log import StateChanges
 from agentwatch.history.recording import recording_lines
