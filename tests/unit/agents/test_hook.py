@@ -29,7 +29,7 @@ from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import read_hook_call
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.reader import message
-from agentwatch.state import attend_screens, is_shown, shown, state_directory
+from agentwatch.state import shown, state_directory
 from tests.unit.agents.claude import AGENT, SESSION, Claude
 from tests.unit.agents.documents import packet, returned, subagent
 
@@ -253,24 +253,6 @@ def test_a_child_that_ends_with_an_early_marker_is_sent_back_to_say_how_it_ended
     assert scene.stop("See the file.")["reason"] == HOLD
 
 
-def test_a_hook_waits_while_a_screen_shows_the_workspace(scene: Scene) -> None:
-    scene.settings = NOW._replace(hook_wait=0.01)
-    with on_screen(scene):
-        assert is_shown(scene.state)
-        attend_screens(attended=False)
-        assert not is_shown(scene.state)
-        attend_screens(attended=True)
-        assert is_shown(scene.state)
-        answer = scene.stop(FAILED)
-        assert answer["decision"] == "block"
-        assert "nobody has decided within 0.01 s" in answer["systemMessage"]
-        scene.settings = scene.settings._replace(hook_when="never")
-        assert "no screen" in scene.stop(FAILED)["systemMessage"]
-    assert not is_shown(scene.state)
-    scene.settings = scene.settings._replace(hook_when="always")
-    assert "within 0.01 s" in scene.stop(FAILED)["systemMessage"]
-
-
 def test_a_held_child_goes_on_with_the_decision_that_comes_while_it_is_held(scene: Scene) -> None:
     with on_screen(scene):
         assert scene.stop(BROKEN)["reason"].startswith("Fix your return format")
@@ -318,25 +300,6 @@ def test_a_failed_child_is_held_also_where_no_decision_can_be_believed(
     assert "no decision can be read: " in answer["systemMessage"]
     assert scene.stop(FAILED, again=True)["decision"] == "block"
     assert "hookSpecificOutput" in scene.come_back(FAILED)
-
-
-def test_one_that_was_sent_back_with_a_decision_is_held_though_the_key_has_broken(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene.settings = NOW._replace(hook_when="always")
-    scene.decide(Action.RETRY)
-    assert scene.stop(FAILED)["decision"] == "block"
-    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
-    assert scene.stop(FAILED, again=True)["reason"] == HOLD
-
-
-def test_where_nobody_watches_a_broken_key_lets_it_go_and_says_so(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
-    answer = scene.stop(FAILED)
-    assert "decision" not in answer
-    assert "no decision can be read: " in answer["systemMessage"]
 
 
 def test_without_a_place_to_count_a_child_is_held_at_most_once(scene: Scene) -> None:

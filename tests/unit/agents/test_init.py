@@ -190,7 +190,7 @@ def old_setup(start: str) -> dict[str, str]:
 
 
 def faults(workspace: Path) -> list[str]:
-    return [one.place for one in starts(workspace, {}) if one.fault]
+    return [one.place for one in starts(workspace) if one.fault]
 
 
 @pytest.mark.parametrize("start", OLD)
@@ -219,25 +219,18 @@ def test_what_was_set_up_before_permissions_could_be_answered_is_told_and_mended
     assert [one.mark for one in checks(tmp_path)] == [Mark.GOOD, Mark.GOOD]
 
 
-@pytest.mark.parametrize("start", OLD)
-def test_the_old_forms_are_removed_as_well(tmp_path: Path, start: str) -> None:
-    put(tmp_path, old_setup(start))
-    init(tmp_path, remove=True)
-    assert not any("agentwatch" in text for text in files_of(tmp_path).values())
-
-
 def test_one_that_is_gone_is_told_and_other_programs_are_left_alone(tmp_path: Path) -> None:
     gone = {"command": "/nowhere/python", "args": ["-I", "-S", "/nowhere/agentwatch/__main__.py", "/nowhere", "mcp"]}
     files = {"command": "files-server", "args": ["/home/kim/agentwatch", "README.md"]}
     put(tmp_path, {".mcp.json": json.dumps({"mcpServers": {"agentwatch": gone, "files": files}})})
-    (found,) = starts(tmp_path, {})
+    (found,) = starts(tmp_path)
     assert found.fault == "/nowhere/python is not there any more"
 
 
 @pytest.mark.parametrize("text", ["{", "[" * 5_000, '{"command": ["mcp", 1]}', '{"command": "\'", "args": 1}', "null"])
 def test_no_configuration_breaks_the_search(tmp_path: Path, text: str) -> None:
     put(tmp_path, {".mcp.json": text, ".codex/config.toml": text, "opencode.json": text})
-    assert list(starts(tmp_path, {})) == []
+    assert list(starts(tmp_path)) == []
 
 
 def test_a_program_is_recognised_by_its_sessions_of_the_workspace(

@@ -18,11 +18,10 @@ from agentwatch.agents.hook.journal import NAME as JOURNAL
 from agentwatch.agents.hook.journal import UNANSWERED
 from agentwatch.config import load
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.record import Params, Record
+from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.requests.holding import Holder
-from agentwatch.requests.store import Offer, RequestStore
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.state import is_shown, shown, state_directory
 from tests.unit.agents.asking import Story, call, child
@@ -119,13 +118,6 @@ def test_what_is_allowed_is_printed_once_and_noted(scene: Scene) -> None:
     assert ended.by == "ada"
 
 
-def test_nothing_is_offered_where_no_screen_shows_the_workspace(scene: Scene) -> None:
-    scene.screen.close()
-    ask(scene.call(), scene.workspace)
-    assert scene.told() is None
-    assert scene.store.read() == []
-
-
 def test_it_ends_at_once_when_the_screen_goes(scene: Scene) -> None:
     with scene.asked() as request:
         scene.screen.close()
@@ -172,34 +164,6 @@ def test_an_answer_is_for_the_request_that_was_seen_and_for_no_equal_one(scene: 
     assert scene.told() == ALLOWED
 
 
-def test_two_hooks_of_one_call_hold_one_request_and_one_of_them_answers(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held = list[Offer]()
-    real = Holder.hold
-
-    def hold(self: Holder, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
-        held.append(offer)
-        return real(self, offer, goes_on)
-
-    monkeypatch.setattr(Holder, "hold", hold)
-    scene.story.called("toolu_1")
-    both = [threading.Thread(target=ask, args=(scene.call(), scene.workspace)) for _ in range(2)]
-    for one in both:
-        one.start()
-    end = time.monotonic() + 30
-    while len(held) < 2:
-        assert time.monotonic() < end
-        time.sleep(0.005)
-    (request,) = scene.store.read()
-    scene.answer(request)
-    for one in both:
-        one.join(30)
-        assert not one.is_alive()
-    assert scene.told() == ALLOWED, "and nothing twice"
-    assert [one.stage for one in scene.store.read()] == [RequestStage.DELIVERED]
-
-
 def test_an_equal_call_that_nothing_tells_from_one_that_has_ended_is_a_request_of_its_own(scene: Scene) -> None:
     configure("[hook]\nprompt = 0.1\n")
     scene.story.called("toolu_1")
@@ -221,13 +185,6 @@ def test_what_cannot_be_offered_is_left_to_the_program_and_the_operator_is_told(
     ask(scene.call("Bash", given), scene.workspace)
     assert (scene.told(), scene.store.read()) == (None, [])
     assert UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")
-
-
-def test_a_state_directory_in_the_workspace_is_not_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(scene.workspace / "state"))
-    with shown(scene.state):
-        ask(scene.call(), scene.workspace)
-    assert scene.told() is None
 
 
 def test_where_the_program_does_not_listen_any_more_nothing_is_delivered(

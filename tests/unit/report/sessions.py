@@ -203,8 +203,8 @@ def told_everywhere() -> Account:
     ]
     account = session.account()
     first, *rest = account.tasks
-    changed = first._replace(task=replace(first.task, deleted=True))
-    return replace(account, workspace=PLACE, tasks=(changed, *rest), decisions=tuple(decisions))
+    changed = first._replace(task=replace(first.task, deleted=True), decisions=tuple(decisions))
+    return replace(account, workspace=PLACE, tasks=(changed, *rest))
 
 
 def retold(account: Account, text: str) -> Account:

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -255,8 +255,8 @@ class Start(NamedTuple):
     event: str = ""
 
 
-def starts(workspace: Path, texts: Mapping[str, str | None]) -> Iterator[Start]:
-    """All that are found. `texts` are to stand for files of the workspace, by path."""
+def starts(workspace: Path) -> Iterator[Start]:
+    """All that are found."""
     known = programs(launcher(), Settings()).values()
     places = {path: workspace / path for program in known for file in program.files for path in file.paths}
     places |= {path: workspace / path for path in _BESIDE}
@@ -264,12 +264,12 @@ def starts(workspace: Path, texts: Mapping[str, str | None]) -> Iterator[Start]:
         directory = Path(os.environ.get(variable) or Path.home() / place)
         places |= {file: Path(file) for file in (os.path.normpath(directory / name) for name in names)}
     for name, path in places.items():
-        yield from _in(name, (texts[name] if name in texts else _read(path)) or "")
+        yield from _in(name, _read(path))
 
 
 def checks(workspace: Path) -> Iterator[Check]:
     """What `doctor` says of them."""
-    every = list(starts(workspace, {}))
+    every = list(starts(workspace))
     if (said := Journal(state_directory(workspace)).unanswered()) is not None:
         yield note("agents", f"an answer to a program did not get through at {said}")
     for start in every:

@@ -19,7 +19,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentwatch.agents.programs import ByHand, Part, Program, describe_fault, programs, read_jsonc, starts
+from agentwatch.agents.programs import ByHand, Part, Program, programs, read_jsonc
 from agentwatch.config import Settings
 from agentwatch.disk import Directory, NotRegularError
 from agentwatch.errors import WorkspaceError
@@ -86,14 +86,9 @@ def run(
         say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if any(PathFinder.find_spec(name, command[-1].split(os.pathsep)) is None for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
-    left, after = False, dict[str, str | None]()
-    for program in chosen or [known["generic"]]:
-        # One after the other, as two of them may share a file.
-        left |= _set_up(workspace, program, after, write=write, remove=remove)
-    for start in () if remove else starts(workspace, after):
-        if start.fault:
-            left = True
-            say(clean(f"by hand, in {start.place}: {describe_fault(start)}"))
+    wanted = chosen or [known["generic"]]
+    # One after the other, as two of them may share a file.
+    left = [program for program in wanted if _set_up(workspace, program, write=write, remove=remove)]
     if left:
         say(f"left for you: each step above that begins with `by hand`. Because of that the exit code is {BY_HAND}")
     return BY_HAND if left else 0
@@ -108,10 +103,9 @@ def _unrecognised(recognised: Mapping[str, Program]) -> str:
     )
 
 
-def _set_up(workspace: Path, program: Program, after: dict[str, str | None], *, write: bool, remove: bool) -> bool:
-    """Returns whether something is left to be done by hand; `after` gets the texts that files have then."""
+def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool) -> bool:
+    """Returns whether something is left to be done by hand."""
     steps = plan(workspace, program, remove=remove)
-    after.update((step.path, step.after) for step in steps if isinstance(step, Edit))
     edits = [step for step in steps if isinstance(step, Edit) and step.before != step.after]
     for step in steps:
         _show(step)

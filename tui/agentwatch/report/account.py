@@ -6,22 +6,22 @@ words, which quote foreign text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-from agentwatch.contracts.shapes import Finding, Return
+from agentwatch.contracts.shapes import Finding, Return, TodoStatus
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.view.chains import chain_above, chain_name
-from agentwatch.view.looks import SEVERITIES, VERDICTS, Look, claims_of, look, look_of_attempt
+from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look, look_of_attempt
 from agentwatch.view.requests import request_words, standing_words
 from agentwatch.view.spans import Kind, Span, spans_of
-from agentwatch.view.times import Took, ended_at, span, stands_since, took, took_last
+from agentwatch.view.times import Took, span, stands_since, took, took_last
 from agentwatch.view.words import (
     ADVICE,
     BASES,
@@ -78,10 +78,9 @@ class StatementLine(NamedTuple):
 
 
 class AttemptLine(NamedTuple):
-    """An attempt and how it is shown. `ended_at` is None while it runs, and if it never came back."""
+    """An attempt and how it is shown."""
 
     attempt: Attempt
-    ended_at: float | None
     look: Look
     took: Took | None
 
@@ -98,6 +97,7 @@ class TaskLine(NamedTuple):
     spans: tuple[Span, ...]
     look: Look
     took: Took | None
+    decisions: tuple[DecisionLine, ...] = ()
     statement: StatementLine | None = None
 
     @property
@@ -155,9 +155,6 @@ class Account:
     attention: tuple[Attention, ...]
     """The most pressing first."""
     tasks: tuple[TaskLine, ...]
-    rows: tuple[TaskLine, ...]
-    """The tasks that have a row of their own."""
-    decisions: tuple[DecisionLine, ...]
     changes: Sequence[StateChange]
     """Every state change that the history holds; empty if nobody watched."""
     notices: tuple[Finding, ...]
@@ -172,23 +169,15 @@ class Account:
         name = PurePath(self.workspace).name or self.workspace
         return f"{self.tree.host}: {name}" if self.tree.host else name
 
-    def branches_with(self, holds: Callable[[Task], bool]) -> set[str]:
-        """Ids of the tasks for which something holds, or for one below them."""
-        branches: set[str] = set()
-        for line in reversed(self.tasks):
-            task = line.task
-            if task.task_id in branches or holds(task):
-                branches.add(task.task_id)
-                if task.parent_id is not None:
-                    branches.add(task.parent_id)
-        return branches
+    @property
+    def rows(self) -> list[TaskLine]:
+        """The tasks that have a row of their own."""
+        return [line for line in self.tasks if not line.task.shares_row]
 
-    def decisions_by_task(self) -> dict[str, list[DecisionLine]]:
-        """The decisions on each task that has any, in their order."""
-        decided: dict[str, list[DecisionLine]] = {}
-        for decision in self.decisions:
-            decided.setdefault(decision.task_id, []).append(decision)
-        return decided
+    @property
+    def decisions(self) -> list[DecisionLine]:
+        """All decisions, by task."""
+        return [one for line in self.tasks for one in line.decisions]
 
 
 def account_of(
@@ -205,7 +194,7 @@ def account_of(
 
     `changes` are the state changes of its past, oldest first; `statements` what was signed about tasks, by their ids.
     """
-    summary, lines = _summary(tree), tuple(_lines(tree, now, statements))
+    summary = _summary(tree)
     asking_there = sum(one.needs_operator for one in worktrees)
     return Account(
         tree=tree,
@@ -214,9 +203,7 @@ def account_of(
         verdict=" ".join(_verdict(summary, len(problems), history_words(tree), asking_there)),
         summary=summary,
         attention=tuple(_attention(tree)),
-        tasks=lines,
-        rows=tuple(line for line in lines if not line.task.shares_row),
-        decisions=tuple(_decisions(tree)),
+        tasks=tuple(_lines(tree, now, statements)),
         changes=changes,
         notices=tuple(tree.notices),
         problems=tuple(problems),
@@ -224,13 +211,12 @@ def account_of(
     )
 
 
-def _decisions(tree: Tree) -> Iterator[DecisionLine]:
-    for task, _ in tree.preorder():
-        for attempt in task.attempts:
-            for one in attempt.decisions:
-                receipt = one.receipt.words + ("; it has expired since" if one.expired else "")
-                about = task.task_id, attempt.number, one.action.value
-                yield DecisionLine(*about, one.note, one.operator, one.at, receipt)
+def _decisions(task: Task) -> Iterator[DecisionLine]:
+    for attempt in task.attempts:
+        for one in attempt.decisions:
+            receipt = one.receipt.words + ("; it has expired since" if one.expired else "")
+            about = task.task_id, attempt.number, one.action.value
+            yield DecisionLine(*about, one.note, one.operator, one.at, receipt)
 
 
 def _summary(tree: Tree) -> Summary:
@@ -277,13 +263,11 @@ def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLi
         depth=depth,
         title=f"{chain} · {task.title}" if chain else task.title,
         why=why_at(task, tree.now),
-        attempts=tuple(
-            AttemptLine(one, ended_at(task, one), look_of_attempt(task, one), took(task, one, now))
-            for one in task.attempts
-        ),
+        attempts=tuple(AttemptLine(one, look_of_attempt(task, one), took(task, one, now)) for one in task.attempts),
         spans=tuple(spans_of(task)),
         look=look(task),
         took=took_last(task, now),
+        decisions=tuple(_decisions(task)),
         statement=statement,
     )
 
@@ -318,9 +302,6 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
     others = [f"{count:,} {several if count > 1 else one}" for count, (one, several) in counted if count]
     if others:
         yield f"{', '.join(others)}."
-    elsewhere = summary.contradicted - lying
-    if elsewhere:
-        yield f"{elsewhere:,} that returned a part {'claims' if elsewhere == 1 else 'claim'} something false."
     if summary.stale:
         yield f"{summary.stale:,} of the working ones {'is' if summary.stale == 1 else 'are'} silent for too long."
     if unseen:
@@ -356,7 +337,7 @@ class Fact(NamedTuple):
 
 
 def facts(line: TaskLine) -> Iterator[Fact]:
-    """What is told of a task beside its state, its checklist and its attempts."""
+    """What is told of a task beside its state and its attempts."""
     task = line.task
     if line.why:
         yield Fact("why", "line", (line.why,))
@@ -369,6 +350,10 @@ def facts(line: TaskLine) -> Iterator[Fact]:
         yield Fact("retries", "own", (", ".join(advice),))
     if task.retry.hint:
         yield Fact("hint", "prose", (task.retry.hint,))
+    if task.todos:
+        done = sum(todo.status is TodoStatus.DONE for todo in task.todos)
+        items = tuple(f"{TODOS[todo.status].glyph} {todo.text}" for todo in task.todos)
+        yield Fact("checklist", "line", items, f"{done} of {len(items)} done")
     if task.deleted:
         yield Fact("files", "own", ("deleted since; the history remembers them",))
     if (signed := line.statement) is not None:
@@ -420,7 +405,8 @@ def _returned(result: Return, others: str) -> Iterator[Fact]:
 
 
 class Grid(NamedTuple):
-    """A table of a report: its columns with the kind of their cells, a look, a time in seconds, or one of `Fact`."""
+    """A table of a report: its columns with the kind of their cells: a look, a time in seconds, the state of a
+    `TaskLine`, or one of `Fact`."""
 
     title: str
     noun: str
@@ -428,6 +414,8 @@ class Grid(NamedTuple):
     rows: Sequence[tuple[Any, ...]]
 
 
+_ASKED: Final = {"state": "state", "task": "task", "what it asks": "prose", "waiting": "own"}
+_CHANGED: Final = {"task": "task", "state": "own", "because": "line"}
 _DECIDED: Final = dict.fromkeys(("attempt", "decision", "note", "by", "receipt"), "line") | {"note": "prose"}
 _REQUESTED: Final = {"what": "prose", "answer": "line", "by": "line"}
 _CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
@@ -435,9 +423,10 @@ _UNSAID: Final = {"kind": "line", "what": "code"}
 _BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
 
 
-def grids(task: Task, decided: Sequence[DecisionLine]) -> Iterator[Grid]:
+def grids(line: TaskLine) -> Iterator[Grid]:
     """What was decided on a task, what its program asked, what its returns claim and do not say, and the rules that
     they break, as far as there is any."""
+    task, decided = line.task, line.decisions
     if decided:
         rows = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in decided]
         yield Grid("Decisions", "decision", {"decided (UTC)": "time", **_DECIDED}, rows)
@@ -471,3 +460,27 @@ def others_say(attempt: Attempt) -> str:
         return ""
     both = ("recorded as", model_of(result.model, attempt.run)), ("the handoff asked for", mode_of(result.mode, packet))
     return "; ".join(f"{words} {one.known}" for words, one in both if one.agreement is Agreement.DIFFERS)
+
+
+# Tables of the whole session
+
+
+def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
+    """What could not be read, what needs somebody, what happened, and findings of files that belong to no task."""
+    unread = [(source, message) for source, _, message in account.problems]
+    lines = {line.task.task_id: line for line in account.rows}
+    asks = []
+    for one in account.attention:
+        held = f" (holds up {plural(one.holds, 'task')})" if one.holds else ""
+        waiting = span(account.generated_at - one.since) if one.since is not None else "-"
+        asks.append((lines[one.task_id], one.task_id, one.ask + held, waiting))
+    changes = [
+        (one.at, one.task_id, f"{one.before or 'new'} → {one.after or 'gone'}", one.reason) for one in account.changes
+    ]
+    notices = broken(account.notices)
+    return (
+        Grid("Could not be read", "place", {"source": "line", "what": "line"}, unread),
+        Grid("Needs attention", "task", _ASKED, asks),
+        Grid("What happened", "state change", {"when (UTC)": "time", **_CHANGED}, changes),
+        notices._replace(title="Files of no task", noun="file"),
+    )

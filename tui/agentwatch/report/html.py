@@ -6,41 +6,37 @@ It cannot be broken out of: an element's children are text unless they were made
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
 from string import Template
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentwatch.delegation.task import State, Task
 from agentwatch.report.account import (
     Account,
     AttemptLine,
-    DecisionLine,
     Fact,
     Grid,
     TaskLine,
-    broken,
     facts,
     grids,
     lasted,
     said,
+    tables,
 )
 from agentwatch.text import LINE_LIMIT, clean, clean_lines
 from agentwatch.view.axis import Axis
-from agentwatch.view.looks import LOOKS, TODOS, Look
+from agentwatch.view.looks import LOOKS, Look
 from agentwatch.view.spans import Interval, Kind, busy_times
-from agentwatch.view.times import iso, span, utc
-from agentwatch.view.words import plural
+from agentwatch.view.times import iso, utc
 
 _DEEPEST: Final = 16
 """Levels that are indented; nobody reads deeper."""
-
-_FILTERED: Final = 20
-"""From so many tasks on, some of them can be hidden."""
 
 _CHANGES: Final = 2_000
 _ITEMS: Final = 60
@@ -63,7 +59,6 @@ _ALL_IDLE: Final = 0.4
 _LEAST: Final = 0.6
 """Percent of the lane that the shortest attempt takes: it must be seen."""
 
-_EMPTY: Final = frozenset({"input"})
 _COLORS: Final = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
 _LEGEND: Final = (
     "A row unfolds. A block is an attempt; a dashed line, a time in which nobody works and somebody waits; a ring, a"
@@ -113,7 +108,7 @@ def element(name: str, /, *children: Child, **attributes: str | bool | None) -> 
     Attributes are written as in Python: `class_`, `aria_label`; True stands alone, None and False are left out.
     """
     opening = name + "".join(_attribute(key, value) for key, value in attributes.items())
-    return Html(f"<{opening}>" if name in _EMPTY else f"<{opening}>{joined(children).source}</{name}>")
+    return Html(f"<{opening}>{joined(children).source}</{name}>")
 
 
 def joined(children: Iterable[Child]) -> Html:
@@ -170,85 +165,53 @@ def when(at: float | None) -> Html:
     return element("time", utc(at), datetime=iso(at))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Child]], class_: str = "table") -> Html:
-    """A table that scrolls by itself if it is too wide; on a narrow page each cell names its column."""
-    heads = element("tr", *(element("th", title, scope="col") for title in head))
-    body = [
-        element("tr", *(element("td", cell, data_label=title) for title, cell in zip(head, row, strict=True)))
-        for row in rows
-    ]
-    return element("div", element("table", element("thead", heads), element("tbody", *body)), class_=class_)
-
-
 def link(name: Html, number: int) -> Html:
     """To a task's details: by its number, for an id is foreign text."""
     return element("a", name, href=f"#task-{number + 1}")
 
 
-def _section(title: str, count: int | None, *children: Child, class_: str | None = None) -> Html:
+def _section(grid: Grid, *children: Child) -> Html:
     """A section with its heading, and how many things are in it."""
-    counted = None if count is None else element("span", f"{count:,}", class_="count")
-    return element("section", element("h2", title, counted), *children, class_=class_)
+    counted = element("span", f"{len(grid.rows):,}", class_="count")
+    return element("section", element("h2", grid.title, counted), *children)
 
 
 # The page
 
 
 def _pill(account: Account) -> Html:
-    summary = account.summary
-    needs = summary.needs_operator + sum(one.needs_operator for one in account.worktrees)
-    if needs:
-        verdict, color = f"{needs:,} {'needs' if needs == 1 else 'need'} a human", " c-attention"
-    elif account.problems:
-        verdict, color = "not all could be seen", " c-attention"
-    elif summary.tasks and summary.by_state.get(State.COMPLETED) == summary.tasks:
-        verdict, color = "✓ all done", " c-completed"
-    else:
-        verdict, color = f"nothing{' new' if summary.past else ''} needs a human", ""
-    return element("p", verdict, class_=f"pill{color}")
+    needs = account.summary.needs_operator + sum(one.needs_operator for one in account.worktrees)
+    if needs or account.problems:
+        verdict = f"{needs:,} {'needs' if needs == 1 else 'need'} a human" if needs else "not all could be seen"
+        return element("p", verdict, class_="pill c-attention")
+    return element("p", f"nothing{' new' if account.summary.past else ''} needs a human", class_="pill")
 
 
 def _sections(account: Account, axis: Axis | None) -> Iterator[Html]:
-    numbers = {line.task.task_id: number for number, line in enumerate(account.rows)}
-    if account.problems:
-        rows = [(text(source, 40), text(message)) for source, _, message in account.problems]
-        yield _section("Could not be read", len(rows), table(("source", "what"), rows))
-    if account.attention:
-        yield _attention(account, numbers)
-    if account.rows:
+    rows = account.rows
+    numbers = {line.task.task_id: number for number, line in enumerate(rows)}
+    unread, asks, changes, notices = tables(account)
+    if unread.rows:
+        yield _section(unread, _grid(unread))
+    if asks.rows:
+        yield _section(asks, _grid(asks, numbers, class_="table attention"))
+    if rows:
         yield _delegation(account, axis, numbers)
-    if account.changes:
-        yield _changes(account, numbers)
-    if account.notices:
-        yield _section("Files of no task", None, _grid(broken(account.notices)))
-
-
-def _attention(account: Account, numbers: Mapping[str, int]) -> Html:
-    rows: list[tuple[Child, ...]] = []
-    for one in account.attention:
-        line = account.rows[numbers[one.task_id]]
-        held = faint(f" holds up {plural(one.holds, 'task')}") if one.holds else None
-        waiting = span(account.generated_at - one.since) if one.since is not None else "-"
-        name = joined((link(code(one.task_id), numbers[one.task_id]), _agent(line.task)))
-        rows.append((_state(line), name, joined((element("span", text(one.ask), class_="prose"), held)), waiting))
-    shown = table(("state", "task", "what it asks", "waiting"), rows, class_="table attention")
-    return _section("Needs attention", len(rows), shown)
+    if changes.rows:
+        every = element("summary", "every state change, in order")
+        yield _section(changes, element("details", every, _grid(changes, numbers, most=_CHANGES)))
+    if notices.rows:
+        yield _section(notices, _grid(notices))
 
 
 def _delegation(account: Account, axis: Axis | None, numbers: Mapping[str, int]) -> Html:
     """All tasks, each a row that unfolds to what is told of it."""
-    decided = account.decisions_by_task()
-    open_ = account.branches_with(lambda task: task.state is not State.COMPLETED)
-    asking = account.branches_with(lambda task: task.needs_operator or (task.stale and not task.past))
     pressing = {one.task_id for one in account.attention[:_FIRST_ASKED]}
     rows = []
     for number, line in enumerate(account.rows):
-        task, decisions = line.task, decided.get(line.task.task_id, [])
-        kinds = [kind for kind, ids in (("k-open", open_), ("k-asks", asking)) if task.task_id in ids]
-        summary = _row(line, decisions, axis, account.generated_at)
-        body = element("div", *_details(line, decisions, numbers), id=f"task-{number + 1}", class_="body")
-        is_open = task.task_id in pressing
-        rows.append(element("details", summary, body, class_=" ".join(kinds) or None, open=is_open))
+        summary = _row(line, axis)
+        body = element("div", *_details(line, numbers), id=f"task-{number + 1}", class_="body")
+        rows.append(element("details", summary, body, open=line.task.task_id in pressing))
     head = element(
         "div",
         element("span", "task", class_="name"),
@@ -259,31 +222,12 @@ def _delegation(account: Account, axis: Axis | None, numbers: Mapping[str, int])
         aria_hidden="true",
     )
     legend = _LEGEND if axis else "No timeline: the times of the files are all the same, or not known."
-    return _section(
-        "Delegation",
-        len(rows),
-        _filter() if len(rows) > _FILTERED else None,
-        head,
-        element("div", *rows, class_="tree"),
-        element("p", legend, class_="faint legend"),
-    )
+    tree = element("div", *rows, class_="tree")
+    below = element("p", legend, class_="faint legend")
+    return _section(Grid("Delegation", "task", {}, account.rows), head, tree, below)
 
 
-def _filter() -> Html:
-    """Three choices that the style sheet alone obeys."""
-    choices = (("all", "every task"), ("open", "not finished"), ("asks", "needs attention"))
-    labels = (
-        element(
-            "label",
-            element("input", type="radio", name="show", id=f"show-{name}", checked=name == "all"),
-            f" {words}",
-        )
-        for name, words in choices
-    )
-    return element("fieldset", element("legend", "Show"), *labels)
-
-
-def _row(line: TaskLine, decisions: Sequence[DecisionLine], axis: Axis | None, now: float) -> Html:
+def _row(line: TaskLine, axis: Axis | None) -> Html:
     task = line.task
     name = element(
         "span",
@@ -298,7 +242,7 @@ def _row(line: TaskLine, decisions: Sequence[DecisionLine], axis: Axis | None, n
         name,
         _state(line),
         element("span", lasted(line.took), class_="number"),
-        _lane(line, decisions, axis, now) if axis else element("span", class_="lane"),
+        _lane(line, axis) if axis else element("span", class_="lane"),
         class_=f"row d{min(line.depth, _DEEPEST)}{' done' if done else ''}",
     )
 
@@ -314,23 +258,23 @@ def _state(line: TaskLine) -> Html:
     return element("span", badge(shown), *(() if shown == behind else (" ", badge(behind))), class_="state")
 
 
-def _details(line: TaskLine, decisions: Sequence[DecisionLine], numbers: Mapping[str, int]) -> Iterator[Html]:
+def _details(line: TaskLine, numbers: Mapping[str, int]) -> Iterator[Html]:
     """What was asked and came back, attempt by attempt, and what became of it."""
     task = line.task
     yield code(task.task_id)
     if task.ask:
         yield element("p", text(task.ask), class_="ask")
-    yield _list([*(_told(one, numbers) for one in facts(line)), *_checklist(task)])
+    yield _list([_told(one, numbers) for one in facts(line)])
     for attempt in reversed(line.attempts):
         yield _attempt_head(attempt)
         yield _list([_told(one, numbers) for one in said(attempt.attempt)])
-    for grid in grids(task, decisions):
+    for grid in grids(line):
         yield element("h3", grid.title)
         yield _grid(grid)
 
 
 def _attempt_head(line: AttemptLine) -> Html:
-    attempt, _, shown, took = line
+    attempt, shown, took = line
     began = (" began ", when(attempt.started_at)) if attempt.started_at is not None else ()
     how_long = faint(*began, f", took {lasted(took)}" if took else None)
     return element("h3", f"Attempt {attempt.number} ", badge(shown), how_long)
@@ -355,42 +299,40 @@ def _shown(kind: str, one: str, numbers: Mapping[str, int]) -> Html:
     return code(one) if kind in ("code", "task") else text(one, 400)
 
 
-def _checklist(task: Task) -> Iterator[tuple[str, Child]]:
-    if task.todos:
-        items = [element("li", badge(TODOS[todo.status]), " ", text(todo.text, 300)) for todo in task.todos[:_ITEMS]]
-        yield "checklist", joined((element("ul", *items), _more(len(task.todos))))
+def _grid(
+    grid: Grid, numbers: Mapping[str, int] = MappingProxyType({}), *, most: int = _ITEMS, class_: str = "table"
+) -> Html:
+    """A table, cut where it is long: the last of what happened, the first of all else. It scrolls by itself if it is
+    too wide; on a narrow page each cell names its column."""
+    rows = grid.rows[-most:] if "when (UTC)" in grid.columns else grid.rows[:most]
+    head = element("tr", *(element("th", title, scope="col") for title in grid.columns))
+    body = [
+        element(
+            "tr",
+            *(
+                element("td", _cell(kind, value, numbers), data_label=title)
+                for (title, kind), value in zip(grid.columns.items(), row, strict=True)
+            ),
+        )
+        for row in rows
+    ]
+    whole = element("table", element("thead", head), element("tbody", *body))
+    return joined((element("div", whole, class_=class_), _more(len(grid.rows), most)))
 
 
-def _grid(grid: Grid) -> Html:
-    """A table, cut where it is long."""
-    rows = [list(map(_cell, grid.columns.values(), row)) for row in grid.rows[:_ITEMS]]
-    return joined((table(list(grid.columns), rows), _more(len(grid.rows))))
+def _cell(kind: str, value: Any, numbers: Mapping[str, int]) -> Html:
+    match kind:
+        case "look":
+            return badge(value)
+        case "state":
+            return _state(value)
+        case "time":
+            return when(value)
+    return _shown(kind, value, numbers)
 
 
-def _cell(kind: str, value: Any) -> Html:
-    if kind == "look":
-        return badge(value)
-    return when(value) if kind == "time" else _shown(kind, value, {})
-
-
-def _more(count: int) -> Html | None:
-    return element("p", f"… and {count - _ITEMS:,} more", class_="faint") if count > _ITEMS else None
-
-
-def _changes(account: Account, numbers: Mapping[str, int]) -> Html:
-    rows: list[tuple[Child, ...]] = []
-    for change in account.changes[-_CHANGES:]:
-        number, name = numbers.get(change.task_id), code(change.task_id)
-        before = badge(LOOKS[change.before]) if change.before else "new"
-        after = badge(LOOKS[change.after]) if change.after else "gone"
-        attempt = faint(f" attempt {change.attempt}") if change.attempt > 1 else None
-        states = joined((before, " → ", after, attempt))
-        shown = name if number is None else link(name, number)
-        rows.append((when(change.at), shown, states, text(change.reason, 300)))
-    left_out = f"The last {len(rows):,} state changes" if len(rows) < len(account.changes) else "every state change"
-    told = table(("when (UTC)", "task", "state", "because"), rows)
-    folded = element("details", element("summary", f"{left_out}, in order"), told)
-    return _section("What happened", len(account.changes), folded)
+def _more(count: int, most: int = _ITEMS) -> Html | None:
+    return element("p", f"… and {count - most:,} more", class_="faint") if count > most else None
 
 
 # The timeline: a lane of bars for each task, all on one axis without the hours in which nothing happened
@@ -420,10 +362,8 @@ def _place(axis: Axis, at: float | None) -> float:
     return 100.0 if at is None else 100 * min(max(axis.column(at) / axis.length, 0.0), 1.0)
 
 
-def _lane(line: TaskLine, decisions: Sequence[DecisionLine], axis: Axis, now: float) -> Html:
-    """The bars of one task, a mark for each decision, and what they say in words for those who cannot see them."""
-    decided = [(one, one.at) for one in decisions if one.at is not None]
-    words = "; ".join([*_words(line, now), *(f"{one.action} decided at {utc(at)}" for one, at in decided)])
+def _lane(line: TaskLine, axis: Axis) -> Html:
+    """The bars of one task, and a mark for each decision. The details say the same in words."""
     pieces = []
     # Attempts are drawn over waits.
     for one in sorted(line.spans, key=lambda one: one.kind is not Kind.WAIT):
@@ -434,19 +374,11 @@ def _lane(line: TaskLine, decisions: Sequence[DecisionLine], axis: Axis, now: fl
         width = max(end - begin, _LEAST)
         place = {"x": f"{min(begin, 100 - width):.2f}%", "width": f"{width:.2f}%", "y": "20%", "height": "60%"}
         pieces.append(element("rect", **place, class_=f"f-{_color(one.look)}{' open' if one.end is None else ''}"))
-    for _, at in decided:
-        pieces.append(element("circle", cx=f"{_place(axis, at):.2f}%", cy="50%", r="4", class_="decision"))
-    return element("svg", element("title", words or "no times known"), *pieces, class_="lane", role="img")
-
-
-def _words(line: TaskLine, now: float) -> Iterator[str]:
-    waits = {wait.number: wait for wait in line.waits}
-    for attempt, _, shown, took in line.attempts:
-        began = f" from {utc(attempt.started_at)}" if attempt.started_at is not None else ""
-        yield f"attempt {attempt.number} {shown.word}{began}{f', {lasted(took)}' if took else ''}"
-        if wait := waits.get(attempt.number):
-            waited = span((now if wait.end is None else wait.end) - wait.start)
-            yield f"has waited for {waited}" if wait.end is None else f"then waited for {waited}"
+    marks = (
+        element("circle", cx=f"{_place(axis, one.at):.2f}%", cy="50%", r="4", class_="decision")
+        for one in line.decisions
+    )
+    return element("svg", *pieces, *marks, class_="lane", aria_hidden="true")
 
 
 def _axis_labels(axis: Axis | None) -> Html:

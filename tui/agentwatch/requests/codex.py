@@ -23,9 +23,9 @@ from agentwatch.background import Background
 from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Event
-from agentwatch.delegation.request import Request, RequestKind, RequestStage, input_text, request_id_of
+from agentwatch.delegation.request import Request, RequestKind, RequestStage, input_text
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.reading import in_line, queries_in, read
+from agentwatch.requests.reading import in_line, queries_in, read, request_about
 from agentwatch.requests.store import Offer, RequestError
 from agentwatch.sources.codex.codex_reader import NAME
 from agentwatch.sources.codex.entries import MCP
@@ -317,31 +317,23 @@ def _request_of(
     given = dict(params)
     if method == PATCH:
         given["changes"] = listed(items.get(item or "", {}), "changes")
-    spelled, digest = input_text(given)
     values = {"call_id": item, **_read_call(method, given, items, workspace)}
     is_known = all(value is None or key in METHODS[method] | _IDS for key, value in given.items())
     if not (is_known and values["actions"] and values["call_id"]):
         values |= {"actions": (), "why_not": _ONLY_THERE}
     # Without an item it may not be told from another one: it is shown, and never answered.
-    nonce = f"{thread}/{turn}/{values['call_id'] or f'of-{digest[:16]}'}"
+    nonce = f"{thread}/{turn}/{values['call_id'] or f'of-{input_text(given)[1][:16]}'}"
     began = (number(params, "startedAtMs") or 0.0) / 1000
     rule = [part for part in listed(params, "proposedExecpolicyAmendment") if isinstance(part, str)]
-    return Request(
-        **{
-            "request_id": request_id_of(workspace_id, NAME, thread, nonce, digest),
-            "source": NAME,
-            "tool": _TOOLS.get(method, ""),
-            "session_id": thread,
-            "nonce": nonce,
-            "kind": RequestKind.PERMISSION,
-            "input": spelled,
-            "input_sha256": digest,
-            "said": text(params, "reason") or "",
-            "asked_at": began if 0 < began <= now else now,
-            "covered_by": f"{' '.join(rule)} …" if rule else "",
-            **values,
-        }
-    )
+    values = {
+        "tool": _TOOLS.get(method, ""),
+        "kind": RequestKind.PERMISSION,
+        "said": text(params, "reason") or "",
+        "asked_at": began if 0 < began <= now else now,
+        "covered_by": f"{' '.join(rule)} …" if rule else "",
+        **values,
+    }
+    return request_about(given, workspace_id, NAME, thread, nonce, **values)
 
 
 def _answer_of(method: str, request: Request, action: Action, params: Params) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""What the operator reads of a call: what it would do, whole, and apart from that whatever else it is given. Pure.
+"""A call that is asked about as a request, and what the operator reads of it: what it would do, whole, and apart from
+that whatever else it is given. Pure.
 
 One text for each: a line of the command can never pass for what the call is given besides, nor that for the command.
 """
@@ -8,12 +9,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
-from agentwatch.delegation.request import Given, Option, Query
+from agentwatch.delegation.request import Given, Option, Query, Request, input_text, request_id_of
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+
+
+def request_about(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:
+    """The request about an input, with the id and the digest that follow from it; the rest is in `values`. Raises
+    ValueError where the input has no one spelling."""
+    spelled, digest = input_text(given)
+    identity = {"source": source, "session_id": session_id, "nonce": nonce, "input_sha256": digest}
+    return Request(request_id=request_id_of(workspace_id, *identity.values()), input=spelled, **identity, **values)
 
 
 def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[Given, ...]]:

@@ -19,9 +19,9 @@ from typing import Any, Final, TextIO
 from agentwatch.agents.hook.journal import UNANSWERED, Journal, JournalEntry
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Given, Request, RequestKind, RequestStage, input_text, request_id_of
+from agentwatch.delegation.request import Given, Request, RequestKind, RequestStage
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.reading import given_as, in_line, queries_in, read
+from agentwatch.requests.reading import given_as, in_line, queries_in, read, request_about
 from agentwatch.requests.store import Offer, RequestError
 from agentwatch.sources.sessions.fields import Fields, inner, listed, number, object_in, text
 from agentwatch.state import is_shown, state_directory, workspace_id
@@ -127,22 +127,12 @@ def request_of(told: Fields, workspace: Path) -> Request:
     """The request that the plugin tells of, as of one workspace. Raises ValueError where it is none."""
     asked, call = inner(told, "asked"), inner(told, "call")
     source, session_id, nonce = text(told, "program"), text(asked, "sessionID"), text(told, "nonce")
-    if source not in _NAMES or session_id is None or nonce is None:
+    if source is None or source not in _NAMES or session_id is None or nonce is None:
         raise ValueError("the plugin told of no request")
-    spelled, digest = input_text({"asked": asked, "call": call})
     values = _question(asked) if told.get("kind") == "question" else _permission(told, asked, call, workspace)
-    return Request(
-        request_id=request_id_of(workspace_id(workspace), source, session_id, nonce, digest),
-        source=source,
-        session_id=session_id,
-        nonce=nonce,
-        input=spelled,
-        input_sha256=digest,
-        asked_at=(number(told, "at") or 0) / 1000,
-        call_id=text(inner(asked, "tool"), "callID"),
-        ends_turn=True,
-        **values,
-    )
+    values |= {"asked_at": (number(told, "at") or 0) / 1000, "call_id": text(inner(asked, "tool"), "callID")}
+    whole = {"asked": asked, "call": call}
+    return request_about(whole, workspace_id(workspace), source, session_id, nonce, ends_turn=True, **values)
 
 
 def _question(asked: Fields) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,9 +20,9 @@ from agentwatch.agents.hook.journal import UNANSWERED, Journal, JournalEntry
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Given, Query, Request, RequestKind, RequestStage, input_text, request_id_of
+from agentwatch.delegation.request import Given, Query, Request, RequestKind, RequestStage, input_text
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.reading import given_as, queries_in, read
+from agentwatch.requests.reading import given_as, queries_in, read, request_about
 from agentwatch.requests.store import RequestError
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import ASKS, HookCall
@@ -35,6 +35,7 @@ _CALL_SECONDS: Final = 0.5
 
 _PAUSE_SECONDS: Final = 0.05
 _LOOK_SECONDS: Final = 0.25
+_STARTED_AS: Final = "CLAUDE_CODE_ENTRYPOINT"
 _TERMINAL: Final = "cli"
 """How a session was started whose prompt is known to stand while it is held."""
 
@@ -79,7 +80,7 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
 
     A request whose prompt stands meanwhile is held as long as the program lets it, any other one for seconds.
     """
-    at, started_as = time.time(), os.environ.get("CLAUDE_CODE_ENTRYPOINT", _TERMINAL)
+    at, started_as = time.time(), os.environ.get(_STARTED_AS, _TERMINAL)
     is_bounded = call.agent_id is not None or started_as != _TERMINAL
     if settings.hook_when == "never" or (is_bounded and settings.hook_prompt <= 0):
         return
@@ -89,10 +90,14 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
         asked = AskedCall(call, at)
         if not _is_answered(asked, at + (_CALL_SECONDS if os.path.exists(call.transcript or "") else 0.0)):
             until = at + settings.hook_prompt if is_bounded else None
-            request = request_of(call, workspace, holder.store.workspace_id, asked, at=at, until=until)
-            if started_as == _PRINTING:
-                request = replace(request, why_not=request.why_not or _NO_TERMINAL)
-            _hold(call, asked, request, holder)
+            make = partial(request_of, call, workspace, holder.store.workspace_id, asked, at=at, until=until)
+            # Two hooks of one call, of the user's settings and of the project's, make the same one, and hold it
+            # together. One that ended before this was asked is of an equal call, which nothing tells from this one yet.
+            known = holder.store.find((request := make()).request_id)
+            if known is None or known.is_open:
+                _hold(call, asked, request, holder)
+            elif (known.ended_at or 0.0) < at:
+                _hold(call, asked, make(is_anew=True), holder)
     except (RequestError, ValueError) as error:
         holder.trouble = str(error)
     if holder.trouble:
@@ -102,16 +107,7 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
 
 
 def _hold(call: HookCall, asked: AskedCall, request: Request, holder: Holder) -> None:
-    """Offer a request, and print the answer to it.
-
-    Two hooks of one call, of the user's settings and of the project's, make the same one, and hold it together. One
-    that ended before this was asked is of an equal call, which nothing tells from this one yet.
-    """
-    known = holder.store.find(request.request_id)
-    if known is not None and not known.is_open:
-        if (known.ended_at or 0.0) >= request.asked_at:
-            return
-        request = _identified(request, holder.store.workspace_id, _own_nonce())
+    """Offer a request, and print the answer to it."""
     program, looked_at, is_answered = Program(os.environ.get("CLAUDE_PID")), time.monotonic(), False
 
     def goes_on() -> bool:
@@ -144,25 +140,28 @@ def _print(answer: dict[str, object]) -> bool:
     return True
 
 
-def _own_nonce() -> str:
-    return os.urandom(16).hex()
-
-
 # The request
 
 
 def request_of(
-    call: HookCall, workspace: Path, workspace_id: str, asked: AskedCall, *, at: float, until: float | None
+    call: HookCall,
+    workspace: Path,
+    workspace_id: str,
+    asked: AskedCall,
+    *,
+    at: float,
+    until: float | None,
+    is_anew: bool = False,
 ) -> Request:
-    """The request. Raises ValueError where its input has no one spelling."""
-    spelled, digest = input_text(call.given)
+    """The request; `is_anew`: not that which its call had before. Raises ValueError."""
     tool, given = call.tool or "", call.given
     queries = _queries(given) if tool == _QUESTION else ()
     actions: tuple[Action, ...] = (Action.ALLOW, Action.DENY)
-    why_not = ""
+    why_not = _NO_TERMINAL if os.environ.get(_STARTED_AS) == _PRINTING else ""
     if tool == _QUESTION:
         is_clear = bool(queries) and len({query.question for query in queries}) == len(queries)
-        actions, why_not = ((Action.ANSWER, Action.DENY), "") if is_clear else ((Action.DENY,), _UNCLEAR)
+        actions = (Action.ANSWER, Action.DENY) if is_clear else (Action.DENY,)
+        why_not = why_not if is_clear else _UNCLEAR
     elif tool == PLAN:
         # Its payload lacks the plan.
         given = {**given, **{key: asked.given[key] for key in ("plan",) if key in asked.given}}
@@ -170,15 +169,14 @@ def request_of(
     shown, beside = _read(tool, given)
     if tool == _SHELL and os.path.realpath(call.cwd or workspace) != os.path.realpath(workspace):
         beside = (given_as("cwd", call.cwd), *beside)
-    request = Request(
-        request_id="",
-        source=NAME,
-        session_id=call.agent_id or call.session_id,
-        nonce="",
+    return request_about(
+        call.given,
+        workspace_id,
+        NAME,
+        call.agent_id or call.session_id,
+        input_text(asked.call_id)[1] if asked.call_id is not None and not is_anew else os.urandom(16).hex(),
         kind=RequestKind.QUESTION if tool == _QUESTION else RequestKind.PERMISSION,
         tool=tool,
-        input=spelled,
-        input_sha256=digest,
         shown="\n".join(query.question for query in queries) or shown,
         said=text(call.given, "description") or "",
         beside=() if queries else beside,
@@ -193,13 +191,6 @@ def request_of(
         call_id=asked.call_id,
         covered_by="; ".join(f"the rule {rule}" for rule in dict(_suggested(call))),
     )
-    nonce = input_text(asked.call_id)[1] if asked.call_id is not None else _own_nonce()
-    return _identified(request, workspace_id, nonce)
-
-
-def _identified(request: Request, workspace_id: str, nonce: str) -> Request:
-    identity = workspace_id, request.source, request.session_id, nonce, request.input_sha256
-    return replace(request, nonce=nonce, request_id=request_id_of(*identity))
 
 
 def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict[str, Any] | None:
