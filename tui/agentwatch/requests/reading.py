@@ -21,8 +21,15 @@ def request_about(given: object, workspace_id: str, source: str, session_id: str
     """The request about an input, with the id and the digest that follow from it; the rest is in `values`. Raises
     ValueError where the input has no one spelling."""
     spelled, digest = input_text(given)
-    identity = {"source": source, "session_id": session_id, "nonce": nonce, "input_sha256": digest}
-    return Request(request_id=request_id_of(workspace_id, *identity.values()), input=spelled, **identity, **values)
+    return Request(
+        request_id=request_id_of(workspace_id, source, session_id, nonce, digest),
+        source=source,
+        session_id=session_id,
+        nonce=nonce,
+        input=spelled,
+        input_sha256=digest,
+        **values,
+    )
 
 
 def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[Given, ...]]:
