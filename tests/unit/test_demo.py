@@ -182,22 +182,6 @@ def test_a_screenplay_that_cannot_be_played_says_where(text: str, message: str) 
 # The session
 
 
-def test_the_demo_plays_into_a_workspace_of_its_own_and_removes_it() -> None:
-    with DemoSession(speed=2_000.0, once=True) as workspace:
-        assert workspace.name == "shop"
-        assert eventually(lambda: "Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
-        kept = workspace
-    assert not kept.parent.exists()
-
-
-def test_once_leaves_the_last_state_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "PAUSE_SECONDS", 0.0)
-    Player(demo_script(), tmp_path).play_all()
-    with DemoSession(speed=5_000.0, once=True) as workspace:
-        assert eventually(lambda: "- [x] Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
-        assert _files(workspace) == _files(tmp_path)
-
-
 def test_a_child_that_says_that_all_tests_pass_after_a_run_that_failed_is_caught() -> None:
     demo = DemoSession(speed=5_000.0, once=True)
     with demo as workspace:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -155,40 +154,6 @@ def test_an_abort_ends_the_task_and_what_is_below_it_and_its_report_goes_up(demo
     report = demo.workspace / "reports/checkout.verify.aborted.md"
     assert "no staging this week" in report.read_text(encoding="utf-8")
     assert read_document(report.read_text(encoding="utf-8"), report.name) is None
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        pytest.param("a\n## Status\nstate: ERROR", id="lines"),
-        pytest.param("é" * 3_000, id="long"),
-    ],
-)
-def test_whatever_the_operator_answers_the_next_return_keeps_its_contract(demo: Rehearsal, said: str) -> None:
-    demo.play(END)
-    demo.decide(LOAD, Action.RESPOND, answers=(Answer(None, said),))
-    demo.orchestrator.attend()
-    demo.play(END + LONGER)
-    task = demo.task(LOAD)
-    assert (task.own_state, task.attempt) == (State.COMPLETED, 2)
-    assert json.loads(demo.handoff(task))["notes"][-1] == f"Operator: {said}"
-
-
-def test_what_the_operator_has_not_signed_is_not_read(demo: Rehearsal) -> None:
-    demo.play(48.0)
-    record = demo.decide(API, Action.RETRY)
-    mirror = demo.workspace / ".agentwatch/decisions"
-    forged = mirror / f"{record.decision_id}.json"
-    signed = forged.read_bytes()
-    forged.rename(mirror / f"{'0' * 32}.json")
-    demo.orchestrator.attend()
-    assert not demo.orchestrator.was_told
-    forged.write_bytes(signed)
-    demo.orchestrator.attend()
-    assert demo.orchestrator.was_told
-    demo.orchestrator.attend()
-    demo.play(48.0 + LONGER)
-    assert demo.task(API).attempt == 2
 
 
 # The request of its tester

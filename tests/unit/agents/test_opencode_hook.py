@@ -209,29 +209,6 @@ def test_what_was_asked_before_the_screen_came_moves_to_it(operator: Operator) -
         alone.ends(RequestStage.GONE)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"",
-        b"null\n",
-        b'{"result":"delivered"}\n',
-        b"\xff\xfe\n",
-        b'{"directory":"/\\u0000"}\n',
-        b'{"directory":"w"}\n',
-        b'{"directory":"/","program":"other","asked":{"sessionID":"s"},"nonce":"n"}\n',
-        b'{"directory":"/","program":"kilo","asked":{"sessionID":"\\ud800"},"nonce":"n"}\n',
-        b"[" * 100_000 + b"\n",
-    ],
-    ids=range(9),
-)
-def test_what_is_no_request_is_not_offered_and_nothing_is_said(operator: Operator, said: bytes) -> None:
-    held = operator.holds(said)
-    assert held.close() in (0, 1)
-    assert held.process.stdout is not None
-    assert held.process.stdout.read() == b""
-    assert operator.store.read() == []
-
-
 def read_of(**changes: Any) -> tuple[str, list[str]]:
     """What is shown of a request, and what stands beside it."""
     request = request_of(told(Path("/w"), BASH | changes, call=changes.pop("call", {})), Path("/w"))

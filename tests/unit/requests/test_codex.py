@@ -13,14 +13,10 @@ from unittest.mock import ANY
 
 import pytest
 
-from agentwatch.config import Settings
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.monitor import Monitor
 from agentwatch.requests.codex import CodexClient
-from agentwatch.requests.store import Inbox
-from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place
 from tests.unit.requests.codex_server import (
     COMMAND,
@@ -33,7 +29,6 @@ from tests.unit.requests.codex_server import (
     calling,
     change,
     command,
-    form,
     patch,
     question,
     tool_call,
@@ -213,15 +208,6 @@ def test_a_tool_of_a_server_is_allowed_for_this_call_alone(
     assert until(lambda: server.answers) == [(0, result)]
 
 
-def test_a_form_of_a_server_is_shown_and_filled_in_in_codex(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(SERVER, form())
-    asked = offered(place)
-    assert (asked.kind, asked.actions, asked.shown) == (RequestKind.FORM, (), "Which colour?")
-    assert asked.why_not == WHY_NOT
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -280,26 +266,3 @@ def test_an_answer_that_may_have_been_lost_is_not_given_again(
     time.sleep(0.3)
     assert (server.answers, server.late) == ([], [])
     assert place.store.find(asked.request_id) == replace(asked, stage=RequestStage.UNKNOWN, ended_at=ANY)
-
-
-async def test_a_monitor_that_runs_shows_what_codex_asks_and_answers_it(
-    place: Place, home: Path, server: AppServer
-) -> None:
-    monitor = Monitor(
-        place.workspace,
-        Settings(),
-        FilesSource(place.workspace),
-        time.time,
-        open_desk=place.desk,
-        open_inbox=lambda: Inbox(place.store),
-        open_codex=lambda: CodexClient(place.workspace, home, place.holder("codex")),
-    )
-    server.ask(COMMAND, command())
-    asked = None
-    async for _ in monitor.updates():
-        if asked is None and (known := monitor.tree.requests):
-            asked = known[0].request
-            await monitor.answer(asked, Action.ALLOW, None, "")
-        if asked is not None and server.answers:
-            break
-    assert server.answers == [(0, {"decision": "accept"})]

@@ -36,20 +36,6 @@ from agentwatch.view.words import (
     why_at,
 )
 
-_COUNTED: Final = {
-    State.PARTIAL: ("returned a part", "returned a part"),
-    State.INVALID: ("broke its contract", "broke their contract"),
-    State.FAILED: ("failed", "failed"),
-    State.BLOCKED: ("is blocked", "are blocked"),
-    State.ESCALATED: ("is escalated", "are escalated"),
-    State.RETRYING: ("is to be tried again", "are to be tried again"),
-    State.WORKING: ("is working", "are working"),
-    State.SUBMITTED: ("has not begun", "have not begun"),
-    State.UNKNOWN: ("is on a host that cannot be reached", "are on hosts that cannot be reached"),
-    State.CANCELED: ("was canceled", "were canceled"),
-}
-"""What is said of one task in a state, and of several."""
-
 
 class DecisionLine(NamedTuple):
     """What the operator decided on an attempt, and how far the decision has got (`receipt`)."""
@@ -120,8 +106,7 @@ class Attention(NamedTuple):
     holds: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(NamedTuple):
     """Counts of the tasks that are not past, and of those that are. `unchecked` ones are completed, and nothing that
     they claim could be checked."""
 
@@ -275,43 +260,27 @@ def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLi
 def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> Iterator[str]:
     """The state of a session in our own words and numbers: `unseen` places could not be read, `history` says what is
     past, and so many tasks of other worktrees need somebody."""
-    there = f"{plural(asking_there, 'task')} in other worktrees"
-    if not summary.tasks + summary.past:
-        yield "No handoffs or returns were found."
-        yield from [f"{history}."] if history else []
-        if unseen:
-            yield f"{plural(unseen, 'place')} could not be read."
-        if asking_there:
-            yield f"{there} {'needs' if asking_there == 1 else 'need'} a human."
-        return
     completed = summary.by_state.get(State.COMPLETED, 0)
-    lying = completed - summary.verified - summary.unchecked
-    parts = [
-        f"{count:,} {words}"
-        for count, words in (
-            (summary.verified, "verified"),
-            (lying, "contradicted by the evidence"),
-            (summary.unchecked, "with nothing that could be verified"),
-        )
-        if count
-    ]
-    done = f"{completed:,} done ({', '.join(parts)})" if parts else "none done"
+    checked = {"verified": summary.verified, "unchecked": summary.unchecked}
+    checked["contradicted"] = completed - sum(checked.values())
+    about = {State.COMPLETED: checked, State.WORKING: {"silent": summary.stale}}
+    states = []
+    for state, count in sorted(summary.by_state.items(), key=lambda item: -item[0].urgency):
+        inside = ", ".join(f"{number:,} {word}" for word, number in about.get(state, {}).items() if number)
+        states.append(f"{count:,} {state}{f' ({inside})' if inside else ''}")
     past = f", and {summary.past:,} of history" if summary.past else ""
-    yield f"{plural(summary.tasks, 'task')}, {done}{past}." if summary.tasks else f"No new tasks{past}."
-    counted = ((summary.by_state.get(state, 0), words) for state, words in _COUNTED.items())
-    others = [f"{count:,} {several if count > 1 else one}" for count, (one, several) in counted if count]
-    if others:
-        yield f"{', '.join(others)}."
-    if summary.stale:
-        yield f"{summary.stale:,} of the working ones {'is' if summary.stale == 1 else 'are'} silent for too long."
+    if states:
+        yield f"{plural(summary.tasks, 'task')}: {', '.join(states)}{past}."
+    else:
+        yield f"No new tasks{past}." if past else "No handoffs or returns were found."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
     yield from [f"{history}."] if history else []
-    needs, seen = summary.needs_operator, " that could be seen" if unseen else ""
-    also = f"; {there} {'does' if asking_there == 1 else 'do'}" if asking_there else ""
-    new = " new" if summary.past else ""
-    who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else f"Nothing{new}{seen} needs"
-    yield f"{who} a human{also}."
+    there = f"; {asking_there:,} in other worktrees" if asking_there else ""
+    needs = summary.needs_operator
+    yield (
+        f"{needs:,} {'needs' if needs == 1 else 'need'} a human{there}." if needs else f"Nothing needs a human{there}."
+    )
 
 
 # Facts of a task
@@ -339,6 +308,8 @@ class Fact(NamedTuple):
 def facts(line: TaskLine) -> Iterator[Fact]:
     """What is told of a task beside its state and its attempts."""
     task = line.task
+    if task.ask:
+        yield Fact("asks", "prose", (task.ask,))
     if line.why:
         yield Fact("why", "line", (line.why,))
     if task.title not in task.task_id:

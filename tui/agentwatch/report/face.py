@@ -149,7 +149,7 @@ def document_of(account: Account) -> Document:
         **({"host": told["host"]} if "host" in told else {}),
         "generated_at": iso(account.generated_at),
         "verdict": account.verdict,
-        "summary": asdict(account.summary),
+        "summary": account.summary._asdict(),
         "attention": [_plain(one) for one in account.attention],
         "tasks": [_task(task, line) for task, line in zip(told["tasks"], account.tasks, strict=True)],
         "decisions": [_plain(one) for one in account.decisions],

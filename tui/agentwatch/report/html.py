@@ -260,10 +260,7 @@ def _state(line: TaskLine) -> Html:
 
 def _details(line: TaskLine, numbers: Mapping[str, int]) -> Iterator[Html]:
     """What was asked and came back, attempt by attempt, and what became of it."""
-    task = line.task
-    yield code(task.task_id)
-    if task.ask:
-        yield element("p", text(task.ask), class_="ask")
+    yield code(line.task.task_id)
     yield _list([_told(one, numbers) for one in facts(line)])
     for attempt in reversed(line.attempts):
         yield _attempt_head(attempt)

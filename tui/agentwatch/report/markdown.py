@@ -92,11 +92,7 @@ def _tree(account: Account) -> Iterator[str]:
         return
     yield "### Delegation"
     lines = [_branch(line) for line in account.rows]
-    shown = 0
-    length = 0
-    while shown < min(len(lines), _TREE_LINES) and length + len(lines[shown]) < _TREE:
-        length += len(lines[shown]) + 1
-        shown += 1
+    shown = sum(end <= _TREE for end in accumulate(len(line) + 1 for line in lines[:_TREE_LINES]))
     yield "\n".join(lines[:shown])
     if shown < len(lines):
         yield f"… and {len(lines) - shown:,} more lines, in `agentwatch report --format html`."
@@ -144,7 +140,7 @@ def _detail(line: TaskLine) -> Iterator[str]:
     task = line.task
     agent = f" · {inline(task.agent, 40)}" if task.agent else ""
     yield f"<details><summary>{_state(line)} · <code>{inline(exact(task.task_id), 200)}</code>{agent}</summary>"
-    yield "\n".join(_about(line))
+    yield "\n".join(_told(facts(line)))
     for attempt in reversed(line.attempts):
         yield _attempt_line(attempt)
         if told := "\n".join(_told(said(attempt.attempt))):
@@ -162,13 +158,6 @@ def _cell(kind: str, value: Any) -> str:
 
 def _shown(kind: str, one: str, limit: int) -> str:
     return code(one) if kind in ("code", "task") else inline(one, limit)
-
-
-def _about(line: TaskLine) -> Iterator[str]:
-    task = line.task
-    if task.ask:
-        yield f"- **asks** {inline(task.ask, _PROSE)}"
-    yield from _told(facts(line))
 
 
 def _told(told: Iterable[Fact]) -> Iterator[str]:
