@@ -278,9 +278,9 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
     yield from [f"{history}."] if history else []
     there = f"; {asking_there:,} in other worktrees" if asking_there else ""
     needs = summary.needs_operator
-    yield (
-        f"{needs:,} {'needs' if needs == 1 else 'need'} a human{there}." if needs else f"Nothing needs a human{there}."
-    )
+    who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else "Nothing needs"
+    if states or past or there:
+        yield f"{who} a human{there}."
 
 
 # Facts of a task

@@ -343,8 +343,9 @@ def _axis_of(account: Account) -> Axis | None:
             busy[-1] = busy[-1][0], max(busy[-1][1], end)
         else:
             busy.append((begin, end))
-    if any(one.end is None for line in account.tasks for one in line.spans):
-        busy.append((account.generated_at, max(account.generated_at, busy[-1][1] if busy else 0.0)))
+    if busy and any(one.end is None for line in account.tasks for one in line.spans):
+        now = max(account.generated_at, busy[-1][1])
+        busy.append((now, now))
     if not busy or busy[-1][1] - busy[0][0] < _SHORTEST:
         return None
     worked = sum(end - begin for begin, end in busy)
