@@ -1,7 +1,6 @@
-"""The agent programs that `init` knows: how each is recognised, what it has to be told, with its limits, and what is
-wrong with the commands by which it starts agentwatch. Reads, and writes nothing.
+"""The agent programs that `init` knows: how each is recognised, and what it has to be told, with its limits.
 
-Those name an interpreter with `-I -S`, our file, and where the packages lie. Otherwise the current directory, a
+The commands name an interpreter with `-I -S`, our file, and where the packages lie. Otherwise the current directory, a
 PYTHON* variable or a `.pth` file could run somebody else's code. The words need no quotes: agents' rules hold them.
 """
 
@@ -10,23 +9,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
-import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
-from agentwatch.disk import Directory
-from agentwatch.shell import command_line, launcher
+from agentwatch.shell import command_line
 from agentwatch.sources.claude_code.hooks import ASKS
-from agentwatch.state import state_directory
-from agentwatch.text import Check, bad, good, note, quoted
 
 NAME: Final = "agentwatch"
+CLAUDE_SETTINGS: Final = ".claude/settings.json"
 HOOK_SLACK: Final = 30
 """Seconds that a hook has beside its waiting, before the program ends it: that would let the child go unsaid."""
 
@@ -69,18 +62,6 @@ _ASKS: Final = (
     " nothing else; it is one short file, at the path above"
 )
 
-
-_LARGEST: Final = 16 * 1024 * 1024
-_FACES: Final = ("hook", "mcp")
-_BESIDE: Final = (".claude/settings.local.json", ".codex/config.toml")
-"""Files of the workspace that `init` does not write, and people do."""
-
-_OF_USER: Final = (
-    ("CLAUDE_CONFIG_DIR", ".claude", ("settings.json", "../.claude.json", ".claude.json")),
-    ("CODEX_HOME", ".codex", ("config.toml",)),
-    ("XDG_CONFIG_HOME", ".config", tuple(f"{of}/{of}.json{c}" for of in ("opencode", "kilo") for c in ("", "c"))),
-)
-"""Where the user's own configurations lie: variable, place in the home directory, files."""
 
 _COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
@@ -243,108 +224,3 @@ def read_jsonc(text: str) -> Any:
 def _keep_strings(match: re.Match[str]) -> str:
     # The same lines, so that an error names the right one.
     return match[1] or "".join(character if character == "\n" else " " for character in match[0])
-
-
-class Start(NamedTuple):
-    """A command that starts agentwatch, in the file `place`, and on which event of Claude Code, "" for none. `fault` is
-    a sentence, "" where it is as it should be."""
-
-    place: str
-    command: tuple[str, ...]
-    fault: str
-    event: str = ""
-
-
-def starts(workspace: Path) -> Iterator[Start]:
-    """All that are found."""
-    known = programs(launcher(), Settings()).values()
-    places = {path: workspace / path for program in known for file in program.files for path in file.paths}
-    places |= {path: workspace / path for path in _BESIDE}
-    for variable, place, names in _OF_USER:
-        directory = Path(os.environ.get(variable) or Path.home() / place)
-        places |= {file: Path(file) for file in (os.path.normpath(directory / name) for name in names)}
-    for name, path in places.items():
-        yield from _in(name, _read(path))
-
-
-def checks(workspace: Path) -> Iterator[Check]:
-    """What `doctor` says of them."""
-    every = list(starts(workspace))
-    if (said := Journal(state_directory(workspace)).unanswered()) is not None:
-        yield note("agents", f"an answer to a program did not get through at {said}")
-    for start in every:
-        if start.fault:
-            yield bad("agents", f"{start.place}: {describe_fault(start)}")
-    if not every or any(start.fault for start in every):
-        return
-    yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
-    events = {start.event for start in every}
-    if ASKS in events:
-        yield good("agents", "permissions and questions of Claude Code can be answered in agentwatch")
-    elif events & {"SubagentStop", "PostToolUse"}:
-        cure = "`agentwatch init --agent claude-code --write` adds it"
-        yield note("agents", f"what Claude Code asks can be answered only there: its hooks lack {ASKS}; {cure}")
-
-
-def describe_fault(start: Start) -> str:
-    """What is wrong with one, and what to do about it. It quotes foreign text."""
-    face = next(word for word in start.command if word in _FACES)
-    right = command_line([*launcher(), face])
-    # As it stands there, and not to be copied.
-    words = quoted(" ".join(start.command), 200)
-    return f"{words}: {start.fault}; `agentwatch init --write` mends what it wrote, else put there: {right}"
-
-
-def _in(place: str, text: str) -> Iterator[Start]:
-    value = None
-    # Where it is broken, `init` says so of the files that it edits.
-    with suppress(ValueError, RecursionError):
-        value = tomllib.loads(text) if place.endswith(".toml") else read_jsonc(text or "{}")
-    for command, event in _commands(value):
-        if any(_starts(command, at) for at in range(len(command) - 1)):
-            yield Start(place, command, _fault(command), event)
-
-
-def _commands(value: Any, *keys: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Whatever a configuration calls a command, to any depth, with the event of its hook. `keys` lead there."""
-    if isinstance(value, list):
-        for inner in value:
-            yield from _commands(inner, *keys)
-    elif isinstance(value, dict):
-        command, arguments = value.get("command"), value.get("args")
-        if isinstance(command, str):
-            with suppress(ValueError):
-                command = [command] if isinstance(arguments, list) else shlex.split(command)
-        if isinstance(command, list):
-            words = [*command, *arguments] if isinstance(arguments, list) else command
-            if all(isinstance(word, str) for word in words):
-                yield tuple(words), keys[1] if keys[:1] == ("hooks",) else ""
-        for key, inner in value.items():
-            yield from _commands(inner, *keys, key)
-
-
-def _starts(command: tuple[str, ...], at: int) -> bool:
-    """Whether the words begin agentwatch here: by its name or by its file, and then as a hook or a server."""
-    word, behind = command[at], command[at + 1 :]
-    if word.rpartition("/")[2] == NAME:
-        return behind[0] in _FACES
-    return word.endswith(f"/{NAME}/__main__.py") and not set(_FACES).isdisjoint(behind[:2])
-
-
-def _fault(command: tuple[str, ...]) -> str:
-    if {"-I", "-S"} <= set(command):
-        gone = [word for word in command[:4] if word.startswith("/") and not os.path.exists(word)]
-        return f"{gone[0]} is not there any more" if gone else ""
-    if "-m" in command:
-        return "files of the workspace and PYTHON* variables can run other code in its place"
-    return "an agent's program may have another PATH, and PYTHON* variables can run other code in its place"
-
-
-def _read(path: Path) -> str:
-    """The text, "" where there is none that can be read."""
-    with suppress(OSError, ValueError):
-        # People keep these files elsewhere, and link to them.
-        path = Path(os.path.realpath(path))
-        with Directory.open(path.parent) as directory:
-            return directory.read(path.name, _LARGEST).decode()
-    return ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from mcp.server.mcpserver import MCPServer
@@ -19,11 +19,9 @@ from agentwatch.agents.documents import ContractTold, Submitted, Validated, Wait
 from agentwatch.agents.examples import Name
 from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
-from agentwatch.decisions.asking import NOTHING_ASKED, Asker, go_on, is_needless, question_about
+from agentwatch.decisions.asking import Asker, is_needless, question_about, waited
 from agentwatch.decisions.reader import Expired, Found, Question, Verified
 from agentwatch.delegation.task import Task
-from agentwatch.sources import Problem
-from agentwatch.text import quoted
 
 INSTRUCTIONS: Final = """\
 A human operator watches this workspace with agentwatch and decides what happens to work that fails. Delegate like this:
@@ -50,9 +48,6 @@ _SLICE_SECONDS: Final = 1.0
 
 _MOST: Final = 100
 """Waits that have a thread at the same time; the others take turns."""
-
-_AGAIN: Final = "call wait_for_decision again, now; this is neither an approval nor a refusal"
-_NOT_SEEN: Final = "no such task is seen in this workspace: is its id spelled right, and was its return submitted?"
 
 T = TypeVar("T")
 
@@ -134,12 +129,6 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
     return 0
 
 
-class _Asked(NamedTuple):
-    question: Question
-    task: Task | None
-    unseen: Sequence[Problem] = ()
-
-
 class Waiter:
     """Waits for decisions about the tasks of one workspace. Cancelling a call ends it at once."""
 
@@ -158,51 +147,41 @@ class Waiter:
         most = self._settings.mcp_wait
         end = time.monotonic() + (most if seconds is None else min(max(seconds, 0.0), most))
         asker = Asker(self._workspace, self._settings, "mcp")
-        asked = await self._in_thread(partial(self._ask, asker, task_id))
-        end = time.monotonic() if is_needless(asked.task) else end
+        question, task = await self._in_thread(partial(self._ask, asker, task_id))
+        end = time.monotonic() if is_needless(task) else end
         while True:
             left = max(end - time.monotonic(), 0.0)
             slice_ = min(left, _SLICE_SECONDS)
-            found = await self._in_thread(partial(asker.reader.wait, asked.question, slice_))
-            if isinstance(found, Verified | Expired) or left <= slice_:
-                return await self._in_thread(partial(self._answer, asker, asked, found))
+            found = await self._in_thread(partial(asker.reader.wait, question, slice_))
+            if isinstance(found, Verified | Expired):
+                return await self._in_thread(partial(self._answer, asker, task_id, found, task))
+            if left <= slice_:
+                return await self._in_thread(partial(self._answer_again, asker, task_id, found, question))
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
         return await to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._threads)
 
-    def _ask(self, asker: Asker, task_id: str) -> _Asked:
+    def _ask(self, asker: Asker, task_id: str) -> tuple[Question, Task | None]:
         """How a task stands. Whether it may go on depends on whether what it claims is true."""
         for inspects in (False, True):
-            monitor = self._load(self._workspace, self._settings, inspects=inspects)
-            asker.tell(monitor.tree, task_id)
-            task = monitor.tree.tasks.get(task_id)
+            tree = self._load(self._workspace, self._settings, inspects=inspects).tree
+            asker.tell(tree, task_id)
+            task = tree.tasks.get(task_id)
             if not is_needless(task):
                 break
-        return _Asked(question_about(monitor.tree, task_id, None), task, monitor.problems)
+        return question_about(tree, task_id, None), task
 
-    def _answer(self, asker: Asker, before: _Asked, found: Found) -> Waited:
-        """What is told in the end: how the task stands now, not when the wait began."""
-        task_id = before.question.task_id or ""
-        asked = before
-        if not isinstance(found, Verified | Expired):
-            asked = self._ask(asker, task_id)
-            if asked.question != before.question:
-                found = asker.reader.find(asked.question)
-        values = asker.answer(found)
-        task = asked.task
+    def _answer_again(self, asker: Asker, task_id: str, found: Found, before: Question) -> Waited:
+        """What is told where the time is up: how the task stands now, not when the wait began."""
+        question, task = self._ask(asker, task_id)
+        return self._answer(asker, task_id, asker.reader.find(question) if question != before else found, task)
+
+    def _answer(self, asker: Asker, task_id: str, found: Found, task: Task | None) -> Waited:
+        path = None
         if isinstance(found, Verified):
-            desk = known_desk(self._workspace)
+            desk, path = known_desk(self._workspace), asker.hand_out(found.record)
             task = self._load(self._workspace, self._settings, desk=desk, inspects=False).tree.tasks.get(task_id)
             asker.note_read(found, "agentwatch mcp")
-        elif not isinstance(found, Expired):
-            values |= {"unasked": is_needless(asked.task), "do_now": _pending_words(asked)}
-            if is_needless(asked.task):
-                values["detail"] = NOTHING_ASKED
-        return Waited(**values, state=task.own_state.value if task is not None else None)
-
-
-def _pending_words(asked: _Asked) -> str:
-    if asked.task is None:
-        unseen = f" Not all can be seen: {quoted(str(asked.unseen[0]), 300)}." if asked.unseen else ""
-        return f"{_NOT_SEEN}{unseen} If both: {_AGAIN}"
-    return go_on(asked.task) if is_needless(asked.task) else _AGAIN
+        told = waited(found, task, task_id, handoff_path=path)
+        told["do_now"] = told["do_now"].replace("`agentwatch wait`", "wait_for_decision")
+        return Waited(**told | {"state": task.own_state.value if task is not None else None})

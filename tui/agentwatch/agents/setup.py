@@ -19,12 +19,14 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentwatch.agents.programs import ByHand, Part, Program, programs, read_jsonc
+from agentwatch.agents.hook.journal import Journal
+from agentwatch.agents.programs import CLAUDE_SETTINGS, ByHand, Part, Program, programs, read_jsonc
 from agentwatch.config import Settings
 from agentwatch.disk import Directory, NotRegularError
 from agentwatch.errors import WorkspaceError
 from agentwatch.shell import command_line, install_line, launcher
-from agentwatch.text import clean, say
+from agentwatch.state import state_directory
+from agentwatch.text import Check, bad, clean, good, note, say
 
 BY_HAND: Final = 1
 BACKUP: Final = ".agentwatch.bak"
@@ -128,8 +130,8 @@ def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool) -> 
     for offer in () if remove else program.offers:
         say(f"{program.name}: you may add to {offer.place} ({offer.why}):")
         _show_lines(offer.lines)
-    for note in () if remove else program.notes:
-        say(f"{program.name}: {note}")
+    for words in () if remove else program.notes:
+        say(f"{program.name}: {words}")
     return any(isinstance(step, ByHand) for step in steps)
 
 
@@ -161,6 +163,25 @@ def _write(workspace: Path, edit: Edit, *, keep_backup: bool) -> None:
             directory.replace(name, edit.after.encode(), mode)
         if not keep_backup and edit.backup is not None:
             directory.remove(name + BACKUP)
+
+
+def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
+    """What `doctor` says of what `init` has written: whether it would write the same now."""
+    if (said := Journal(state_directory(workspace)).unanswered()) is not None:
+        yield note("agents", f"an answer to a program did not get through at {said}")
+    is_right: dict[str, bool] = {}
+    for program in programs(launcher(), settings).values():
+        both = zip(plan(workspace, program, remove=False), plan(workspace, program, remove=True), strict=False)
+        for step, without in both:
+            if isinstance(step, Edit) and isinstance(without, Edit) and without.before != without.after:
+                is_right[step.path] = step.before == step.after and is_right.get(step.path, True)
+    for path in (path for path, right in is_right.items() if not right):
+        why = "what is there was written by hand, or by another agentwatch: other code may run in its place"
+        yield bad("agents", f"{path}: {why}; `agentwatch init --write` mends it")
+    if is_right and all(is_right.values()):
+        yield good("agents", "what their configurations start is agentwatch, whatever lies in the workspace")
+    if is_right.get(CLAUDE_SETTINGS):
+        yield good("agents", "permissions and questions of Claude Code can be answered in agentwatch")
 
 
 # What would be changed
@@ -268,7 +289,7 @@ def edit_json(change: Callable[[dict[str, Any], Part], None], parts: tuple[Part,
     before = copy.deepcopy(document)
     for part in parts:
         change(_as(dict, document), part)
-    if document == before and text:
+    if document == before:
         return text
     if not is_plain:
         raise NotEditableError("it has comments, trailing commas or keys twice, which would be lost")

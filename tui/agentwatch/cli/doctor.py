@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agentwatch.agents.programs import checks
+from agentwatch.agents.setup import checks
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, PATH, argument
 from agentwatch.composition import shelf_of
@@ -88,7 +88,7 @@ def run(options: Namespace) -> int:
             if shelf.notice
             else good("put aside", "what you have put aside can be read"),
             *(bad("settings", f"{where(f'views.{name}')}: {why}") for name, why in view_faults(settings.views).items()),
-            *checks(workspace),
+            *checks(workspace, settings),
             *_key_map(settings),
         ]
     )
