@@ -13,7 +13,7 @@ from textual.app import App
 
 from agentwatch.app.editor import lend
 from agentwatch.shell import find_program
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.following import RunTranscript, written
 from agentwatch.state import scratch_directory
 from agentwatch.text import clean, clean_lines

@@ -23,12 +23,11 @@ from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.view import View
 from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import Task
-from agentwatch.sources.sessions.doing import EntryKind
+from agentwatch.sources.sessions.entries import EntryKind, Place
 from agentwatch.sources.sessions.following import (
     Follower,
     Look,
     Outcome,
-    Place,
     RunTranscript,
     Step,
     index_of,
