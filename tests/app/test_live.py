@@ -21,7 +21,7 @@ from agentwatch.app.widgets.details.live import LiveLog, line_of
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.sources.sessions import following
-from agentwatch.sources.sessions.doing import EntryKind
+from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.fields import digest_of
 from agentwatch.sources.sessions.following import LinesTranscript, Outcome, Step
 
@@ -30,7 +30,7 @@ ROOT = "session"
 
 def entries_in(fields: object) -> list[object]:
     """Those of the tests of transcripts, at the time of the scene, and calls of agents."""
-    from agentwatch.sources.sessions.doing import Entry
+    from agentwatch.sources.sessions.entries import Entry
     from agentwatch.sources.sessions.fields import mapping, text
 
     record = mapping(fields)
@@ -93,7 +93,7 @@ async def live(
     async with stage(seen, size) as s:
         one = Live(s, path)
         before(one)
-        s.source.transcripts[ROOT] = lambda: LinesTranscript(path, entries_in)
+        s.source.transcripts[ROOT] = lambda: LinesTranscript(path, lambda: entries_in)
         s.tree.select(ROOT) if ROOT in s.tree.row_ids() else None
         await s.press("2")
         yield one

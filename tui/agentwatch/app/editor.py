@@ -16,7 +16,7 @@ from textual.screen import Screen
 
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.sources.files.walk import to_name
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.following import RunTranscript, written
 from agentwatch.text import clean, clean_lines
 from agentwatch.view import times

@@ -24,7 +24,7 @@ from agentwatch.app.widgets.details.tabs import Entry, claimed, verdict_line
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.evidence.inspect import difference, file_text
 from agentwatch.sources.files.walk import to_name
-from agentwatch.sources.sessions.doing import EntryKind
+from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.following import Outcome, Step, WholeStep, step_of, written
 from agentwatch.text import clean_lines
 from agentwatch.view import looks, times

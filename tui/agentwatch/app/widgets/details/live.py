@@ -21,12 +21,11 @@ from agentwatch.app.widgets.details.blocks import faint
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import View
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.sessions.doing import EntryKind
+from agentwatch.sources.sessions.entries import EntryKind, Place
 from agentwatch.sources.sessions.following import (
     Follower,
     Look,
     Outcome,
-    Place,
     RunTranscript,
     Step,
     index_of,
