@@ -28,7 +28,7 @@ from agentwatch.requests.holding import Holder
 from agentwatch.requests.reading import in_line, queries_in, read, request_about
 from agentwatch.requests.store import Offer, RequestError
 from agentwatch.sources.codex.codex_reader import NAME
-from agentwatch.sources.codex.entries import MCP
+from agentwatch.sources.codex.rollout import MCP
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, text
 from agentwatch.sources.sessions.store import holds
 

@@ -27,7 +27,7 @@ from agentwatch.requests.store import RequestError
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import ASKS, HookCall
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, moment, text
-from agentwatch.sources.sessions.tail import Tail, record
+from agentwatch.sources.sessions.tail import Tail
 from agentwatch.state import state_directory
 
 _CALL_SECONDS: Final = 0.5
@@ -310,8 +310,7 @@ class AskedCall:
         """Reads what the transcript got since the last look. What cannot be read says nothing."""
         with suppress(OSError, ValueError):
             for line in self._tail.read(_HEAD).lines if self._tail is not None else ():
-                if b'"tool_use"' in line.data or b'"tool_result"' in line.data:
-                    self._apply(mapping(record(line.data)))
+                self._apply(line.record or {})
         return self.call_id in self._answered
 
     def _apply(self, fields: Fields) -> None:
