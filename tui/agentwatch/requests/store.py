@@ -60,12 +60,12 @@ class RequestStore:
         self.problems: list[str] = []
         """Files in it that are no requests, a sentence each, as it was read last. May quote foreign text."""
         self._workspace = workspace
-        self._disk = disk
+        self.disk: Final = disk
 
     def offer(self, request: Request) -> Offer:
         """Offer a request until the offer is closed, together with others who offer the same. Raises RequestError."""
         data = to_bytes(request.begun, self.workspace_id)
-        with self._opened(make=True) as directory, directory.locked():
+        with self.opened(make=True) as directory, directory.locked():
             directory.sweep(0)
             self._make_room(directory)
             descriptor = self._join(directory, request)
@@ -77,7 +77,7 @@ class RequestStore:
         """Its requests, oldest first, each with its stage. Never raises."""
         self.problems = []
         try:
-            with self._opened() as directory:
+            with self.opened() as directory:
                 return self._read(directory)
         except FileNotFoundError:
             pass
@@ -87,27 +87,17 @@ class RequestStore:
 
     def find(self, request_id: str) -> Request | None:
         """One request as it is now, None where it is none, or cannot be believed."""
-        with suppress(OSError, RequestError), self._opened() as directory:
+        with suppress(OSError, RequestError), self.opened() as directory:
             return self._file(directory, _name(request_id))
         return None
 
-    def end(self, offer: Offer, stage: RequestStage, by: str) -> None:
-        """Write down how an offer ended, unless somebody did before; that it is gone, only if nobody else holds it."""
-        name = _name(offer.request.request_id)
-        with self._opened() as directory, directory.locked():
-            if stage is RequestStage.GONE:
-                self._disk.flock(offer.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if offer.is_whole():
-                ended = replace(offer.request, stage=stage, ended_at=time.time(), by=by)
-                directory.replace(name, to_bytes(ended, self.workspace_id))
-
     @contextmanager
-    def _opened(self, *, make: bool = False) -> Iterator[Directory]:
+    def opened(self, *, make: bool = False) -> Iterator[Directory]:
         """Raises RequestError whatever goes wrong, FileNotFoundError where it is not there."""
         refuse_inside(self._workspace, self.directory)
         try:
-            with (Directory.make if make else Directory.open)(self.directory, self._disk) as directory:
-                status = self._disk.fstat(directory.descriptor)
+            with (Directory.make if make else Directory.open)(self.directory, self.disk) as directory:
+                status = self.disk.fstat(directory.descriptor)
                 if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
                     raise RequestError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
                 yield directory
@@ -140,14 +130,14 @@ class RequestStore:
 
     def _is_held(self, directory: Directory, name: str) -> bool:
         """Whether somebody holds a file. Two that ask at once may take each other for somebody, until the next look."""
-        descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
+        descriptor = self.disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
         try:
-            self._disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return False
         except BlockingIOError:
             return True
         finally:
-            self._disk.close(descriptor)
+            self.disk.close(descriptor)
 
     def _join(self, directory: Directory, request: Request) -> int | None:
         """A lock on the file of the same request, where others hold it. Under the lock of the directory."""
@@ -155,13 +145,13 @@ class RequestStore:
         with suppress(OSError, RequestError):
             known = self._file(directory, name)
             if known.is_open and as_asked(known) == as_asked(request):
-                descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
+                descriptor = self.disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
                 try:
                     # Whoever looks whether it is held has it locked for microseconds.
-                    self._disk.flock(descriptor, fcntl.LOCK_SH)
+                    self.disk.flock(descriptor, fcntl.LOCK_SH)
                     return descriptor
                 except OSError:
-                    self._disk.close(descriptor)
+                    self.disk.close(descriptor)
         return None
 
     def _make_room(self, directory: Directory) -> None:
@@ -175,7 +165,7 @@ class Offer:
 
     def __init__(self, store: RequestStore, request: Request, descriptor: int) -> None:
         self.request: Final = request
-        self.descriptor: Final = descriptor
+        self._descriptor = descriptor
         self.looked: tuple[object, float] = None, 0.0
         """The ledger as its holder looked for an answer, and when."""
         self._store = store
@@ -196,13 +186,20 @@ class Offer:
         return False
 
     def end(self, stage: RequestStage, by: str = "") -> None:
-        """Say how it ended, and hold it no more. Never raises: where that cannot be written, it is gone."""
-        if self._is_held:
-            with suppress(OSError, RequestError):
-                self._store.end(self, stage, by)
-            self._is_held = False
-            with suppress(OSError):
-                os.close(self.descriptor)
+        """Say how it ended, unless somebody did before, and hold it no more; that it is gone, only if nobody else holds
+        it. Never raises: where that cannot be written, it is gone."""
+        if not self._is_held:
+            return
+        store = self._store
+        with suppress(OSError, RequestError), store.opened() as directory, directory.locked():
+            if stage is RequestStage.GONE:
+                store.disk.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self.is_whole():
+                ended = replace(self.request, stage=stage, ended_at=time.time(), by=by)
+                directory.replace(self._path.name, to_bytes(ended, store.workspace_id))
+        self._is_held = False
+        with suppress(OSError):
+            os.close(self._descriptor)
 
 
 def refuse_inside(workspace: Path, place: Path) -> None:
