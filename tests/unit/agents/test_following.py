@@ -41,15 +41,6 @@ def test_a_call_is_known_by_its_input_and_answered_by_its_result(story: Story) -
     assert found.is_answered()
 
 
-def test_one_that_was_left_without_a_result_is_not_the_one_that_is_asked_about(story: Story) -> None:
-    story.called("u1")
-    story.called("u2", message="msg_2")
-    found = looked_up(asked(story))
-    assert (found.is_answered(), found.call_id) == (False, "u2")
-    story.came("u1")
-    assert not found.is_answered()
-
-
 def test_of_equal_calls_in_one_message_the_first_without_a_result_is_asked_about(story: Story) -> None:
     story.called("u1")
     story.called("u2")

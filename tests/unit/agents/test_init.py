@@ -143,17 +143,6 @@ def test_nothing_is_written_through_a_link_or_outside(tmp_path: Path, capsys: py
     assert capsys.readouterr().out.count("nothing is written through links") == 2
 
 
-def test_the_time_outs_follow_the_settings(tmp_path: Path) -> None:
-    settings = Settings(mcp_wait=300, hook_wait=100)
-    put(tmp_path, {".claude/settings.json": "{}", "opencode.json": "{}"})
-    setup.run(tmp_path, None, Settings(), write=True, remove=False)
-    setup.run(tmp_path, None, settings, write=True, remove=False)
-    written = files_of(tmp_path)
-    assert '"timeout": 130' in written[".claude/settings.json"]
-    assert written[".claude/settings.json"].count(HOOK) == 3
-    assert '"timeout": 375000' in written["opencode.json"]
-
-
 def test_the_file_mode_and_one_backup_are_kept(tmp_path: Path) -> None:
     put(tmp_path, CLAUDE)
     (tmp_path / ".mcp.json").chmod(0o600)

@@ -185,20 +185,3 @@ def test_what_cannot_be_offered_is_left_to_the_program_and_the_operator_is_told(
     ask(scene.call("Bash", given), scene.workspace)
     assert (scene.told(), scene.store.read()) == (None, [])
     assert UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")
-
-
-def test_where_the_program_does_not_listen_any_more_nothing_is_delivered(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = os.write
-
-    def write(descriptor: int, data: bytes) -> int:
-        if descriptor == 1:
-            raise BrokenPipeError
-        return real(descriptor, data)
-
-    with scene.asked() as request:
-        monkeypatch.setattr(os, "write", write)
-        scene.answer(request)
-    monkeypatch.undo()
-    assert scene.told() is None
