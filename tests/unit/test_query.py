@@ -12,8 +12,7 @@ from agentwatch.delegation.events import Seen
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.query import complete, parse, unknown_key
-from agentwatch.view.terms import KEYS
+from agentwatch.view.query import KEYS, complete, parse
 from tests.app.scenes import NOW, Scene, shop
 
 
@@ -223,9 +222,3 @@ def test_the_query_after_this_one_has_another_state_and_all_else() -> None:
 )
 def test_keys_and_values_are_written_to_their_end(text: str, longer: str | None) -> None:
     assert complete(text, lambda key: ["code reviewer"] if key == "agent" else []) == longer
-
-
-def test_a_key_that_is_none_is_known_as_that() -> None:
-    assert unknown_key("api colour:red state:failed") == "colour"
-    assert unknown_key("state:failed since:10m text") == ""
-    assert unknown_key('"http://a.b"') == ""

@@ -21,7 +21,9 @@ from agentwatch.cli.command import PLACE, SESSION, argument, flag, one_of, secon
 from agentwatch.cli.shared import report_problems, selection_of, target_of
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings, load
+from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, Tick
+from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Inspector, Target
@@ -32,9 +34,8 @@ from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import clean, complain, exact, say
-from agentwatch.view.pulse import activity_document
-from agentwatch.view.requests import document as request_document
-from agentwatch.view.requests import request_words, standing_words
+from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
+from agentwatch.view.requests import standing_words
 from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words, state_words
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.source import Inbox
     from agentwatch.sources.sessions.source import SessionsSource
-    from agentwatch.view.documents import lists
 
 ARGUMENTS: Final = (
     PLACE,
@@ -63,6 +63,28 @@ _BY: Final = 60
 """Characters of a task's id, of a reason and of who asks, in a line."""
 _LOOK_SECONDS: Final = 0.5
 """How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
+
+
+class LoggedStateDoc(Document):
+    at: Time
+    task_id: str
+    before: State | None
+    after: State | None
+    attempt: int
+    reason: str
+    contradicted: bool
+
+
+class LoggedActivityDoc(Document):
+    at: Time
+    task_id: str
+    activity: ActivityDoc | None
+
+
+class LoggedRequestDoc(Document):
+    at: Time
+    task_id: str
+    request: RequestDoc
 
 
 def run(options: Namespace) -> int:
@@ -232,7 +254,7 @@ class _Log:
             task = self._tree.tasks.get(change.task_id)
             if task is not None and (task.alive_at or self._since) < self._since:
                 continue
-            say(json.dumps(log_document(change)) if self._as_json else log_line(change))
+            say(json.dumps(log_document(change).plain()) if self._as_json else log_line(change))
 
 
 def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
@@ -338,19 +360,10 @@ def log_line(change: Change) -> str:
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {text}"
 
 
-def log_document(change: Change) -> lists.Logged:
-    """The change for programs; the texts are as they were written. A time of no world is null."""
-    at = iso(change.at)
+def log_document(change: Change) -> Document:
+    """The change for programs; the texts are as they were written."""
     if isinstance(change, ActivityChange):
-        return {"at": at, "task_id": change.task_id, "activity": activity_document(change.doing, change.at)}
+        return LoggedActivityDoc.of(change, activity=activity_document(change.doing, change.at))
     if isinstance(change, RequestChange):
-        return {"at": at, "task_id": change.task_id, "request": request_document(change.request)}
-    return {
-        "at": at,
-        "task_id": change.task_id,
-        "before": change.before,
-        "after": change.after,
-        "attempt": change.attempt,
-        "reason": change.reason,
-        "contradicted": change.contradicted,
-    }
+        return LoggedRequestDoc.of(change, request=request_document(change.request))
+    return LoggedStateDoc.of(change)

@@ -1,16 +1,10 @@
-"""Working tasks at the moment: their activity, and the cost of their tokens."""
+"""The cost of the tokens of tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from agentwatch.delegation.run import Activity
 from agentwatch.delegation.task import Task
-from agentwatch.view.times import iso
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents import tasks
 
 
 def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
@@ -26,18 +20,3 @@ def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
             return None
         cost = (cost or 0.0) + run.tokens * price / 1_000_000
     return cost
-
-
-def activity_document(doing: Activity | None, now: float) -> tasks.Activity | None:
-    """What a task does, for programs; `now` is in epoch seconds. Texts are foreign and unsanitised."""
-    if doing is None:
-        return None
-    return {
-        "at": iso(doing.at),
-        "kind": doing.kind,
-        "what": doing.what,
-        "about": doing.about,
-        "over": doing.over,
-        "repeats": doing.repeats,
-        "seconds": round(max(now - doing.at, 0.0), 1) if doing.at and now > float("-inf") else None,
-    }

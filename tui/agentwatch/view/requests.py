@@ -1,32 +1,17 @@
-"""What is shown of the requests of programs: words, looks, where they are answered, and their part of the JSON."""
+"""Words for the requests of programs: how far they have got, and where they are answered."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import indented
 from agentwatch.view.plain import shown
-from agentwatch.view.times import duration, iso
+from agentwatch.view.times import duration
 from agentwatch.view.words import plural
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents import tasks
-
-__all__ = [
-    "denial_words",
-    "document",
-    "ended_words",
-    "left_words",
-    "request_words",
-    "standing_words",
-    "where",
-    "whole_input",
-]
 
 _THERE: Final = "answer in its terminal"
 _LEFT: Final = "nothing here waits for it any more; if its program still asks, answer it there"
@@ -120,45 +105,8 @@ def where(task: Task) -> str:
     return f"{_THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else _THERE
 
 
-def document(request: Request) -> tasks.Request:
-    """One request for programs; its texts are as the program gave them."""
-    labels = [option.label for query in request.queries for option in query.options]
-    actions = list(request.actions)
-    return {
-        "request_id": request.request_id,
-        "kind": request.kind,
-        "source": request.source,
-        "session": request.session_id,
-        "tool": request.tool,
-        "shown": request.shown,
-        "beside": [{"name": one.name, "value": one.value} for one in request.beside],
-        "said": request.said,
-        "input_sha256": request.input_sha256,
-        "asked_at": iso(request.asked_at),
-        "until": iso(request.until),
-        "prompt_hidden": request.prompt_hidden,
-        "options": list(map(str, actions)) if request.kind is RequestKind.PERMISSION else labels,
-        "actions": actions,
-        "queries": [
-            {
-                "question": query.question,
-                "header": query.header,
-                "options": [{"label": one.label, "description": one.description} for one in query.options],
-                "several": query.several,
-            }
-            for query in request.queries
-        ],
-        "rules": list(request.rules),
-        "answerable": request.can_answer,
-        "why_not": _why_not(request),
-        "stage": request.stage,
-        "allowed": request.allowed,
-        "by": request.by or None,
-        "ended_at": iso(request.ended_at),
-    }
-
-
-def _why_not(request: Request) -> str | None:
+def why_not(request: Request) -> str | None:
+    """Why it cannot be answered here, and where instead; None where it can."""
     if request.can_answer:
         return None
     if request.waits_for_operator:

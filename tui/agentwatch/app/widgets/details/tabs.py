@@ -39,6 +39,7 @@ from agentwatch.app.widgets.details.view import READING, View
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.return_format import ReturnFormat
 from agentwatch.contracts.shapes import Contract, Finding, Outcome, Return, Severity
+from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.claims import Call, Claim, Verdict
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Seen
@@ -48,7 +49,7 @@ from agentwatch.delegation.task import Attempt, Basis, State, Task
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
 from agentwatch.view.pulse import cost_of
-from agentwatch.view.requests import request_words, standing_words, where
+from agentwatch.view.requests import standing_words, where
 from agentwatch.view.words import (
     ADVICE,
     BASES,
