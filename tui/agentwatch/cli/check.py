@@ -50,7 +50,7 @@ class CheckedFile(JsonObject):
     contract: Contract | None
     state: str | None
     findings: list[FindingDoc]
-    lines: list[str] = Field([], exclude=True)
+    lines: list[str] = Field(default=[], exclude=True)
 
 
 class CheckedDoc(JsonObject):
