@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentwatch.cli.command import parser_of
-from agentwatch.cli.registry import load_command
+from agentwatch.cli.command import load_command, parser_of
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event
 from agentwatch.delegation.request import Given, RequestStage

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import COMMANDS, run, start
-from agentwatch.cli.registry import load_command
+from agentwatch.cli.command import load_command
 
 NAMED = [name for name in COMMANDS if name]
 

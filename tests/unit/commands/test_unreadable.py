@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from agentwatch import history
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run
 from agentwatch.disk import Disk
 from agentwatch.history.store import History
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.state import state_directory
+from agentwatch.state import HISTORY, state_directory
 from tests.closing import closed
 from tests.homes import live_in
 from tests.unit.sessions.conformance import report
@@ -81,7 +80,7 @@ def closed_file(workspace: Path) -> Iterator[None]:
 def corrupt_history(workspace: Path) -> Iterator[None]:
     state = state_directory(workspace)
     state.mkdir(parents=True)
-    (state / history.NAME).write_bytes(b"broken" * 1000)
+    (state / HISTORY).write_bytes(b"broken" * 1000)
     yield
 
 

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from agentwatch.arguments import did_you_mean
-from agentwatch.cli.command import start
-from agentwatch.cli.registry import COMMANDS
+from agentwatch.cli.command import COMMANDS, start
 from agentwatch.errors import AgentwatchError, UsageError
 
 __all__ = ["COMMANDS", "run", "start"]

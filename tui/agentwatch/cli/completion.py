@@ -13,8 +13,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Final
 
-from agentwatch.cli.command import argument
-from agentwatch.cli.registry import COMMANDS, load_command
+from agentwatch.cli.command import COMMANDS, argument, load_command
 from agentwatch.text import clean, exact, say
 
 # No library does this: shtab writes what cannot ask for task ids and knows no fish, argcomplete wants one parser that

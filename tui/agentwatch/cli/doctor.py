@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
@@ -18,14 +17,12 @@ from agentwatch.cli.command import CREDS, PATH, argument
 from agentwatch.composition import shelf_of
 from agentwatch.config import Settings, load, where
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.envelope import VARIABLE, given
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.decisions.keys import Keys
 from agentwatch.errors import UsageError
 from agentwatch.evidence.plumbing import find_repository
 from agentwatch.history.store import History
 from agentwatch.shell import FLEET, find_program, needing
-from agentwatch.sources.files.walk import pruning, walk
 from agentwatch.sources.worktrees import NoRepositoryError
 from agentwatch.state import leads_through, state_directory
 from agentwatch.text import Check, bad, good, note, say_checks
@@ -41,7 +38,6 @@ ARGUMENTS: Final = (
     argument("--monitor", "URL", "with --nats: where its monitoring answers; else port 8222 of the same machine"),
 )
 EXIT_CODES: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
-_WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
 
 
 class Setup(NamedTuple):
@@ -127,17 +123,6 @@ def _check_key(about: str, setup: Setup) -> Iterator[Check]:
             yield note(about, f"{private}, without a passphrase; {cure}")
 
 
-def _check_given_key(about: str, _setup: Setup) -> Iterator[Check]:
-    """The public keys of the environment, which hooks and `wait` read decisions with."""
-    if text := os.environ.get(VARIABLE):
-        try:
-            given(text)
-        except DecisionError as error:
-            yield bad(about, f"{VARIABLE}: {error}; until then hooks and `wait` read no decision")
-        else:
-            yield good(about, f"{VARIABLE} holds one")
-
-
 def _check_workspace(about: str, setup: Setup) -> Iterator[Check]:
     workspace = setup.workspace
     if setup.settings.read_only:
@@ -154,25 +139,10 @@ def _check_workspace(about: str, setup: Setup) -> Iterator[Check]:
         yield good(about, f"{workspace} can be written, so decisions are delivered there")
 
 
-def _check_watches(about: str, setup: Setup) -> Iterator[Check]:
-    count = sum(1 for _ in walk(os.path.realpath(setup.workspace), pruning(setup.settings.pruned)))
-    with suppress(OSError, ValueError):
-        limit = int(_WATCHES.read_text("ascii"))
-        # Editors and build tools watch the same directories with the same allowance.
-        if count > limit / 2:
-            cure = "raise fs.inotify.max_user_watches, or prune directories; until then agentwatch looks at intervals"
-            yield note(about, f"{count:,} directories, and the system allows {limit:,} to all programs: {cure}")
-            return
-    yield good(about, f"{count:,} {'directory' if count == 1 else 'directories'}, which can all be watched")
-
-
 def _check_terminal(about: str, _setup: Setup) -> Iterator[Check]:
     if sys.stdout is None or not sys.stdout.isatty():
         yield note(about, "the output is no terminal, so it was not checked; the screen needs one")
         return
-    columns, lines = shutil.get_terminal_size()
-    small = "" if columns >= 80 and lines >= 24 else "; from 80 × 24 on everything fits"
-    yield (note if small else good)(about, f"{columns} × {lines}{small}")
     if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
         yield bad(about, f"its encoding is {sys.stdout.encoding}: set LANG to one that ends in UTF-8")
     if os.environ.get("COLORTERM") not in ("truecolor", "24bit"):
@@ -194,9 +164,11 @@ def _check_git(about: str, setup: Setup) -> Iterator[Check]:
 
 
 def _check_history(about: str, setup: Setup) -> Iterator[Check]:
-    history = History(setup.state)
+    history, shelf = History(setup.state), shelf_of(setup.workspace)
     sound = f"{plural(len(history.recall().events), 'observation')}, sound"
-    yield bad(about, history.notice) if history.notice else good(about, sound)
+    shelf.read_changes()
+    wrong = [notice for notice in (history.notice, shelf.notice) if notice]
+    yield from [bad(about, notice) for notice in wrong] or [good(about, sound)]
 
 
 def _check_ledger(about: str, setup: Setup) -> Iterator[Check]:
@@ -211,12 +183,6 @@ def _check_ledger(about: str, setup: Setup) -> Iterator[Check]:
         yield good(about, f"{decisions}, sound" if chain.entries else "nothing is decided yet")
 
 
-def _check_acknowledgements(about: str, setup: Setup) -> Iterator[Check]:
-    shelf = shelf_of(setup.workspace)
-    shelf.read_changes()
-    yield bad(about, shelf.notice) if shelf.notice else good(about, "what you have put aside can be read")
-
-
 def _check_settings(about: str, setup: Setup) -> Iterator[Check]:
     """The saved views, and the operator's own keys, which only the screen knows."""
     settings = setup.settings
@@ -224,21 +190,21 @@ def _check_settings(about: str, setup: Setup) -> Iterator[Check]:
     if settings.keys:
         from agentwatch.app.actions.keymap import keymap
 
-        yield from (bad(about, str(fault)) for fault in keymap(settings.keys).faults)
+        faults, count = keymap(settings.keys).faults, len(settings.keys)
+        yield from (bad(about, str(fault)) for fault in faults)
+        if not faults:
+            yield good(about, f"{count} command{' has' if count == 1 else 's have'} keys of your own")
 
 
 _CHECKS: Final[tuple[tuple[str, Callable[[str, Setup], Iterable[Check]]], ...]] = (
     ("state directory", _check_state),
     ("place", _check_outside),
     ("signing key", _check_key),
-    ("public key", _check_given_key),
     ("workspace", _check_workspace),
-    ("file events", _check_watches),
     ("terminal", _check_terminal),
     ("git", _check_git),
     ("history", _check_history),
     ("ledger", _check_ledger),
-    ("put aside", _check_acknowledgements),
     ("settings", _check_settings),
     ("agents", lambda _about, setup: checks(setup.workspace)),
 )

@@ -17,8 +17,6 @@ from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, say
-from agentwatch.view.chains import chain_name, end_of_chain
-from agentwatch.view.order import Order, preorder
 from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
 from agentwatch.view.words import history_words, in_line, plural, question_at, state_words, why_at
@@ -55,6 +53,9 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
 
         say_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
     else:
+        from agentwatch.view.chains import chain_name, end_of_chain
+        from agentwatch.view.order import Order, preorder
+
         order = Order(tree)
         order.take(tree.tasks, tree.now)
         groups = [group for group, tally in order.tallies.items() if tally.runs]

@@ -20,11 +20,20 @@ from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Basis, Below, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.groups import Group, group_of
-from agentwatch.view.pulse import cost_of
 from agentwatch.view.query import Found
-from agentwatch.view.requests import why_not
 from agentwatch.view.times import ended_at, iso, stands_since
-from agentwatch.view.words import A2AState, Agreement, a2a_state, answer, mode_of, model_of, prompt, why_at
+from agentwatch.view.words import (
+    A2AState,
+    Agreement,
+    a2a_state,
+    answer,
+    cost_of,
+    mode_of,
+    model_of,
+    prompt,
+    why_at,
+    why_not,
+)
 
 SCHEMA_VERSION: Final = 1
 _NO_RETURN: Final = Return(Contract.RETURN_FORMAT, None, None)

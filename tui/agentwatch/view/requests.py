@@ -11,10 +11,7 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.text import indented
 from agentwatch.view.plain import shown
 from agentwatch.view.times import duration
-from agentwatch.view.words import plural
-
-_THERE: Final = "answer in its terminal"
-_LEFT: Final = "nothing here waits for it any more; if its program still asks, answer it there"
+from agentwatch.view.words import GONE, THERE, plural
 
 _INIT: Final = frozenset({"claude-code", "opencode", "kilo"})
 """The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
@@ -45,7 +42,7 @@ def standing_words(request: Request, now: float) -> str:
         case RequestStage.UNKNOWN:
             return f"{did} by you; whether that counted is not known: the connection to its program broke"
     late = "; your answer came too late" if request.allowed is not None else ""
-    return f"gone: {_LEFT}{late}"
+    return f"gone: {GONE}{late}"
 
 
 def ended_words(request: Request) -> str:
@@ -97,23 +94,12 @@ def where(task: Task) -> str:
     if (request := task.request) is not None:
         if request.actions or not request.waits_for_operator:
             return ""
-        return request.why_not or _THERE
+        return request.why_not or THERE
     run = task.run
     if task.own_state is not State.BLOCKED or run is None or not run.waiting:
         return ""
     is_able = run.source in _INIT
-    return f"{_THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else _THERE
-
-
-def why_not(request: Request) -> str | None:
-    """Why it cannot be answered here, and where instead; None where it can."""
-    if request.can_answer:
-        return None
-    if request.waits_for_operator:
-        return request.why_not or _THERE
-    if request.stage is RequestStage.GONE:
-        return _LEFT
-    return "it is decided already" if request.is_open else f"it has ended: {request.stage.value}"
+    return f"{THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else THERE
 
 
 def _did(request: Request) -> str:

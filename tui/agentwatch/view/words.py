@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from agentwatch.delegation import states as reasons
 from agentwatch.delegation.asks import gone_words
 from agentwatch.delegation.decision import ENDING, Decision, Stage
-from agentwatch.delegation.request import RequestKind
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import Tree
@@ -222,6 +222,21 @@ def a2a_state(task: Task) -> A2AState:
     return A2A_AUTH if asks_leave or said == A2A_AUTH else A2A_INPUT
 
 
+THERE: Final = "answer in its terminal"
+GONE: Final = "nothing here waits for it any more; if its program still asks, answer it there"
+
+
+def why_not(request: Request) -> str | None:
+    """Why it cannot be answered here, and where instead; None where it can."""
+    if request.can_answer:
+        return None
+    if request.waits_for_operator:
+        return request.why_not or THERE
+    if request.stage is RequestStage.GONE:
+        return GONE
+    return "it is decided already" if request.is_open else f"it has ended: {request.stage.value}"
+
+
 # Model and mode
 
 
@@ -303,3 +318,18 @@ def on_their_way(tree: Tree) -> list[Decision]:
     decided = (attempt.decision for task in tree.tasks.values() for attempt in task.attempts)
     moving = (one for one in decided if one is not None and is_on_its_way(one))
     return sorted(moving, key=lambda one: (one.at, one.decision_id))
+
+
+def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
+    """What the tokens of a task itself cost, by the price of a million tokens of each model, which is named with or
+    without its provider; None where a price is missing, or no store tells of tokens."""
+    cost = None
+    for run in (attempt.run for attempt in task.attempts):
+        if run is None or run.tokens is None:
+            continue
+        model = run.model or ""
+        price = prices.get(model, prices.get(model.rpartition("/")[2]))
+        if price is None:
+            return None
+        cost = (cost or 0.0) + run.tokens * price / 1_000_000
+    return cost

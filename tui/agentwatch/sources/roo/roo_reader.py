@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
-from agentwatch.sources.roo.storages import storages
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, is_at
+from agentwatch.sources.sessions.registry import storages
 from agentwatch.sources.sessions.runs import NO_CALL, Account, Standing, no_message, run_of
 from agentwatch.sources.sessions.tail import Stamp, document, reason_of, stamp_of
 from agentwatch.state import user_home

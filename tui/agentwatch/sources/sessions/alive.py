@@ -57,7 +57,7 @@ def _in_files(since: float) -> Iterator[Alive]:
     """Of the programs that keep files: a pattern for those of their sessions, who reads the directory out of one, and
     whether it is seen from a directory above."""
     from agentwatch.sources.gemini.gemini_reader import root_of
-    from agentwatch.sources.roo.storages import storages
+    from agentwatch.sources.sessions.registry import storages
 
     programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
         (home_of("claude-code"), "projects/*/*.jsonl", _begun_in, True),

@@ -1,7 +1,6 @@
 """The readers of the session stores of one workspace: those of this package, and what others ship by entry point.
 
 A reader is loaded once its program has a store: few machines have all of them, and loading takes longer than looking.
-That of Claude Code, the most usual, always is, and says where it has looked.
 An entry point of the group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and
 returns a `SessionReader`, or None where it has nothing to read.
 """
@@ -52,6 +51,11 @@ _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
 
 
+_CLINE: Final = "saoudrizwan.claude-dev"
+"""Cline, of which Roo Code was made: its tasks hand nothing to each other."""
+_ROO_COMMAND_LINE: Final = ".vscode-mock/global-storage"
+
+
 class Registry:
     """Opens the readers of one workspace."""
 
@@ -62,23 +66,18 @@ class Registry:
 
     def open(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
         """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
-        from agentwatch.sources.roo.storages import storages
-
-        stores: dict[str, tuple[str, str, tuple[object, ...]]] = {
-            name: (home.package, home.reader, (home_of(name),))
-            for name, home in _HOMES.items()
-            if name == CLAUDE_CODE or is_there(home_of(name))
-        }
-        if any(True for _ in storages(user_home())):
-            stores["roo"] = "roo", "RooReader", ()
-        stores |= {name: ("opencode", "OpenCodeReader", (path, name)) for name, path in databases().items()}
-        for name, (package, reader, arguments) in stores.items():
+        for name, (package, reader, arguments) in _stores().items():
             if name not in known:
                 module = import_module(f"agentwatch.sources.{package}.{package}_reader")
                 yield getattr(module, reader)(self._workspace, *arguments)
         if self._asks_others and any(map(_may_name_one, sys.path)):
             yield from self._shipped_by_others(broken)
         self._asks_others = False
+
+    @staticmethod
+    def is_empty() -> bool:
+        """Whether there is nothing to open."""
+        return not _stores() and not any(map(_may_name_one, sys.path))
 
     def _shipped_by_others(self, broken: Broken) -> Iterator[SessionReader]:
         """Those whose names nobody else has."""
@@ -103,6 +102,16 @@ class Registry:
                 yield reader
 
 
+def _stores() -> dict[str, tuple[str, str, tuple[object, ...]]]:
+    """The package of each program that has a store, its reader and the arguments of that, by the reader's name."""
+    stores: dict[str, tuple[str, str, tuple[object, ...]]] = {
+        name: (home.package, home.reader, (home_of(name),)) for name, home in _HOMES.items() if is_there(home_of(name))
+    }
+    if any(True for _ in storages(user_home())):
+        stores["roo"] = "roo", "RooReader", ()
+    return stores | {name: ("opencode", "OpenCodeReader", (path, name)) for name, path in databases().items()}
+
+
 def _may_name_one(place: str) -> bool:
     """Whether a package that is installed in a place names the group: it takes a twentieth of `entry_points`."""
     for described in Path(place).glob("*.dist-info/entry_points.txt"):
@@ -123,12 +132,10 @@ def home_of(name: str) -> Path:
 
 def looked_in() -> dict[str, Sequence[Path]]:
     """Where the sessions of each program that is supported lie, there or not, by the name of its reader."""
-    from agentwatch.sources.roo.storages import searched
-
     return {
         **{name: [home_of(name) / home.sessions] for name, home in _HOMES.items()},
         **{name: [_share() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
-        "roo": searched(user_home()),
+        "roo": _searched(user_home()),
     }
 
 
@@ -157,3 +164,32 @@ def databases() -> dict[str, Path]:
 def _share() -> Path:
     data = os.environ.get("XDG_DATA_HOME", "")
     return Path(data) if data.startswith("/") else user_home() / ".local" / "share"
+
+
+def storages(home: Path) -> Iterator[Path]:
+    """The directories that hold `tasks/` of Roo Code and its relatives, whichever editor and extension made them; each
+    once."""
+    # An editor keeps its own on a machine that is worked on from elsewhere: `.vscode-server`, `.cursor-server`.
+    patterns = (
+        ".*-server*/data/User/globalStorage/*",
+        ".local/share/code-server/User/globalStorage/*",
+        _ROO_COMMAND_LINE,
+    )
+    found: list[Path] = []
+    for above, pattern in ((_editor_settings(home), "*/User/globalStorage/*"), *((home, one) for one in patterns)):
+        # A broken mount beside them must hide none but those behind it.
+        with suppress(OSError):
+            found += above.glob(pattern)
+    yield from sorted(path for path in found if path.name != _CLINE and is_there(path / "tasks"))
+
+
+def _searched(home: Path) -> list[Path]:
+    """Where the usual ones lie; a `*` stands for an editor, and for an extension."""
+    above = (_editor_settings(home) / "*" / "User" / "globalStorage" / "*", home / _ROO_COMMAND_LINE)
+    return [path / "tasks" for path in above]
+
+
+def _editor_settings(home: Path) -> Path:
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")

@@ -48,13 +48,13 @@ from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.task import Attempt, Basis, State, Task
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
-from agentwatch.view.pulse import cost_of
 from agentwatch.view.requests import standing_words, where
 from agentwatch.view.words import (
     ADVICE,
     BASES,
     Agreement,
     Compared,
+    cost_of,
     decision_of,
     mode_of,
     model_of,
