@@ -57,7 +57,7 @@ CONTRACTS_IN_JSON = ("handoff-packet", "subagent-return", "return-meta", "report
 def test_the_schema_of_a_contract_is_printed_with_an_example_that_is_valid(
     contract: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["rules", "--schema", contract]) == 0
+    assert run(["schema", contract]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert (schema["$schema"], schema["title"]) == ("https://json-schema.org/draft/2020-12/schema", contract)
     reading = read_document(json.dumps(schema["examples"][0]), "x.json")
@@ -65,11 +65,7 @@ def test_the_schema_of_a_contract_is_printed_with_an_example_that_is_valid(
     assert (reading.contract, reading.findings) == (contract, ())
 
 
-def test_the_contract_without_a_schema_has_an_example_in_the_manual(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["rules", "--schema", "return-format"]) == 2
-    assert "`agentwatch help contracts` has a whole example" in capsys.readouterr().err
+def test_the_contract_without_a_schema_has_an_example_in_the_manual(tmp_path: Path) -> None:
     manual = Path(agentwatch.__file__).parent / "manual" / "contracts.md"
     (example,) = re.findall("```markdown\n(.*?)```", manual.read_text("utf-8"), re.DOTALL)
     assert example == EXAMPLES["return-format"]
