@@ -22,7 +22,6 @@ from agentwatch.view.document import tree_document
 from agentwatch.view.looks import LOOKS, look, look_of_attempt
 from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.times import duration, ended_at, iso, span, stands_since
-from agentwatch.view.words import is_on_its_way, on_their_way
 from tests.unit.delegation.test_interleaving import Step, applied, drawn_steps, record
 
 NOW = 1_100.0
@@ -90,16 +89,3 @@ def test_what_asks_asks_the_same_where_it_is_decided(desk: Desk, steps: list[Ste
         assert one["return_sha256"] == written[task.task_id]["attempts"][-1]["return_sha256"]
         assert set(one["commands"]).isdisjoint(one["not_possible"])
         assert one["suggested"] in (None, *one["commands"])
-
-
-@given(st.lists(drawn_steps, max_size=20))
-def test_what_is_on_its_way_is_so_everywhere(steps: list[Step]) -> None:
-    tree = applied(record(steps))
-    listed = {decision.decision_id for decision in on_their_way(tree)}
-    shown = {
-        attempt.decision.decision_id
-        for task in tree.tasks.values()
-        for attempt in task.attempts
-        if attempt.decision is not None and is_on_its_way(attempt.decision)
-    }
-    assert listed == shown

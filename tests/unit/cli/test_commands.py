@@ -48,17 +48,6 @@ def test_a_wrong_name_is_told_before_the_lack_of_a_terminal(
     assert (code, named in complaint, "terminal" in complaint) == (2, True, False), complaint
 
 
-def test_a_hook_never_ends_as_what_would_block_the_agent(capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(["hook", "--nothing"], capsys)[0] == 1
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_every_command_is_refused_wrong_arguments_with_its_usage(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, complaint = said([name, "--qqqq"], capsys)
-    assert code in (1, 2)
-    assert f"try: agentwatch {name} --help" in complaint
-
-
 @pytest.mark.parametrize("loads", ["agentwatch.cli", "agentwatch.cli.tree"])
 def test_an_interrupt_while_a_command_is_loaded_ends_it_without_a_word(loads: str, tmp_path: Path) -> None:
     program = (

@@ -13,7 +13,7 @@ import agentwatch
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run, start
 from agentwatch.contracts.reading import read_document
-from tests.unit.contracts.documents import META, PACKET, RETURN, SUBAGENT, put, text_of
+from tests.unit.contracts.documents import META, PACKET, SUBAGENT, put, text_of
 
 
 def check(paths: list[str], output: str = "text") -> int:
@@ -36,18 +36,6 @@ def files_of(output: str) -> list[dict[str, Any]]:
     assert document.keys() == {"files"}
     found: list[dict[str, Any]] = document["files"]
     return found
-
-
-def test_github_gets_one_escaped_line_for_each_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write("a,b: 100%.return.json", text_of(put("status", "50%\n::error::fake")(SUBAGENT)))
-    write("w.return.md", RETURN.replace("SUCCESS", "success"))
-
-    assert check(["a,b: 100%.return.json", "w.return.md"], "github") == 1
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith(
-        "::error file=a%2Cb%3A 100%25.return.json,line=2,title=SUB003::`status` is \u201c50%25\u240a::error"
-    )
-    assert second.startswith("::warning file=w.return.md,line=2,title=RET012::")
 
 
 CONTRACTS_IN_JSON = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
@@ -74,23 +62,6 @@ def test_the_contract_without_a_schema_has_an_example_in_the_manual(tmp_path: Pa
     reading = read_document(example, "x.return.md")
     assert reading is not None
     assert (reading.contract, reading.findings) == ("return-format", ())
-
-
-def test_a_file_under_a_name_of_a_contract_is_judged_whatever_it_holds(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write("a.return.json", '{"ok": true}')
-    write("b.handoff.json", "[]")
-    write("c.return.md", "It is done.")
-    write("d.handoff.md", "Go on.")
-    assert check(["."], "json") == 1
-    found = {file["path"]: (file["state"], file["findings"][0]["rule"]) for file in files_of(capsys.readouterr().out)}
-    assert found == {
-        "a.return.json": ("invalid", "DOC012"),
-        "b.handoff.json": (None, "DOC008"),
-        "c.return.md": ("invalid", "DOC012"),
-        "d.handoff.md": (None, "DOC013"),
-    }
 
 
 def test_a_report_of_another_program_is_checked_only_beside_a_handoff(

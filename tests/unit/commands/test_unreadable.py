@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import pytest
 
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run
-from agentwatch.disk import Disk
 from agentwatch.history.store import History
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import HISTORY, state_directory
@@ -171,38 +170,6 @@ def remember(workspace: Path) -> None:
     """What somebody who watched would have kept."""
     source = FilesSource(workspace)
     assert History(state_directory(workspace)).record(source.scan().events, source.content)
-
-
-def test_a_task_is_not_gone_because_its_directory_was_closed(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    inner = workspace / "inner"
-    inner.mkdir()
-    (workspace / "job.handoff.md").rename(inner / "job.handoff.md")
-    remember(workspace)
-    with closed(inner):
-        _, told = document(capsys, "tree", "--json", str(workspace))
-    (task,) = told["tasks"]
-    assert (task["deleted"], task["state"]) == (False, "submitted")
-    assert [finding["rule"] for finding in task["findings"]] == ["SRC005"]
-
-
-@pytest.mark.parametrize("with_", [nullcontext, pytest.MonkeyPatch.context])
-def test_an_error_of_the_disk_is_no_missing_file(
-    workspace: Path, capsys: pytest.CaptureFixture[str], with_: Callable[[], AbstractContextManager[Any]]
-) -> None:
-    really = Disk.open
-
-    def failing(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-        if Path(path).name == "job.handoff.md":
-            raise OSError(5, "Input/output error")
-        return really(path, flags, mode, dir_fd=dir_fd)
-
-    with with_() as patch:
-        if patch is not None:
-            patch.setattr(Disk, "open", staticmethod(failing))
-        code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
-    assert (code, told["complete"]) == ((0, True) if patch is None else (1, False))
 
 
 def _too_large(path: Path) -> None:

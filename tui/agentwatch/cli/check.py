@@ -104,7 +104,7 @@ def _files(paths: Sequence[str]) -> Iterable[_File]:
 
 
 def _forged(directory: str) -> Iterator[CheckedFile]:
-    """What lies among the decisions of a directory and is none."""
+    """Findings for files among the decisions of a directory that are none."""
     # What it imports takes a while to load.
     from agentwatch.composition import known_desk
     from agentwatch.decisions.delivery import UNVERIFIED

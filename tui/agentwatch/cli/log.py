@@ -270,8 +270,8 @@ def _follow(
 
 
 def _batches(source: Source, told: Collection[Problem]) -> Iterator[Batch]:
-    """What a source sees, until nobody reads the output any more; at times, nothing. What it cannot read is told on
-    stderr, unless it was `told` before."""
+    """The batches of a source, until nobody reads the output any more; at times, empty ones. New problems are told on
+    stderr, unless they were `told` before."""
     signal.signal(signal.SIGTERM, _end)
     batches: SimpleQueue[Batch] = SimpleQueue()
     batch = Batch((), Health("starting", ""))

@@ -165,7 +165,7 @@ def confirmed(question: str) -> bool:
 
 
 def passphrase() -> Callable[[], str] | None:
-    """What asks on the terminal for the passphrase of the key that signs; None where there is no terminal."""
+    """A function that asks on the terminal for the passphrase of the signing key; None where there is no terminal."""
     from getpass import getpass
 
     return partial(getpass, "Passphrase of the key that signs decisions: ") if sys.stdin.isatty() else None

@@ -64,7 +64,7 @@ class Document(BaseModel):
 
 
 class ProblemDoc(Document):
-    """What could not be read."""
+    """A place that could not be read."""
 
     source: str
     place: str
@@ -82,7 +82,7 @@ class FindingDoc(Document):
 
 
 class ClaimDoc(Document):
-    """What a return claims, and what the evidence says of it."""
+    """A claim of a return, and the evidence about it."""
 
     kind: str
     path: str
@@ -113,14 +113,14 @@ class QueryDoc(Document):
 
 
 class GivenDoc(Document):
-    """What a call is given besides what is shown of it; the value is JSON."""
+    """A further argument of a call; the value is JSON."""
 
     name: str
     value: str
 
 
 class RequestDoc(Document):
-    """What a program asks, or has asked."""
+    """A question or a call of a program that waits, or has waited, for a person."""
 
     request_id: str
     kind: RequestKind
@@ -147,7 +147,7 @@ class RequestDoc(Document):
 
 
 class ActivityDoc(Document):
-    """What a task does while it works."""
+    """The activity of a working task."""
 
     at: Time
     kind: ActivityKind
@@ -208,7 +208,7 @@ class RuntimeDoc(Document):
 
 
 class DecidedDoc(Document):
-    """What was decided about an attempt, and how far it has got."""
+    """The decision about an attempt, and how far it has got."""
 
     decision_id: str
     action: Action
@@ -446,7 +446,7 @@ def _attempt(task: Task, attempt: Attempt) -> AttemptDoc:
 
 
 def activity_document(doing: Activity | None, now: float) -> ActivityDoc | None:
-    """What a task does at a moment, in epoch seconds."""
+    """The activity of a task at a moment, in epoch seconds."""
     if doing is None:
         return None
     passed = round(max(now - doing.at, 0.0), 1) if doing.at and now > float("-inf") else None

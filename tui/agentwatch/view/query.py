@@ -53,7 +53,7 @@ class Term(NamedTuple):
 
 
 class Query(NamedTuple):
-    """What is looked for. `fault` says in words what was wrong in what was written, "" if nothing was.
+    """A query that was read. `fault` says in words what was wrong in what was written, "" if nothing was.
 
     `text` is how it was written, without what was wrong. `words` are sought as text, each with whether it has to be
     found.
@@ -106,7 +106,7 @@ class Found(NamedTuple):
 
 
 def found_in(tree: Tree, query: Query) -> Found:
-    """What a query finds, at the time of the tree, in one go."""
+    """The tasks that a query finds, at the time of the tree."""
     matches = {task.task_id: task for task, _ in tree.preorder() if query.matches(task, tree.now)}
     shown: set[str] = set()
     for task_id in matches:
@@ -144,7 +144,7 @@ def parse(text: str) -> Query:
 
 
 def view_faults(views: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What is wrong with saved views, by their names. Quotes what stands in the settings."""
+    """The faults of saved views, by their names. They quote what stands in the settings."""
     queries = ((name, parse(text)) for name, text in views)
     return {name: f"the view {quoted(name, 60)} is wrong: {query.fault}" for name, query in queries if query.fault}
 
@@ -211,7 +211,7 @@ _SHOWN: Final[Mapping[str, Holds]] = {
     "silent": lambda task, _: task.stale,
     "false": lambda task, _: task.contradicted,
 }
-"""What stands on the screen besides the states, or in their place."""
+"""Words that stand on the screen besides the states, or in their place."""
 _ALIKE: Final = {
     "in-progress": State.WORKING,
     "done": State.COMPLETED,
@@ -220,7 +220,7 @@ _ALIKE: Final = {
     "rejected": State.FAILED,
     "cancelled": State.CANCELED,
 }
-"""What other programs and protocols (A2A) call the states."""
+"""The states in the words of other programs and protocols (A2A)."""
 _STATES: Final[Mapping[str, Holds]] = {
     **{state.value: _in_state(state) for state in reversed(State)},
     **_SHOWN,

@@ -46,7 +46,7 @@ def standing_words(request: Request, now: float) -> str:
 
 
 def ended_words(request: Request) -> str:
-    """What one that has ended came to, and by whom: who answered here is named; foreign."""
+    """The end that a request came to, and by whom: an operator who answered here is named; foreign."""
     if request.stage in (RequestStage.DELIVERED, RequestStage.ACTED):
         return f"{_did(request)} by {shown(request.by, 40) or 'you'}"
     return standing_words(request, request.asked_at).partition(":")[0]
@@ -63,7 +63,7 @@ def left_words(request: Request, now: float) -> str:
 
 
 def denial_words(request: Request) -> list[str]:
-    """What a denial ends besides what is asked, a sentence each."""
+    """Sentences about all that a denial ends besides what is asked."""
     if Action.DENY not in request.actions:
         return []
     said = []

@@ -105,7 +105,7 @@ def why_at(task: Task, now: float) -> str:
 
 
 def question_at(task: Task, now: float) -> str:
-    """What is open about a task, "" where nothing is. At a moment (epoch seconds): it tells since when a process
+    """The open question of a task, "" where nothing is. At a moment (epoch seconds): it tells since when a process
     is gone."""
     if task.gone and task.alive_at is not None and now >= task.alive_at:
         return gone_words(task, ago(task.alive_at, now))
@@ -113,7 +113,7 @@ def question_at(task: Task, now: float) -> str:
 
 
 def in_line(task: Task, question: str, limit: int = 200) -> str:
-    """What is open about a task, safe, for one line. Of a call nothing is left out: its marks are no Markdown."""
+    """The open question of a task, safe, for one line. Of a call nothing is left out: its marks are no Markdown."""
     return shown(question, limit) if task.request is not None else summary(question, limit)
 
 
@@ -152,7 +152,7 @@ def told_apart(tasks: Sequence[Task]) -> list[str]:
 
 
 def doing_words(doing: Activity) -> str:
-    """What an agent does: the tool and what it works on, its words, or the todo; foreign."""
+    """The activity of an agent: the tool and what it works on, its words, or the todo; foreign."""
     again = f" ×{doing.repeats:,}" if doing.repeats > 1 else ""
     if doing.kind is ActivityKind.TOOL:
         return f"{doing.what}{again} {doing.about}".strip()
@@ -308,7 +308,7 @@ def is_on_its_way(decision: Decision) -> bool:
 
 
 def taken_words(decision: Decision) -> str:
-    """Who carries it out, as far as is known, and that nothing is seen of it yet; "" where nobody said so."""
+    """The agent that carries it out, as far as is known, and that nothing is seen of it yet; "" where nobody said so."""
     by = decision.receipt.taken_by
     return f"claimed by {quoted(by, 60)}, not acted on yet" if by and is_on_its_way(decision) else ""
 
@@ -321,7 +321,7 @@ def on_their_way(tree: Tree) -> list[Decision]:
 
 
 def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
-    """What the tokens of a task itself cost, by the price of a million tokens of each model, which is named with or
+    """The cost of the tokens of a task itself, by the price of a million tokens of each model, which is named with or
     without its provider; None where a price is missing, or no store tells of tokens."""
     cost = None
     for run in (attempt.run for attempt in task.attempts):
