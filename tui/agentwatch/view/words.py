@@ -308,7 +308,7 @@ def is_on_its_way(decision: Decision) -> bool:
 
 
 def taken_words(decision: Decision) -> str:
-    """The agent that carries it out, as far as is known, and that nothing is seen of it yet; "" where nobody said so."""
+    """The agent that carries it out, as far as is known, and that nothing is seen of it yet; "" where none said so."""
     by = decision.receipt.taken_by
     return f"claimed by {quoted(by, 60)}, not acted on yet" if by and is_on_its_way(decision) else ""
 
