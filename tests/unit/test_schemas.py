@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentwatch.cli import run
@@ -22,13 +20,10 @@ from agentwatch.demo.script import Player
 from agentwatch.history.log import StateChanges
 from agentwatch.manual import page, schemas, topics
 from agentwatch.requests.store import RequestStore
-from agentwatch.view.document import tree_document
 from tests.generate import MANUAL
 from tests.schemas import SCHEMAS
 from tests.unit.agents.documents import packet, returned
-from tests.unit.decisions.made import NOON, Operator
-from tests.unit.delegation.events import Recorder, handoff, tree_of
-from tests.unit.delegation.events import returned as result
+from tests.unit.delegation.events import tree_of
 from tests.unit.history.recorded import Workspace
 from tests.unit.history.recorded import packet as handed
 from tests.unit.history.test_log import ROOT as SESSION
@@ -122,13 +117,6 @@ def test_a_decision_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> No
     check("decision", json.loads(base64.b64decode(json.loads(decision.read_bytes())["payload"])))
 
 
-def test_decisions_about_requests_and_those_from_afar_are_too(tmp_path: Path) -> None:
-    operator = Operator(tmp_path)
-    operator.trust_kim()
-    check("decision", operator.decide_from_afar("a", created_at=NOON).record.document())
-    check("decision", operator.decide("b").record.document())
-
-
 def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RequestStore(shop).offer(request(shop)), RequestStore(shop).offer(question(shop)):
         pending = json.loads(printed(capsys, "pending", "--json", shop))
@@ -155,18 +143,6 @@ def test_trees_of_sessions_are_too_while_they_grow(build: Any, tmp_path: Path) -
             watch.look()
             check("tree", watch.document)
     store.close()
-
-
-@given(outcomes=st.lists(st.sampled_from(["", "working", "completed", "partial", "blocked", "failed"]), max_size=6))
-def test_every_state_of_a_task_is_told_as_the_schema_says(outcomes: list[str]) -> None:
-    record = Recorder()
-    seen = []
-    for number, outcome in enumerate(outcomes):
-        seen.append(record.seen(f"{number}.handoff.json", handoff(f"a.{number}")))
-        if outcome:
-            seen.append(record.seen(f"{number}.return.md", result(outcome, task_id=f"a.{number}")))
-    tree = tree_of(seen)
-    check("tree", tree_document(tree, "/w", [("files", "/w", "no")]))
 
 
 def settings_in_the_manual() -> Iterator[str]:

@@ -14,8 +14,6 @@ import pytest
 
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run
-from agentwatch.history.store import History
-from agentwatch.sources.files.source import FilesSource
 from agentwatch.state import HISTORY, state_directory
 from tests.closing import closed
 from tests.homes import live_in
@@ -164,43 +162,3 @@ def test_tree_pending_and_report_say_what_they_could_not_see(
     for words in (["tree", "--json", place], ["pending", "--json", place]):
         if source == "files":
             assert document(capsys, *words)[1]["problems"] == []
-
-
-def remember(workspace: Path) -> None:
-    """What somebody who watched would have kept."""
-    source = FilesSource(workspace)
-    assert History(state_directory(workspace)).record(source.scan().events, source.content)
-
-
-def _too_large(path: Path) -> None:
-    path.write_bytes(b"a" * 2_000_000)
-
-
-REFUSED: list[Callable[[Path], object]] = [
-    _too_large,
-    os.mkfifo,
-    lambda path: path.symlink_to("gone"),
-    lambda path: path.symlink_to("/etc/hostname"),
-]
-
-
-@pytest.mark.parametrize("make", REFUSED)
-@pytest.mark.parametrize("has_failed", [False, True])
-def test_a_return_that_is_not_read_is_not_passed_over(
-    workspace: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], object], has_failed: bool
-) -> None:
-    path = workspace / "job.return.md"
-    if has_failed:
-        path.write_text(report("ERROR"))
-        remember(workspace)
-        path.unlink()
-    make(path)
-    code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
-    assert (code, told["complete"], [problem["place"] for problem in told["problems"]]) == (1, False, [str(path)])
-    (task,) = told["tasks"]
-    assert (task["state"], task["needs_operator"]) == ("failed" if has_failed else "submitted", True)
-    assert asked(capsys, "pending", str(workspace))[0] == 1
-    _, out, err = asked(capsys, "tree", str(workspace))
-    assert "job.return.md is not read" in out
-    assert "not all can be seen: job.return.md" in err
-    assert "**1 needs a human.**" in asked(capsys, "report", str(workspace))[1]
