@@ -15,7 +15,7 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.registry import Registry, home_of
+from agentwatch.sources.sessions.registry import has_stores, home_of, open_readers
 from agentwatch.sources.worktrees import made_at
 from agentwatch.state import HISTORY, first_watched, is_there, state_directory, user_home
 from agentwatch.workspaces import (
@@ -69,7 +69,7 @@ def sessions_of(workspace: Path, session: str | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
     from agentwatch.sources.sessions.source import SessionsSource
 
-    return SessionsSource(Registry(workspace).open, session)
+    return SessionsSource(partial(open_readers, workspace), session)
 
 
 def monitor_of(
@@ -178,7 +178,7 @@ def scanned(
     """A monitor that has looked once, with the history of the workspace, and with what programs ask the operator if
     `requests`; `about` a task, it knows for certain only that one. Blocks, and writes nothing."""
     state = state_directory(workspace)
-    if sessions is None and settings.sessions and Registry.is_empty():
+    if sessions is None and settings.sessions and not has_stores():
         settings = settings._replace(sessions=False)
     monitor = monitor_of(
         workspace,
