@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from agentwatch.remote.book import MOST_CHECKS, Book, Put
+from agentwatch.remote.frames import Item
+from agentwatch.remote.observed import is_told
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
@@ -15,9 +18,6 @@ from agentwatch.delegation.events import Checked, Event, Gone, Rules, Tick, Unre
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
 from agentwatch.remote import book as module
-from agentwatch.remote.book import MOST_CHECKS, Book, Put
-from agentwatch.remote.frames import Item
-from agentwatch.remote.observed import is_told
 from agentwatch.view.document import tree_document
 
 CONTENTS: list[Fields] = [

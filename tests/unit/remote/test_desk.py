@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentwatch.remote.frames import Result
 from tests.unit.decisions.made import NOON, Quick
 from tests.unit.remote.far import ALICE, STRANGER, Host, Line
 from tests.unit.requests.asked import request
@@ -38,7 +39,6 @@ from agentwatch.delegation.events import Requested
 from agentwatch.monitor import Monitor
 from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk
-from agentwatch.remote.frames import Result
 from agentwatch.sources import Batch, CombinedSource, Health
 
 MINUTE = timedelta(minutes=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agentwatch.remote.frames import frame_of, to_bytes
+from agentwatch.remote.wire import Signer, unpack
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,8 +17,6 @@ from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import State
-from agentwatch.remote.frames import frame_of, to_bytes
-from agentwatch.remote.wire import Signer, unpack
 
 
 def passes(host: Host, screen: Screen, seconds: float) -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from agentwatch.remote.frames import Ask, Wish
 from tests.unit.decisions.made import Operator
 from tests.unit.decisions.test_policy import Told, returned
 
@@ -19,7 +20,6 @@ from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.remote.answers import Answers, parts
-from agentwatch.remote.frames import Ask, Wish
 from agentwatch.sources.files.source import FilesSource
 
 

@@ -11,16 +11,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.broker import Broker, running
-from tests.unit.delegation.events import handoff
-from tests.unit.remote.between import SIGNER, pair
-from tests.unit.remote.links import Nats, Pipes, Way
-
-from agentwatch.cli import run as run_command
-from agentwatch.contracts.shapes import Handoff
-from agentwatch.delegation.events import Ran, Requested, Seen
-from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.delegation.run import Run, RunState
 from agentwatch.remote.copy import Epoch
 from agentwatch.remote.frames import (
     PROTOCOL,
@@ -34,11 +24,21 @@ from agentwatch.remote.frames import (
     frame_of,
     to_bytes,
 )
-from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.limits import MOST, MOST_NEWS, MOST_WORKSPACES, load_of
 from agentwatch.remote.observed import Told
-from agentwatch.remote.source import RemoteSource
 from agentwatch.remote.wire import unpack
+from tests.broker import Broker, running
+from tests.unit.delegation.events import handoff
+from tests.unit.remote.between import SIGNER, pair
+from tests.unit.remote.links import Nats, Pipes, Way
+
+from agentwatch.cli import run as run_command
+from agentwatch.contracts.shapes import Handoff
+from agentwatch.delegation.events import Ran, Requested, Seen
+from agentwatch.delegation.request import Request, RequestKind
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.source import RemoteSource
 from agentwatch.sources import Batch, Health
 
 NOW: Final = 1_700_000_000.0

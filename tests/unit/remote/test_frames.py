@@ -7,11 +7,6 @@ from contextlib import suppress
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.unit.remote.shapes import any_of
-
-from agentwatch.delegation.events import Gone
 from agentwatch.remote.frames import (
     LARGEST,
     PROTOCOL,
@@ -25,6 +20,11 @@ from agentwatch.remote.frames import (
     frame_of,
     to_bytes,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.remote.shapes import any_of
+
+from agentwatch.delegation.events import Gone
 
 FRAMES = st.one_of(*(any_of(shape) for shape in get_args(Frame) if shape is not Hello)).map(
     lambda frame: frame._replace(screen="s-1") if isinstance(frame, Watch | Ask) else frame

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from agentwatch.remote.copy import Epoch
+from agentwatch.remote.frames import PROTOCOL, Hello, Workspace
+from agentwatch.remote.link import Change, Link, Take
 from tests.broker import new_key
 
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
 from agentwatch.remote.address import parse
-from agentwatch.remote.copy import Epoch
 from agentwatch.remote.fleet import Fleet
-from agentwatch.remote.frames import PROTOCOL, Hello, Workspace
 from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.link import Change, Link, Take
 from agentwatch.remote.source import RemoteSource
 from agentwatch.state import workspace_id
 

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.unit.delegation.events import Recorder, handoff
-from tests.unit.remote.between import SIGNER, pair
-from tests.unit.remote.shapes import TEXTS, any_of
-
 from agentwatch.remote.codec import EARLIEST, LATEST
 from agentwatch.remote.frames import (
     PROTOCOL,
@@ -26,6 +20,11 @@ from agentwatch.remote.frames import (
     to_bytes,
 )
 from agentwatch.remote.observed import Told
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.delegation.events import Recorder, handoff
+from tests.unit.remote.between import SIGNER, pair
+from tests.unit.remote.shapes import TEXTS, any_of
 
 NUMBERS = st.sampled_from([0, 1, 2, 3, -1, 1 << 62, -(1 << 62)])
 TIMES = st.sampled_from([0.0, 1.7e9, EARLIEST, LATEST])

@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from nats.aio.client import Client
-from tests.broker import Broker, new_key, running
-from tests.unit.remote.links import Heard
-
 from agentwatch.remote.link import Link, RelayEnd
 from agentwatch.remote.nats_connection import Login, asked
 from agentwatch.remote.nats_end import NatsEnd
 from agentwatch.remote.nats_link import NatsHub, NatsLink, hosts_of
 from agentwatch.remote.nats_names import DECISIONS, STREAM, all_said_by, decided_for
+from nats.aio.client import Client
+from tests.broker import Broker, new_key, running
+from tests.unit.remote.links import Heard
 
 HOST = new_key()
 

@@ -8,14 +8,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import pytest
-from nats.aio.client import Client
-from tests.broker import Broker, key_of, running
-from tests.unit.remote.test_nats import Heard
-
 from agentwatch.remote.nats_connection import Login, asked, connected
 from agentwatch.remote.nats_end import NatsEnd
 from agentwatch.remote.nats_link import NatsHub
 from agentwatch.remote.nats_names import DECISIONS, STREAM, accounts, decided_for, host_of, said_to
+from nats.aio.client import Client
+from tests.broker import Broker, key_of, running
+from tests.unit.remote.test_nats import Heard
 
 KIM, BOX, OTHER, EVE = map(key_of, range(4))
 SECONDS = 60

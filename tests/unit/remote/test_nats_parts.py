@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-
 from agentwatch.remote.nats_parts import HEADER, Joiner, cut
 
 LARGEST = 4096

@@ -9,16 +9,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from agentwatch.remote.nats_connection import Login, asked
+from agentwatch.remote.nats_end import NatsEnd
+from agentwatch.remote.nats_link import NatsHub
+from agentwatch.remote.nats_words import TroubleError
 from tests.broker import Broker, new_key
 from tests.certificates import Authority, jwts
 from tests.unit.remote.test_nats import Heard
 
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
-from agentwatch.remote.nats_connection import Login, asked
-from agentwatch.remote.nats_end import NatsEnd
-from agentwatch.remote.nats_link import NatsHub
-from agentwatch.remote.nats_words import TroubleError
 
 DAY = timedelta(days=1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from agentwatch.remote.pulse import SILENT_SECONDS, Pulse
 
 HOUR = 3600.0

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentwatch.remote.outcomes import Outcome, Refusal, Refusals
 from tests.unit.decisions.made import KIM, NOON, Quick
 from tests.unit.remote.far import ALICE, STRANGER, Host
 from tests.unit.requests.asked import request
@@ -25,7 +26,6 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import RequestStage
 from agentwatch.disk import Disk
 from agentwatch.remote import relay_desk
-from agentwatch.remote.outcomes import Outcome, Refusal, Refusals
 from agentwatch.remote.relay_desk import RelayDesk
 
 MINUTE = timedelta(minutes=1)

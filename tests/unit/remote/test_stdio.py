@@ -9,11 +9,10 @@ from contextlib import suppress
 from queue import Queue
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
-
 from agentwatch.remote.link import LinkState
 from agentwatch.remote.stdio import GREETING, CutError, StdioEnd, Writer, framed, messages
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 SECONDS = 60
 

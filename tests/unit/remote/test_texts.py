@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 
 import pytest
+from agentwatch.remote.frames import Ask, Reply
 
 from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.remote import texts as module
-from agentwatch.remote.frames import Ask, Reply
 from agentwatch.remote.texts import Texts
 
 

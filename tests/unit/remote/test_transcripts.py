@@ -7,14 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from agentwatch.remote.frames import Ask
+from agentwatch.remote.transcripts import FarTranscript, Shown
 from tests.unit.delegation.asking import ran, session
 
 from agentwatch.config import Settings
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.tree import Tree
 from agentwatch.remote.answers import Answers
-from agentwatch.remote.frames import Ask
-from agentwatch.remote.transcripts import FarTranscript, Shown
 from agentwatch.sources.sessions.doing import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.following import LinesTranscript

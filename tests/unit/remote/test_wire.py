@@ -5,13 +5,13 @@ from __future__ import annotations
 import zlib
 
 import pytest
+from agentwatch.remote.frames import LARGEST
+from agentwatch.remote.wire import Opener, Signer, unpack
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.decisions.envelope import SigningKey, seal
-from agentwatch.remote.frames import LARGEST
-from agentwatch.remote.wire import Opener, Signer, unpack
 
 KEY, OTHER = SigningKey(Ed25519PrivateKey.generate()), SigningKey(Ed25519PrivateKey.generate())
 SIGNER, OPENER = Signer(KEY), Opener([KEY.public])
