@@ -16,12 +16,12 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import pytest
-from agentwatch.remote.pipe import ProcessLink
 from tests.unit.remote.seen import Seen
 
 from agentwatch.composition import known_desk, scanned
 from agentwatch.config import Settings
 from agentwatch.remote.address import Address, parse
+from agentwatch.remote.pipe import ProcessLink
 from agentwatch.view.document import tree_document
 
 SSHD: Final = shutil.which("sshd") or "/usr/sbin/sshd"

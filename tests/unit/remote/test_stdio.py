@@ -9,10 +9,10 @@ from contextlib import suppress
 from queue import Queue
 
 import pytest
-from agentwatch.remote.link import LinkState
-from agentwatch.remote.stdio import GREETING, CutError, StdioEnd, Writer, framed, messages
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
+from agentwatch.remote.pipe import GREETING, CutError, LinkState, StdioEnd, Writer, framed, messages
 
 SECONDS = 60
 

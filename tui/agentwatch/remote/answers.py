@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.decisions.asking import Asker, question_about, waited
@@ -81,7 +82,7 @@ class Answers:
                 found = transcript.whole(step) if step is not None else None
                 answer = "" if found is None else written(WholeStep, found)
             elif what == "entries":
-                entries = [one for one, _ in zip(transcript.entries(), range(_MOST_ENTRIES), strict=False)]
+                entries = tuple(islice(transcript.entries(), _MOST_ENTRIES))
                 answer = written(tuple[Entry, ...], entries)
             else:
                 look = transcript.older() if what == "older" else transcript.look() or look

@@ -243,11 +243,7 @@ class RemoteDesk(OperatorDesk):
     def _outcome(self, signed: _Signed, result: Result, host: PublicKey) -> DecisionMade | DecisionError | None:
         """The decision that the host has recorded, the error where it has refused it for good, None where that is not
         certain."""
-        try:
-            outcome = Outcome(result.outcome)
-        except ValueError:
-            # A later version says more than is known here; what holds shows in the tree.
-            return None
+        outcome = result.outcome
         if not outcome.is_final:
             return None
         entry = _entry(result, host)

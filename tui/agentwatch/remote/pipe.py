@@ -144,8 +144,8 @@ def framed(message: bytes) -> bytes:
 
 
 def messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-    """The messages that come, from behind the greeting, at which `begun` is called. Raises CutError at the end, wherever
-    that is, and OSError."""
+    """The messages that come, from behind the greeting, at which `begun` is called. Raises CutError at the end, and
+    OSError."""
     data = bytearray()
 
     def read() -> None:

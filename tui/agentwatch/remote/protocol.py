@@ -161,7 +161,7 @@ class Result(_Model):
     workspace: str
     decision_id: str
     request_sha256: str
-    outcome: str
+    outcome: Outcome
     words: str
     record: str | None = None
 

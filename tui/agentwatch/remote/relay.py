@@ -77,7 +77,7 @@ class Relayed:
     def workspace(self) -> Workspace:
         monitor, tree = self.monitor, self.monitor.tree
         rules = rules_of(monitor.settings, tree.rules.history_before)
-        summary = f"{plural(len(tree.tasks), 'task')}, {len(tree.queue)} of them asked you"
+        summary = f"{plural(len(tree.tasks), 'task')}, {len(tree.queue)} of them asked you" if tree.tasks else ""
         return Workspace(
             id=self.id,
             path=str(monitor.workspace),

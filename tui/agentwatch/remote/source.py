@@ -175,7 +175,11 @@ class RemoteSource(Source):
             is_ready = self._is_ready and not self._is_flooded
             if self._has_begun and self._since is None:
                 events, self._new = [self._here(one) for one in self._new], []
-            elif not self._has_begun or is_ready or self.host.steady() >= (self._since or 0.0) + _PATIENCE:
+            elif (
+                (not self._has_begun and not copy.lacks)
+                or is_ready
+                or self.host.steady() >= (self._since or 0.0) + _PATIENCE
+            ):
                 anew = self._has_begun
                 self._since = None if is_ready or self._is_flooded or not anew else self.host.steady()
                 self._has_begun, self._is_flooded = True, False
