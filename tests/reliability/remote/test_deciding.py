@@ -307,35 +307,6 @@ def test_a_relay_that_is_killed_anywhere_gives_the_same_answer_afterwards(
     assert at > 5
 
 
-@pytest.mark.usefixtures("hurried")
-@pytest.mark.parametrize("behind", [False, True])
-def test_a_screen_that_is_killed_anywhere_has_decided_once_or_not_at_all(tmp_path: Path, behind: bool) -> None:
-    at, cut, found = 0, True, set[int]()
-    while cut:
-        at += 1
-        root = tmp_path / f"{at}"
-        host = Host(root / "host")
-        host.fail()
-        line = Line(host)
-        line.desk(root / "kim")
-        subject = host.subject()
-
-        def decide(disk: Disk, line: Line = line, root: Path = root, subject: Any = subject) -> None:
-            desk = line.desk(root / "kim", disk=disk)
-            desk.decide(subject, Action.RETRY, note="once more", returned=lambda: None)
-
-        cut = killed(decide, at, behind=behind)
-        host.forget()
-        # The next screen.
-        desk = line.desk(root / "kim")
-        found.add(len(host.records()))
-        assert len(host.records()) <= 1
-        made = desk.decide(subject, Action.RETRY, note="once more", returned=lambda: None)
-        assert host.records() == [made.record]
-    # Before it was signed, and behind that.
-    assert found == {0, 1}
-
-
 def test_a_network_that_says_nothing_true_gets_nothing_recorded(tmp_path: Path) -> None:
     dice = random.Random(0)
     host = Host(tmp_path / "host")

@@ -156,7 +156,7 @@ class RemoteDesk(OperatorDesk):
         """Have the host record a decision. Raises DecisionError: UnreachableError where it was not sent, UncertainError
         where nobody knows whether it is recorded."""
         host, decision_id = self._host.key, draft.subject.decision_id
-        signed = self._uncertain.get(decision_id)
+        signed = before = self._uncertain.get(decision_id)
         # The very same, still in its time, goes on its way again.
         if signed is not None and not (
             host is not None
@@ -166,7 +166,7 @@ class RemoteDesk(OperatorDesk):
         ):
             signed = None
         if (why := self.unreachable) is not None or host is None:
-            raise self._doubt(signed, f"{why}; ") if signed else UnreachableError(f"not recorded: {why}")
+            raise self._doubt(before, f"{why}; ") if before else UnreachableError(f"not recorded: {why}")
         if signed is None:
             ends = [draft.created_at + _IN_TIME, *([draft.expires_at] if draft.expires_at is not None else [])]
             request = SignedRequest(host.keyid, written(min(ends)), draft.record(1, None))

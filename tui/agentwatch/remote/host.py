@@ -136,17 +136,17 @@ class Copy:
     def take(self, observed: Observed, others: Counter[str]) -> list[Told]:
         """Take in what was told, as far as others leave room. Returns what is new of it, in order; after something was
         missing, it is for the whole log to say what there is."""
-        if observed.parts:
+        if self.lacks and observed.parts:
             if observed.part == 0:
-                self.log, self._part, self.lacks, self.dropped = Log(), 0, True, set()
-            if not self.lacks or observed.part != self._part:
-                return []
-            self._part += 1
-            self._add(observed, others, anew=True)
-            if self._part == observed.parts:
-                self.log.seq, self.lacks, self.asked = observed.upto, False, 0
+                self.log, self._part, self.dropped = Log(), 0, set()
+                self.log.seq = observed.upto
+            if (observed.part, observed.upto) == (self._part, self.log.seq):
+                self._part += 1
+                self._add(observed, others, anew=True)
+                self.lacks = self._part < observed.parts
+                self.asked = self.asked if self.lacks else 0
             return []
-        if self.lacks or observed.upto <= self.log.seq:
+        if self.lacks or observed.parts or observed.upto <= self.log.seq:
             return []
         if observed.after != self.log.seq:
             self.lacks = True
