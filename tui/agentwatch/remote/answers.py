@@ -16,7 +16,7 @@ from agentwatch.decisions.reader import Question, Verified
 from agentwatch.delegation.run import Message, Run
 from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.remote.texts import parsed, sign_of, written
-from agentwatch.sources.sessions.doing import Entry
+from agentwatch.sources.sessions.entries import Entry
 from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
 
 if TYPE_CHECKING:

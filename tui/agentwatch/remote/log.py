@@ -16,7 +16,7 @@ from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Un
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.request import after
 from agentwatch.remote.protocol import EARLIEST, LATEST, Standing, Told
-from agentwatch.sources.sessions.checked import messages
+from agentwatch.sources.sessions.fields import messages
 
 MEBIBYTE: Final = 1024 * 1024
 MOST: Final[Mapping[str, int]] = MappingProxyType(

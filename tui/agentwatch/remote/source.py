@@ -17,7 +17,7 @@ from agentwatch.remote.log import MEBIBYTE, dropped_words, weight
 from agentwatch.remote.protocol import Standing, Told, Wish, Workspace
 from agentwatch.remote.texts import FarTranscript, is_of
 from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
-from agentwatch.sources.sessions.checked import messages
+from agentwatch.sources.sessions.fields import messages
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.text import quoted
 

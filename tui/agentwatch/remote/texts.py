@@ -15,8 +15,8 @@ from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.delegation.run import Run
 from agentwatch.remote.log import MEBIBYTE, weight
 from agentwatch.remote.protocol import Ask, Reply, Wish
-from agentwatch.sources.sessions.checked import shape_of
-from agentwatch.sources.sessions.doing import Entry
+from agentwatch.sources.sessions.entries import Entry
+from agentwatch.sources.sessions.fields import shape_of
 from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
 
 SECONDS: Final = 8.0
