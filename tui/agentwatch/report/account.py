@@ -13,13 +13,14 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Return, TodoStatus
+from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.view.chains import chain_above, chain_name
 from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look, look_of_attempt
-from agentwatch.view.requests import request_words, standing_words
+from agentwatch.view.requests import standing_words
 from agentwatch.view.spans import Kind, Span, spans_of
 from agentwatch.view.times import Took, span, stands_since, took, took_last
 from agentwatch.view.words import (
@@ -278,8 +279,9 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
     yield from [f"{history}."] if history else []
     there = f"; {asking_there:,} in other worktrees" if asking_there else ""
     needs = summary.needs_operator
-    who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else "Nothing needs"
-    if states or past or there:
+    nobody = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''} needs"
+    who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else nobody
+    if states or past or there or unseen:
         yield f"{who} a human{there}."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.delegation.task import Attempt
@@ -24,10 +24,6 @@ from agentwatch.text import indented, say
 from agentwatch.view.document import SCHEMA_VERSION, tree_document
 from agentwatch.view.times import iso
 from agentwatch.view.words import answer, prompt
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents.tasks import Attempt as AttemptDocument
-    from agentwatch.view.documents.tasks import Task as TaskDocument
 
 Document = dict[str, Any]
 """An object of the JSON, by its keys."""
@@ -161,7 +157,7 @@ def document_of(account: Account) -> Document:
     }
 
 
-def _task(task: TaskDocument, line: TaskLine) -> Document:
+def _task(task: Document, line: TaskLine) -> Document:
     attempts = zip(task["attempts"], line.attempts, strict=True)
     return {
         **task,
@@ -176,7 +172,7 @@ def _task(task: TaskDocument, line: TaskLine) -> Document:
     }
 
 
-def _attempt(document: AttemptDocument, attempt: Attempt) -> Document:
+def _attempt(document: Document, attempt: Attempt) -> Document:
     handoff, packet, version, result = attempt.handoff, attempt.packet, attempt.returned, attempt.result
     told = {name: getattr(result, name) for name in _RETURNED} if result else {}
     return {
