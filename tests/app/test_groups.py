@@ -25,7 +25,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.groups import Group
+from agentwatch.view.order import Group
 
 DAY = 86_400
 SIZES = [(140, 40), (40, 12)]
@@ -115,7 +115,7 @@ async def test_of_an_aged_repository_what_is_alive_stands_first(workspace: Path,
         assert rows.row_count > folded + 100
         assert "▾ HISTORY" in screen_of(pilot)[2]
         assert rows.cursor_id is None
-        unreviewed = rows.outline.order.tallies[Group.HISTORY].unreviewed
+        unreviewed = rows.outline.order.tally(Group.HISTORY).unreviewed
         assert unreviewed > 90
         if size != SIZES[0]:
             return
@@ -123,7 +123,7 @@ async def test_of_an_aged_repository_what_is_alive_stands_first(workspace: Path,
         await pilot.pause(1.0)
         await pilot.press("enter")
         end = time.monotonic() + 60
-        while rows.outline.order.tallies[Group.HISTORY].unreviewed:
+        while rows.outline.order.tally(Group.HISTORY).unreviewed:
             assert time.monotonic() < end
             await pilot.pause(0.05)
         assert [task.task_id for task in tree.asking()] == ["export.api"]

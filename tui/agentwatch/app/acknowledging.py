@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from textual import events
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
 
-from agentwatch.app.leaving import leave
+from agentwatch.app.guards import Arming, leave
 from agentwatch.app.messages import Missing
-from agentwatch.app.typeahead import Arming
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgement, Acknowledgements, new_name
@@ -51,9 +50,8 @@ class ChoiceScreen(ModalScreen[int | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", show=False),
-        Binding("down,j,tab", "move(1)", show=False),
-        Binding("up,k,shift+tab", "move(-1)", show=False),
+        Binding("down,j,tab", "move(1)", show=False, priority=True),
+        Binding("up,k,shift+tab", "move(-1)", show=False, priority=True),
         Binding("escape,q,ctrl+c", "leave", show=False),
         *(Binding(str(number + 1), f"choose({number})", show=False) for number in range(9)),
     ]
@@ -65,36 +63,36 @@ class ChoiceScreen(ModalScreen[int | None]):
         background: $background; color: $foreground; padding: 0 1; overflow-y: auto; scrollbar-size-vertical: 1;
         border-title-color: $text-accent; border-title-style: bold; border-subtitle-color: $text-muted;
     }}
-    ChoiceScreen Static {{ height: auto; width: 1fr; padding: 0 1; }}
-    ChoiceScreen .-chosen {{ background: $cursor-row; text-style: bold; }}
-    ChoiceScreen:ansi .-chosen {{ text-style: reverse; }}
-    ChoiceScreen #choice-note {{ color: $text-muted; }}
+    ChoiceScreen OptionList, ChoiceScreen OptionList:focus {{
+        height: auto; max-height: 100%; border: none; padding: 0; background: $background; background-tint: transparent;
+    }}
+    ChoiceScreen #choice-note {{ height: auto; padding: 0 1; color: $text-muted; }}
     """
 
     def __init__(self, title: str, answers: Sequence[str], note: str, key: str, steady: Callable[[], float]) -> None:
         super().__init__()
-        self._arming = Arming(self, steady, self._look)
-        self._title, self._answers, self._note, self._key = title, answers, note, key
-        self._chosen = 0
+        self._arming = Arming(self, steady, self._tell)
+        self._title, self._note, self._key = title, note, key
+        words = [f"{number}  {one}" if len(answers) > 1 else one for number, one in enumerate(answers, 1)]
+        self._answers = OptionList(*map(Content, words))
 
     def compose(self) -> ComposeResult:
         with Vertical(id="choice") as frame:
             frame.border_title = self._title
-            for number, answer in enumerate(self._answers):
-                words = f"{number + 1}  {answer}" if len(self._answers) > 1 else answer
-                yield Static(Content(words), classes="-chosen" if number == 0 and len(self._answers) > 1 else "")
+            yield self._answers
             yield Static(Content(self._note), id="choice-note")
 
     def on_mount(self) -> None:
-        self._look()
+        self._tell()
+        self._answers.highlighted = 0
         self.call_after_refresh(self._begin)
         self.app.app_resume_signal.subscribe(self, lambda _app: self._begin())
 
     def _begin(self) -> None:
         self._arming.begin()
-        self._look()
+        self._tell()
 
-    def _look(self) -> None:
+    def _tell(self) -> None:
         """Say what enter does."""
         does = f"enter {self._key}" if self._arming.is_over else "read it first: enter counts in a moment"
         self.query_one("#choice").border_subtitle = f"{does} · esc leave"
@@ -104,42 +102,38 @@ class ChoiceScreen(ModalScreen[int | None]):
             leave(self, None)
 
     def action_move(self, step: int) -> None:
-        answers = list(self.query("#choice > Static").results(Static))[: len(self._answers)]
-        self._chosen = (self._chosen + step) % len(answers)
-        for number, answer in enumerate(answers):
-            answer.set_class(number == self._chosen and len(answers) > 1, "-chosen")
+        self._answers.highlighted = ((self._answers.highlighted or 0) + step) % self._answers.option_count
 
-    def action_choose(self, number: int | None = None) -> None:
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        self.action_choose(event.option_index)
+
+    def action_choose(self, number: int) -> None:
         if not self._arming.is_over:
             self._begin()
-        elif number is None or number < len(self._answers):
-            leave(self, self._chosen if number is None else number)
+        elif number < self._answers.option_count:
+            leave(self, number)
 
     def action_leave(self) -> None:
         leave(self, None)
 
 
-class Acknowledger:
+class Acknowledger(NamedTuple):
     """The keys' work. `sought` is the filter that is on; `clock` gives seconds since the epoch, `steady` those of a
     clock that nobody sets."""
 
-    def __init__(
-        self,
-        app: App[None],
-        sought: Query,
-        monitor: Monitor,
-        clock: Callable[[], float],
-        steady: Callable[[], float],
-    ) -> None:
-        self._app, self._sought, self._monitor, self._clock, self._steady = app, sought, monitor, clock, steady
-        self._tree = monitor.tree
+    app: App[None]
+    sought: Query
+    monitor: Monitor
+    clock: Callable[[], float]
+    steady: Callable[[], float]
 
     async def acknowledge(self, task_id: str | None, *, wide: bool, group: str = "", roots: Sequence[str] = ()) -> None:
         """Ask which to acknowledge, and do so: the selected task with all below it; first, where it is `wide`, the
         matches of the filter; on the heading of a `group`, its `roots` with all below them."""
         if not self._can():
             return
-        sought, now, tasks = self._sought, self._clock(), self._tree.tasks
+        sought, now, tasks = self.sought, self.clock(), self.monitor.tree.tasks
         named: list[tuple[str, list[Task]]] = []
         if wide and sought:
             found = [task for task in tasks.values() if sought.matches(task, now)]
@@ -167,7 +161,7 @@ class Acknowledger:
 
     async def snooze(self, task_id: str | None) -> None:
         """Ask for how long, and snooze the selected task."""
-        task = self._tree.tasks.get(task_id or "")
+        task = self.monitor.tree.tasks.get(task_id or "")
         if not self._can():
             return
         if task is None:
@@ -176,7 +170,7 @@ class Acknowledger:
         if task.question is None or task.past:
             self._notify(f"{_name(task)} asks nothing that could be snoozed.")
             return
-        marks, ways = {task.task_id: mark_of(task)}, _snoozes(self._clock())
+        marks, ways = {task.task_id: mark_of(task)}, _snoozes(self.clock())
         note = "It asks again then, or when it changes. This reaches no agent."
         chosen = await self._ask(f"Snooze {_name(task)}", [words for words, _ in ways], note, "snooze")
         if chosen is not None:
@@ -189,7 +183,7 @@ class Acknowledger:
         undone: list[Acknowledgement] = []
 
         def act() -> None:
-            latest = [(last, shelf) for shelf in self._monitor.shelves if (last := shelf.last()) is not None]
+            latest = [(last, shelf) for shelf in self.monitor.shelves if (last := shelf.last()) is not None]
             newest = max((last for last, _ in latest), key=lambda last: last.at, default=None)
             # One key may have acknowledged tasks of several workspaces.
             shelves = [shelf for last, shelf in latest if newest is not None and last.name == newest.name]
@@ -197,19 +191,19 @@ class Acknowledger:
 
         if self._can() and await self._do(act):
             # That it can be undone is said no more.
-            self._app.clear_notifications()
+            self.app.clear_notifications()
             if undone:
                 did, count = undone[0].did, sum(len(record.tasks) for record in undone)
                 asks = "asks" if count == 1 else "ask"
-                when = ago(undone[0].at, self._clock())
+                when = ago(undone[0].at, self.clock())
                 self._notify(f"Undone: {plural(count, 'task')} {did} {when} {asks} again.")
             else:
                 self._miss("There is nothing to undo.")
         own_ids = {own_id for record in undone for own_id in record.tasks}
-        return [task_id for task_id, task in self._tree.tasks.items() if task.own_id in own_ids]
+        return [task_id for task_id, task in self.monitor.tree.tasks.items() if task.own_id in own_ids]
 
     async def _ask(self, title: str, answers: Sequence[str], note: str, key: str) -> int | None:
-        return await self._app.push_screen_wait(ChoiceScreen(title, answers, note, key, self._steady))
+        return await self.app.push_screen_wait(ChoiceScreen(title, answers, note, key, self.steady))
 
     async def _record(
         self, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None], message: str
@@ -217,7 +211,7 @@ class Acknowledger:
         """Record it of these tasks, each by the id that its own workspace knows it by, and say so."""
         by_shelf: dict[Acknowledgements, dict[str, str]] = {}
         for task_id, mark in marks.items():
-            monitor, own_id = self._monitor.of(task_id)
+            monitor, own_id = self.monitor.of(task_id)
             if monitor.shelf is not None:
                 by_shelf.setdefault(monitor.shelf, {})[own_id] = mark
 
@@ -238,19 +232,19 @@ class Acknowledger:
         return True
 
     def _with_below(self, task_ids: Sequence[str]) -> list[Task]:
-        tree = self._tree
+        tree = self.monitor.tree
         return [task for task, _ in tree.preorder([top for top in task_ids if top in tree.tasks])]
 
     def _can(self) -> bool:
-        if not self._monitor.shelves:
+        if not self.monitor.shelves:
             self._miss("Nothing can be put aside here.", warns=True)
-        return bool(self._monitor.shelves)
+        return bool(self.monitor.shelves)
 
     def _miss(self, words: str, *, warns: bool = False) -> None:
-        self._app.post_message(Missing(words, warns))
+        self.app.post_message(Missing(words, warns))
 
     def _notify(self, words: str, *, warns: bool = False) -> None:
-        self._app.notify(words, severity="warning" if warns else "information", markup=False, timeout=6 if warns else 4)
+        self.app.notify(words, severity="warning" if warns else "information", markup=False, timeout=6 if warns else 4)
 
 
 def _scope(name: str, tasks: Iterable[Task]) -> Scope:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import actions, events
@@ -15,7 +14,6 @@ from textual.widgets import Input
 
 from agentwatch.app.actions import COMMANDS, ActionSpec, Home, action_name, bindings
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.once import once
 from agentwatch.app.widgets.play_bars import DemoBar, ReplayBar
 
 if TYPE_CHECKING:
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 
 _OUR_ACTIONS: Final = frozenset(action_name(command.action) for command in COMMANDS if Home.REPLAY in command.homes)
 _ACTING: Final = frozenset(action_name(command.action) for command in COMMANDS if command.acts)
-
-_PATIENCE: Final = 2.0
-"""Seconds after which keys are heard, whatever the rows are."""
 
 
 class _PlayedApp(AgentwatchApp):
@@ -94,8 +89,6 @@ class ReplayApp(_PlayedApp):
             if Home.REPLAY not in command.homes and ours.issuperset(command.keys.split(" "))
         }
         """What a replay cannot do: what acts, and what has lost its keys to those of the replay."""
-        self._waiting: ExitStack | None = None
-        """What keeps keys waiting for the rows of another place."""
 
     def new_bar(self) -> ReplayBar:
         return ReplayBar(self.playback)
@@ -130,11 +123,11 @@ class ReplayApp(_PlayedApp):
 
     def action_play(self) -> None:
         self.playback.play()
-        self._go()
+        self._show_position()
 
     def action_step(self, by: int) -> None:
         self.playback.step(by)
-        self._go()
+        self._show_position()
 
     def action_change_speed(self, factor: float) -> None:
         self.playback.change_speed(factor)
@@ -142,28 +135,11 @@ class ReplayApp(_PlayedApp):
 
     def action_rewind(self) -> None:
         self.playback.seek(1)
-        self._go()
+        self._show_position()
 
     def action_wind(self) -> None:
         self.playback.seek(self.playback.position.count)
-        self._go()
-
-    def _refresh_screens(self, changed: frozenset[str]) -> None:
-        super()._refresh_screens(changed)
-        if self._waiting is not None and self.monitor.health == self.playback.place and self.screen_stack:
-            # Behind the update that the screen has just been sent.
-            self.screen.call_after_refresh(self._waiting.close)
-
-    def _go(self) -> None:
-        """What is typed behind a key that goes elsewhere is for the rows there, and waits for them."""
         self._show_position()
-        if self._waiting is not None:
-            self._waiting.close()
-        self._waiting = None
-        if self.monitor.health != self.playback.place:
-            self._waiting = ExitStack()
-            self._waiting.enter_context(self._typeahead.held())
-            once(self, _PATIENCE, self._waiting.close)
 
     def _show_position(self) -> None:
         for bar in self.screen.query(ReplayBar):

@@ -267,10 +267,10 @@ def _key_map(settings: Settings) -> Iterator[Check]:
     """The operator's own keys, which only the screen knows."""
     if not settings.keys:
         return
-    from agentwatch.app.actions.keymap import keymap
+    from agentwatch.app.actions import with_keys
 
-    faults = keymap(settings.keys).faults
-    yield from (bad("settings", str(fault)) for fault in faults)
+    _, faults = with_keys(settings.keys)
+    yield from (bad("settings", fault) for fault in faults)
     if not faults:
         count = len(settings.keys)
         yield good("settings", f"{count} command{' has' if count == 1 else 's have'} keys of your own")

@@ -14,7 +14,7 @@ from agentwatch.delegation.task import Attempt, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.view import requests
 from agentwatch.view.a2a import a2a_state, a2a_status
-from agentwatch.view.groups import group_of
+from agentwatch.view.order import group_of
 from agentwatch.view.pulse import activity_document, cost_of
 from agentwatch.view.query import Found
 from agentwatch.view.times import ended_at, iso, stands_since

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Static, Tab, Tabs
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.leaving import leave
+from agentwatch.app.guards import leave
 from agentwatch.app.markdown_safe import Line, markdown
 from agentwatch.app.messages import Inspect, ReadStep, TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen

@@ -14,7 +14,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
 from agentwatch.app.actions import VIEWS, Home, Place, bindings
-from agentwatch.app.messages import STILL_READING, Missing, Refused, ScreenComplete, TreeUpdated
+from agentwatch.app.messages import STILL_READING, Missing, ScreenComplete, TreeUpdated
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
@@ -304,7 +304,6 @@ class MainScreen(DetailedScreen[None]):
     def _has_tasks(self) -> bool:
         """Whether there is something to show; if there is not, that is said."""
         if not self._monitor.tree.tasks:
-            self.post_message(Refused())
             self.post_message(Missing("There is no task yet."))
         return bool(self._monitor.tree.tasks)
 

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agentwatch import manual
-from agentwatch.app.actions import COMMANDS, VIEWS, ActionSpec, Group, command_of, key_label
+from agentwatch.app.actions import COMMANDS, HELP, VIEWS, ActionSpec, key_label
 from agentwatch.app.markdown_safe import Text, markdown
 from agentwatch.app.widgets import timeline as bars
 from agentwatch.app.widgets.details.blocks import GAP, Block, lay_out, left_out, text
@@ -38,20 +38,21 @@ _Problems = tuple[Sequence[Finding], Sequence[str]]
 """Problems of files and messages of agentwatch itself."""
 
 
+def _as(command_id: str, action: str) -> Binding:
+    """The keys of a command, also those of the operator's own, for something else."""
+    command = next(one for one in COMMANDS if one.id == command_id)
+    return Binding(command.keys.replace(" ", ","), action, show=False, id=command_id)
+
+
 class PageScreen(ModalScreen[None]):
     """Shows the blocks that `write` makes, of safe text, under a title of ours. Escape closes it, ctrl+c all."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", show=False),
+        # That leaves agentwatch: of the keys that leave it, the others only close.
         Binding("ctrl+c", "copy_or_quit", show=False),
+        *(_as("help", "dismiss"), _as("quit", "dismiss"), _as("up", "scroll_up"), _as("down", "scroll_down")),
     ]
-    ACTIONS: ClassVar[dict[str, str]] = {
-        "help": "dismiss",
-        "quit": "dismiss",
-        "up": "scroll('up')",
-        "down": "scroll('down')",
-    }
-    """What the keys of commands do here, by their ids: the operator may have given them others."""
 
     DEFAULT_CSS = f"""
     PageScreen {{ align: center middle; background: $background 70%; }}
@@ -83,16 +84,6 @@ class PageScreen(ModalScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         self._fill(event.size.width)
 
-    async def on_key(self, event: events.Key) -> None:
-        # That leaves agentwatch: of the keys that leave it, the others only close.
-        pressed = {event.key, event.character} - {"ctrl+c", "\x03"}
-        for command_id, action in self.ACTIONS.items():
-            if not pressed.isdisjoint(command_of(self.app, command_id).keys.split(" ")):
-                event.stop()
-                event.prevent_default()
-                await self.run_action(action)
-                return
-
     def turn_to(self, title: str, write: Callable[[], Iterable[Block]]) -> None:
         """Show another text from its beginning."""
         self._write = write
@@ -111,12 +102,11 @@ class PageScreen(ModalScreen[None]):
         except SkipAction:
             await self.app.action_quit()
 
-    def action_scroll(self, direction: str) -> None:
-        """Scroll a line, as in the tree."""
-        if direction == "down":
-            self._page.scroll_down(animate=False)
-        else:
-            self._page.scroll_up(animate=False)
+    def action_scroll_up(self) -> None:
+        self._page.scroll_up(animate=False)
+
+    def action_scroll_down(self) -> None:
+        self._page.scroll_down(animate=False)
 
 
 class NoticesScreen(PageScreen):
@@ -150,7 +140,7 @@ def _notices(notices: Sequence[Finding], own: Sequence[str]) -> Iterator[Block]:
 class HelpScreen(PageScreen):
     """The keys and the glyphs, then the topics of the manual."""
 
-    ACTIONS: ClassVar[dict[str, str]] = {**PageScreen.ACTIONS, "right": "topic(1)", "left": "topic(-1)"}
+    BINDINGS: ClassVar[list[BindingType]] = [_as("right", "topic(1)"), _as("left", "topic(-1)")]
 
     def __init__(self, commands: Sequence[ActionSpec], views: Sequence[tuple[str, str]]) -> None:
         """`views` are the saved ones: the name of each, and what it looks for."""
@@ -169,9 +159,9 @@ class HelpScreen(PageScreen):
 
 def help_blocks(commands: Sequence[ActionSpec] = COMMANDS, views: Sequence[tuple[str, str]] = ()) -> Iterator[Block]:
     """What the help shows of these commands, with the saved views."""
-    for group in Group:
-        entries = [(command.keys_label, command.tooltip) for command in commands if command.group is group]
-        yield from _section(group.value, entries)
+    keys_of = {command.id: command.keys_label for command in commands}
+    for heading, sentences in HELP.items():
+        yield from _section(heading, [(keys_of[name], words) for name, words in sentences.items()])
     if views:
         keys = next(command.keys for command in commands if command.id == "views").split(" ")
         saved = zip(map(key_label, keys), views[:VIEWS], strict=False)

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.leaving import leave
+from agentwatch.app.guards import leave
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
 from agentwatch.app.widgets.details import TABS, DetailsPane
 from agentwatch.app.widgets.footer import Footer

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.leaving import leave
+from agentwatch.app.guards import leave
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.footer import Footer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
@@ -11,8 +11,8 @@ from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.task import State
-from agentwatch.view.groups import FALSE, SILENT, VERIFIED, Present, present_in
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE, Look
+from agentwatch.view.order import FALSE, SILENT, VERIFIED, Present, present_in
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
@@ -43,26 +43,17 @@ _MODES: Final = {
     "replay": ("▷", "state-partial"),
 }
 """Mark and colour of each."""
-_UNCOUNTED: Final = "program health total"
 _WAYS: Final = (
     "words wide program health total counts",
     "wide program health total counts",
     "program health total counts",
     "health total counts",
-    _UNCOUNTED,
+    "program health total",
     "counts",
     "total",
 )
 """The parts of the line, from the fullest to the barest: the word of each state, wide gaps with all that belongs to a
 count, the program's name, the mode in words with its reason, all tasks, and those by state."""
-
-
-class Counted(NamedTuple):
-    """So many tasks are counted, and what they are; `is_part`: there are others in the tree."""
-
-    tasks: int
-    present: Present
-    is_part: bool = False
 
 
 class Header(LineWidget):
@@ -72,33 +63,26 @@ class Header(LineWidget):
         super().__init__()
         self._monitor = monitor
         self.failure = ""
-        self.counted: Callable[[], Counted] = lambda: Counted(
-            monitor.tree.totals.tasks, present_in(monitor.tree.totals)
+        self.counted: Callable[[], tuple[int, Present]] = lambda: (
+            monitor.tree.totals.tasks,
+            present_in(monitor.tree.totals.counts),
         )
-        """The tasks to count: those that go on now, where those are not all of the tree."""
+        """How many tasks to count, and what they are: those that go on now, where those are not all of the tree."""
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         health = self._monitor.health
         mode, detail = ("degraded", self.failure) if self.failure else (health.mode, health.detail)
         why = shown(detail, 300) if mode in ("polling", "degraded") else ""
         right, counted = self._needs(palette), self.counted()
-        before, behind, fullest = list[Part](), list[Part](), 0 if width >= _WORDY else 1
-        # The whole reason is worth more than the counts, and a few words of it more than the name.
-        reason, of_health = cell_len(why) + 2, [parts for parts in _WAYS[fullest:] if "health" in parts]
-        ways = [(parts, reason) for parts in of_health if why]
-        ways += [
-            (parts, min(reason, width // 3) if why and parts in of_health else 0)
-            for parts in _WAYS[fullest:]
-            if why or parts != _UNCOUNTED
-        ]
-        for way, room_for_reason in ways:
-            before, behind = self._health(way, mode, why, width, palette), self._tasks(way, counted, palette)
+        # A third of the line is for the reason, which is worth more than the program's name.
+        least = min(cell_len(why) + 2, width // 3) if why else 0
+        for way in _WAYS[width < _WORDY :]:
+            before, behind = self._health(way, mode, why, width, palette), self._tasks(way, *counted, palette)
             room = width - width_of([*before, *behind, *right]) - _GAP
-            if room >= room_for_reason:
+            if room >= (least if "health" in way else 0):
                 break
         else:
-            if room + _GAP <= 0:
-                right = self._needs(palette, short=True)
+            right = self._needs(palette, short=room + _GAP <= 0)
         if why and "health" in way:
             before.append(Part(": " + clip(why, room - 2), palette.muted, tooltip=why))
         return [apart([*before, *behind], right, width)]
@@ -116,21 +100,20 @@ class Header(LineWidget):
             parts.append(Part(f" {mode}", palette.muted if mode == "live" else style, tooltip=tooltip))
         return parts
 
-    def _tasks(self, way: str, counted: Counted, palette: Palette) -> Parts:
+    def _tasks(self, way: str, count_now: int, present: Present, palette: Palette) -> Parts:
         tree, parts, is_wide = self._monitor.tree, list[Part](), "wide" in way
         if self._monitor.settings.read_only and "health" in way:
             parts.append(Part("  read only", palette.muted, tooltip="Decisions are recorded, and not delivered."))
         if "total" in way:
             every = plural(tree.totals.tasks, "task")
-            parts.append(
-                Part(f"   {f'now {counted.tasks:,}' if counted.is_part else every}", tooltip=f"{every} in all")
-            )
+            counted = f"now {count_now:,}" if count_now < tree.totals.tasks else every
+            parts.append(Part(f"   {counted}", tooltip=f"{every} in all"))
         gap = "   " if is_wide else " "
         if "counts" in way:
             parts.append(Part("  " if "total" in way and not is_wide else ""))
-            verified = counted.present[VERIFIED]
+            verified = present[VERIFIED]
             for face, key in _COUNTED:
-                if not (count := counted.present[key]):
+                if not (count := present[key]):
                     continue
                 word = f" {face.word}" if "words" in way or (is_wide and face is CONTRADICTED) else ""
                 known = f" ({verified:,} verified)" if verified and key == State.COMPLETED else ""

@@ -112,29 +112,26 @@ class NeedsYou(LineWidget):
         if not ids:
             self._spans.append([(width, queue[0])])
             return [[*lead, *rest]]
-        shown, more = [tasks[one] for one in ids], len(inside)
+        shown = [tasks[one] for one in ids]
         if not is_tall:
-            return [[*self._line(shown, lead, more, width, palette), *rest]]
-        told = self._list(shown, lead, more - len(shown), width, palette)
+            return [[*self._line(shown, lead, len(inside), width, palette), *rest]]
+        told = self._list(shown, lead, len(inside) - len(shown), width, palette)
         return [*told, [Part(" " * _lead_width(width)), *rest]] if rest and len(told) < lines else told
 
     def _list(self, tasks: Sequence[Task], lead: Parts, more: int, width: int, palette: Palette) -> list[Parts]:
         """One task a line, in columns; in the last, that there are so many more."""
         start, now = _lead_width(width), self._clock()
-        holds = [f" {self._holds(task)}" if width >= _ROOMY else "" for task in tasks]
-        holding = max(map(len, holds))
-        called = self._names(tasks, max(min(width // 4, _LONGEST_NAME), 12))
-        names = max(map(cell_len, called))
+        holds = [f" {_holds(task)}" if width >= _ROOMY else "" for task in tasks]
         waits = [_waiting(task, now) for task in tasks]
-        waiting = max(4, *map(len, waits))
+        called = self._names(tasks, max(min(width // 4, _LONGEST_NAME), 12))
+        holding, waiting, names = max(map(len, holds)), max(4, *map(len, waits)), max(map(cell_len, called))
+        room = max(width - start - 2 - names - 2 - (holding + 2) - waiting - 1, 0)
         words = f" +{more:,}{' more' if width >= _ROOMY and more < 1_000 else ''}" if more > 0 else ""
         lines: list[Parts] = []
         for number, task in enumerate(tasks):
             begin = [*lead, Part(" " * (start - 1 - width_of(lead)))]
             if number:
                 begin = [Part(left(words if number == len(tasks) - 1 else "", start - 1), palette.muted)]
-            tail = f" {holds[number]:>{holding}} "
-            room = max(width - start - 2 - names - 2 - len(tail) - waiting - 1, 0)
             ask = "  " + left(clip_sentence(in_line(task, task.ask or ""), room), room)
             lines.append(
                 [
@@ -142,7 +139,7 @@ class NeedsYou(LineWidget):
                     *self._mark(task, palette),
                     Part(left(called[number], names), palette.strong),
                     Part(ask, palette.accent) if task.task_id == self.cursor_id else Part(ask),
-                    Part(tail, palette.muted),
+                    Part(f" {holds[number]:>{holding}} ", palette.muted),
                     Part(right(waits[number], waiting) + " ", _style_of_time(task, palette)),
                 ]
             )
@@ -163,7 +160,7 @@ class NeedsYou(LineWidget):
             if number and room < _LEAST_OF_TASK:
                 parts.append(Part(f"  +{more + 1:,} more", palette.muted))
                 break
-            holds = self._holds(task) + "  "
+            holds = _holds(task) + "  "
             # What it asks goes before what waits for it.
             holds = holds.lstrip() if cell_len(asked) + len(holds) <= room else ""
             ask = clip_sentence(asked, min(max(room, 0), 60 if more else room))
@@ -173,27 +170,23 @@ class NeedsYou(LineWidget):
         return parts
 
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
-        """What these tasks are called in so many cells: several of one title each with the task that it is part of,
-        those on other machines with their host, and of several workspaces with theirs."""
+        """What these tasks are called in so many cells: those on other machines with their host, of several workspaces
+        with theirs, and several of one title each with what tells them apart."""
         titles = [name_of(task) for task in tasks]
-        alike = [number for number, task in enumerate(tasks) if titles.count(titles[number]) > 1 and not task.parent_id]
-        apart = dict(zip(alike, told_apart([tasks[number] for number in alike]), strict=True))
-        above = [[name_of(self._tree.tasks[one]) for one in self._tree.ancestors(task.task_id)] for task in tasks]
-        wholes = [(names[-1] if names else "", title) for names, title in zip(above, titles, strict=True)]
         called: list[str] = []
-        for number, (task, names, title, whole) in enumerate(zip(tasks, above, titles, wholes, strict=True)):
-            is_only = not names or titles.count(title) == 1
-            place = summary(task.host) or (names[-1] if names and task.scope else "")
-            if words := apart.get(number):
+        for task, title in zip(tasks, titles, strict=True):
+            above = [name_of(self._tree.tasks[one]) for one in self._tree.ancestors(task.task_id)]
+            alike = [one for one, other in zip(tasks, titles, strict=True) if other == title]
+            place = summary(task.host) or (above[-1] if above and task.scope else "")
+            if len(alike) > 1 and not above:
+                words = told_apart(alike)[alike.index(task)]
                 called.append(f"{clip_name(title, max(width - cell_len(words) - 3, 3))} · {words}")
-            elif is_only and not place:
-                called.append(clip_name(title, width))
-            else:
-                # Parts of one whole are told apart by what is right above them.
-                name = place if is_only else names[-1] if wholes.count(whole) == 1 else names[0]
+            elif name := place or (above[0] if len(alike) > 1 else ""):
                 room = width - len(BETWEEN)
                 name = clip_name(name, max(room - cell_len(title), min(cell_len(name), room // 3)))
                 called.append(f"{name}{BETWEEN}{clip_name(title, room - cell_len(name))}")
+            else:
+                called.append(clip_name(title, width))
         return called
 
     def _mark(self, task: Task, palette: Palette, gap: str = "") -> Parts:
@@ -202,16 +195,17 @@ class NeedsYou(LineWidget):
         here = Part(gap + ("▌" if task.task_id == self.cursor_id else " "), palette.accent)
         return [here, Part(face.glyph + " ", palette.states[face.color])]
 
-    def _holds(self, task: Task) -> str:
-        count = task.open_below
-        return f"holds {count:,}" if count else ""
-
     async def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
         if place is not None and place.y < len(self._spans):
             task_id = next((task_id for end, task_id in self._spans[place.y] if place.x < end), None)
             if task_id is not None:
                 self.post_message(self.Picked(task_id))
+
+
+def _holds(task: Task) -> str:
+    """For how many tasks it is in the way."""
+    return f"holds {task.open_below:,}" if task.open_below else ""
 
 
 def _lead_width(width: int) -> int:

@@ -653,12 +653,12 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         lines: list[Strip] = []
         for row, name in zip(rows, names, strict=True):
             bar = Bar(ground, self._inks)
-            task = None if row is None or row.task_id is None else self._tree.tasks.get(row.task_id)
-            if row is not None and task is not None:
+            task = self._tree.tasks.get(row.task_id or "")
+            if task is not None:
                 note = _note(task) if row.folded else ""
                 below = self.below(task, frame.now)
                 bar.draw(self.spans_of(task), below, asks=task.needs_operator, note=note, pauses=pauses_of(task))
-            marked = row is not None and row.row_id == self._cursor and not palette.ansi
+            marked = row.row_id == self._cursor and not palette.ansi
             base = palette.base + palette.cursor if marked else palette.base
             lines.append(Strip([*name, *bar.segments(base)]))
         blank = Strip([Segment(" " * self.names_width, palette.base), *Bar(ground, self._inks).segments(palette.base)])

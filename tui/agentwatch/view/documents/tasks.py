@@ -10,7 +10,7 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import RequestKind, RequestStage
 from agentwatch.delegation.run import ActivityKind
 from agentwatch.delegation.task import Basis, State
-from agentwatch.view.groups import Group
+from agentwatch.view.order import Group
 from agentwatch.view.words import Agreement
 
 A2AState = Literal[
