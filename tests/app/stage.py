@@ -19,7 +19,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Event
 from agentwatch.sources import Health
 
-_DEADLINE = 90.0
+_DEADLINE = 30.0
 """Seconds until a condition that does not come true fails the test."""
 
 

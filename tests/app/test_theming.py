@@ -11,9 +11,7 @@ from textual.color import Color
 
 from agentwatch.app import theming
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.theme_files import themes_folder
-from agentwatch.app.theme_schema import check_theme
-from agentwatch.app.theming import Palette, shipped_themes, user_themes
+from agentwatch.app.theming import Palette, check_theme, shipped_themes, themes_folder, user_themes
 from agentwatch.config import Settings
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 
@@ -118,18 +116,6 @@ async def test_without_colour_sixteen_colours_are_those_of_the_terminal_itself(m
         assert any(style.reverse for style in styles)
 
 
-@pytest.mark.parametrize(("wanted", "theme"), [(None, "agentwatch-ansi"), ("agentwatch-light", "agentwatch-light")])
-def test_without_colour_the_theme_is_the_one_that_needs_none(
-    wanted: str | None, theme: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monitor, _source = monitor_of(settings=Settings(theme=wanted))
-    app = AgentwatchApp(monitor)
-    app.suit_terminal()
-    assert app.theme == theme
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -166,14 +152,3 @@ async def test_all_failures_come_in_one_toast_and_the_app_starts(
         assert "There is no theme nowhere" in s.text()
         assert len(s.app._notifications) == 1
         assert s.app.theme == theming.DEFAULT_THEME
-
-
-async def test_an_own_theme_with_a_shipped_name_takes_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    folder = tmp_path / "agentwatch" / "themes"
-    folder.mkdir(parents=True)
-    (folder / "mine.toml").write_text(DARK.replace("#ffb454", "#00ff00"), "utf-8")
-    async with stage() as s:
-        assert s.app.theme_variables["accent"].lower() == "#00ff00"

@@ -42,7 +42,6 @@ from agentwatch.state import attend_screens, in_home
 from agentwatch.text import clean, words_of
 
 if TYPE_CHECKING:
-    from agentwatch.app.acknowledging import Acknowledger
     from agentwatch.app.screens.main import MainScreen
     from agentwatch.delegation.claims import Call
     from agentwatch.delegation.decision import Action
@@ -121,8 +120,6 @@ class AgentwatchApp(App[None]):
         self.updates: Updates | None = None
         """None until there is a monitor."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_here: bool | None = None
-        """Whether the terminal's window has the focus, as far as it has told."""
         self._opening: Opening | None = None
         """Until the main screen is there."""
         self._typed: list[events.Key | events.Paste] = []
@@ -141,8 +138,6 @@ class AgentwatchApp(App[None]):
         self.monitor = monitor
         self.updates = Updates(self, monitor, self._refresh_screens, self._settle)
         self.notifier = Notifier(monitor, self._write, self.bell, clock=self.clock, steady=self.steady)
-        if self._is_here is not None:
-            self.notifier.queue.focus(here=self._is_here)
 
     @property
     def is_settled(self) -> bool:
@@ -267,7 +262,6 @@ class AgentwatchApp(App[None]):
         self._focus(here=False)
 
     def _focus(self, *, here: bool) -> None:
-        self._is_here = here
         if self.updates is not None:
             self.notifier.queue.focus(here=here)
 
@@ -462,31 +456,26 @@ class AgentwatchApp(App[None]):
         self._main.task_tree.unmark(event.task_id)
 
     @work(group="aside", exclusive=True)
-    async def action_acknowledge(self) -> None:
-        """Put the selected task or group, or what the filter finds, aside until it changes."""
-        tree = self._main.task_tree
-        if self.screen is self._main:
-            group, roots = tree.cursor_group or "", tree.group_roots()
-            await self._acknowledger().acknowledge(tree.cursor_id, wide=True, group=group, roots=roots)
-        elif not self.screen.is_modal:
-            await self._acknowledger().acknowledge(self._task_id, wide=False)
-
-    @work(group="aside", exclusive=True)
-    async def action_snooze(self) -> None:
-        """Put the selected task aside for a while."""
-        if not self.screen.is_modal:
-            await self._acknowledger().snooze(self._task_id)
-
-    @work(group="aside.undo")
-    async def action_undo_aside(self) -> None:
-        """Take back what was put aside last."""
-        if not self.screen.is_modal:
-            self._main.task_tree.undo(await self._acknowledger().undo())
-
-    def _acknowledger(self) -> Acknowledger:
+    async def action_aside(self, how: str) -> None:
+        """Acknowledge the selected task or group, or what the filter finds; snooze a task; or take back the last."""
         from agentwatch.app.acknowledging import Acknowledger  # not for the first frame
 
-        return Acknowledger(self, self._main.sought, self.monitor, self.clock, self.steady)
+        acknowledger, tree = (
+            Acknowledger(self, self._main.sought, self.monitor, self.clock, self.steady),
+            self._main.task_tree,
+        )
+        if self.screen.is_modal:
+            return
+        if not self.monitor.shelves:
+            self._say_missing(Missing("Nothing can be put aside here.", warns=True))
+        elif how == "undo":
+            tree.undo(await acknowledger.undo())
+        elif how == "snooze":
+            await acknowledger.snooze(self._task_id)
+        else:
+            wide = self.screen is self._main
+            group, roots = (tree.cursor_group or "", tree.group_roots()) if wide else ("", ())
+            await acknowledger.acknowledge(self._task_id, wide=wide, group=group, roots=roots)
 
     @work(group="file", exclusive=True)
     async def action_edit(self) -> None:

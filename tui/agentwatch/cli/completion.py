@@ -235,7 +235,7 @@ def _look_up(kind: str, given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         case "topics":
             return ((topic, "") for topic in (*topics(), *filter(None, COMMANDS)))
         case "themes":
-            from agentwatch.app.theme_files import theme_names
+            from agentwatch.app.theming import theme_names
 
             return ((name, "") for name in sorted(theme_names(config_directory() / "themes")))
     return ()

@@ -32,7 +32,7 @@ from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import clean, complain, exact, say
-from agentwatch.view.pulse import activity_document
+from agentwatch.view.document import activity_document
 from agentwatch.view.requests import document as request_document
 from agentwatch.view.requests import request_words, standing_words
 from agentwatch.view.times import iso

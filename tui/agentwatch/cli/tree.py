@@ -64,7 +64,7 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
                 if found is None or not found.shown.isdisjoint(one.task_id for one in (task, *chain))
             ]
             if told and len(groups) > 1:
-                say(f"{group.upper()}  {order.words(group, tree.now)[0]}")
+                say(f"{group.upper()}  {order.tally(group).words(group, tree.now)[0]}")
             for line in told:
                 say(line)
         rows = None if found is None else {end_of_chain(tree.tasks, task_id) for task_id in found.matches}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from math import inf
@@ -32,6 +32,8 @@ _LIVE_SILENCE: Final = 3_600.0
 _DAY: Final = 86_400.0
 _DECIDED: Final = frozenset({State.RETRYING, State.ESCALATED})
 """States in which an agent has to carry out what the operator has decided."""
+_REFRESH: Final = 15.0
+"""Seconds after which runs are looked at that time alone may move."""
 _LARGE: Final = 20
 """Children up to which they stand as they were first seen. Of more, those who ask come first, then those who work."""
 
@@ -79,46 +81,34 @@ def has_finished(task: Task) -> bool:
 # Groups
 
 
+def _is_lively(task: Task, now: float) -> bool:
+    """Whether a run was alive a short while ago: ten minutes, or an hour where it works."""
+    return now < (task.alive_at or 0.0) + (_LIVE_SILENCE if works(task) else JUST)
+
+
 def group_of(task: Task, now: float, line: float = -inf) -> Group:
     """The group of a run at a moment; all three are epoch seconds. What was last alive before `line` may be history."""
-    return _placed(task, now, line)[0]
-
-
-def _lively(task: Task) -> float:
-    """Until when a run counts as just alive (epoch seconds): for ten minutes, or an hour where it works."""
-    return (task.alive_at or 0.0) + (_LIVE_SILENCE if works(task) else JUST)
-
-
-def _placed(task: Task, now: float, line: float) -> tuple[Group, float]:
-    """The group of a run, and when the time alone may move it (epoch seconds)."""
-    lively = _lively(task)
+    below = task.below
     if asks(task):
-        return Group.NOW, lively if now < lively else inf
-    if task.past and (task.below is None or task.below.active_at < line):
-        return Group.HISTORY, inf
+        return Group.NOW
+    if task.past and (below is None or below.active_at < line):
+        return Group.HISTORY
     # That a host does not answer is news.
-    is_news = task.workspace and (task.lost_since is not None or (task.host and task.below is None))
-    if is_news or task.state in _DECIDED or (task.below is not None and not _DECIDED.isdisjoint(task.below.states)):
-        return Group.NOW, inf
-    if now < lively:
-        return Group.NOW, lively
-    start, end = _day(now // 900)
-    return (Group.TODAY, end) if (task.alive_at or 0.0) >= start else (Group.EARLIER, inf)
+    is_news = task.workspace and (task.lost_since is not None or (task.host and below is None))
+    is_decided = task.state in _DECIDED or (below is not None and not _DECIDED.isdisjoint(below.states))
+    if is_news or is_decided or _is_lively(task, now):
+        return Group.NOW
+    return Group.TODAY if (task.alive_at or 0.0) >= _day_begins(now // 900) else Group.EARLIER
 
 
 @lru_cache(maxsize=4)
-def _day(quarter: float) -> tuple[float, float]:
-    """The calendar day, here, of a quarter of an hour: midnight is on one everywhere."""
-    now = quarter * 900
+def _day_begins(quarter: float) -> float:
+    """When the calendar day, here, of a quarter of an hour has begun: midnight is on one everywhere."""
     try:
-        local = datetime.fromtimestamp(now, UTC).astimezone()
-        start, end = (
-            datetime(day.year, day.month, day.day).astimezone().timestamp()
-            for day in (local, local + timedelta(days=1))
-        )
+        local = datetime.fromtimestamp(quarter * 900, UTC).astimezone()
+        return datetime(local.year, local.month, local.day).astimezone().timestamp()
     except (OverflowError, OSError, ValueError):
-        return now // _DAY * _DAY, (now // _DAY + 1) * _DAY
-    return start, max(end, now + 900)
+        return quarter * 900 // _DAY * _DAY
 
 
 # Sums
@@ -186,7 +176,7 @@ def day(moment: float, now: float) -> str:
         then, here = (datetime.fromtimestamp(at, UTC).astimezone() for at in (moment, now))
     except (OverflowError, OSError, ValueError):
         return "?"
-    if moment >= _day(now // 900)[0]:
+    if moment >= _day_begins(now // 900):
         return "today"
     days = (here.date() - then.date()).days
     if days < 7:
@@ -201,12 +191,11 @@ _Rank = tuple[float, ...]
 
 
 class _Run(NamedTuple):
-    """How a run stands: why it is where it is, by which sign of life, and until when at most by time alone."""
+    """How a run stands: why it is where it is, and by which sign of life."""
 
     mark: tuple[Group, int, State]
     activity: float
     wish: _Rank
-    until: float
     unreviewed: int
 
 
@@ -227,7 +216,6 @@ class Order:
         self._held: Collection[str] = ()
         self._groups: dict[Group, list[str]] | None = None
         self._tallies: dict[Group, Tally] = {}
-        self._due = inf
         self._now = -inf
         self.is_settled = False
         """Whether the first look is over: from then on nothing moves because of a sign of life."""
@@ -236,7 +224,7 @@ class Order:
         """The order of another face that begins with the same one."""
         other = Order(self._tree)
         other._runs, other._wishes, other._ranks = self._runs.copy(), self._wishes.copy(), self._ranks.copy()
-        other._count, other._due, other._now, other.is_settled = self._count, self._due, self._now, self.is_settled
+        other._count, other._now, other.is_settled = self._count, self._now, self.is_settled
         return other
 
     # What changes it
@@ -259,15 +247,13 @@ class Order:
 
     def tick(self, now: float) -> bool:
         """Time has passed, or has gone back. Returns whether runs may stand elsewhere now."""
-        if self._now <= now < self._due:
-            self._now = now
+        if 0 <= now - self._now < _REFRESH:
             return False
-        due = [one for one, run in self._runs.items() if run.until <= now or now < self._now]
-        self._now, self._groups = now, None
-        for one in due:
-            if one in self._tree.tasks:
+        self._now = now
+        for one, run in self._runs.items():
+            if run.mark[0] in (Group.NOW, Group.TODAY) and one in self._tree.tasks:
                 self._stand(self._tree.tasks[one], now)
-        self._due = min((run.until for run in self._runs.values()), default=inf)
+        self._groups = None
         return True
 
     def hold(self, path: Collection[str]) -> bool:
@@ -279,12 +265,11 @@ class Order:
 
     def _stand(self, root: Task, now: float) -> None:
         before = self._runs.get(root.task_id)
-        group, until = _placed(root, now, self._tree.rules.history_before)
-        is_working = works(root)
+        group, is_working = group_of(root, now, self._tree.rules.history_before), works(root)
         # First what asks and works, then what asks and was just alive, what works or cannot be reached, what asked
         # long ago.
         if asks(root):
-            tier = 3 if now >= _lively(root) else 0 if is_working else 1
+            tier = 3 if not _is_lively(root, now) else 0 if is_working else 1
         else:
             tier = 2 if (is_working or root.state is State.UNKNOWN) and group is Group.NOW else 4
         mark, activity = (group, tier, root.state), root.alive_at or 0.0
@@ -296,8 +281,7 @@ class Order:
         if group is Group.HISTORY:
             below = (task for task, _ in self._tree.preorder([root.task_id]))
             unreviewed = sum(one.past and one.question is not None and not one.acknowledged for one in below)
-        self._runs[root.task_id] = _Run(mark, activity, wish, until, unreviewed)
-        self._due = min(self._due, until)
+        self._runs[root.task_id] = _Run(mark, activity, wish, unreviewed)
 
     def _sorted(self, wishes: Mapping[str, _Rank]) -> list[str]:
         """Siblings by what they wish for. The one that is held stays where it is, and no other goes past it: what would
@@ -376,10 +360,6 @@ class Order:
                 self._runs[runs[-1]].activity,
             )
         return self._tallies.get(group, Tally())
-
-    def words(self, group: Group, now: float) -> tuple[str, ...]:
-        """What a heading says of a group, in several lengths, the fullest first."""
-        return self.tally(group).words(group, now)
 
     def preorder(self, group: Group) -> Iterator[tuple[Task, int, list[Task]]]:
         """The rows of a group: the task, its depth, and those above it in its chain."""

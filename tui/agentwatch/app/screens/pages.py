@@ -1,4 +1,4 @@
-"""Pages of our own words over the main screen: the keys, the glyphs and the manual, and what is wrong with files."""
+"""Pages of our own words over the main screen: the keys and the manual, and what is wrong with files."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ from textual.widgets import Static
 from agentwatch import manual
 from agentwatch.app.actions import COMMANDS, HELP, VIEWS, ActionSpec, key_label
 from agentwatch.app.markdown_safe import Text, markdown
-from agentwatch.app.widgets import timeline as bars
 from agentwatch.app.widgets.details.blocks import GAP, Block, lay_out, left_out, text
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import clean
-from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 
 _WIDTH: Final = 84
 _EDGES: Final = 6
 """Cells of border, padding, and the scroll bar with a blank before it."""
 _KEYS: Final = 15
-"""Cells of the column with the keys and the states."""
+"""Cells of the column with the keys."""
 _SHOWN: Final = 200
 """Files with a problem that are listed."""
 _REFRESH: Final = 0.5
@@ -138,7 +136,7 @@ def _notices(notices: Sequence[Finding], own: Sequence[str]) -> Iterator[Block]:
 
 
 class HelpScreen(PageScreen):
-    """The keys and the glyphs, then the topics of the manual."""
+    """The keys, then the topics of the manual."""
 
     BINDINGS: ClassVar[list[BindingType]] = [_as("right", "topic(1)"), _as("left", "topic(-1)")]
 
@@ -167,50 +165,11 @@ def help_blocks(commands: Sequence[ActionSpec] = COMMANDS, views: Sequence[tuple
         saved = zip(map(key_label, keys), views[:VIEWS], strict=False)
         yield from _section("Your views", [(key, clean(": ".join(view), 200)) for key, view in saved])
     yield from _section("Mouse", [("click", "Select a task; twice opens it."), ("click ▸", "Fold or unfold.")])
-    yield from _section("Timeline", _BARS)
-    yield from _section("States", [])
-    for face in (*LOOKS.values(), STALE, CONTRADICTED):
-        yield _entry(f"{face.glyph} {face.word}", _MEANINGS[face.word], f"${face.color}")
 
 
 def _section(title: str, entries: list[tuple[str, str]]) -> Iterator[Block]:
     yield GAP
     yield text(Content.styled(title, "bold $accent"))
-    yield from (_entry(name, words, "bold") for name, words in entries)
-
-
-def _entry(name: str, words: str, style: str) -> Block:
-    lead = Content.assemble("  ", (f"{name:<{_KEYS}}", style))
-    return Text(Content.styled(words, "$text-muted"), lead, " " * len(lead))
-
-
-_BARS: Final = [
-    (bars.WORK, "an attempt; bright while it runs or needs you"),
-    (bars.BAD, "an attempt that failed, is invalid, blocked or contradicted"),
-    (bars.RAIL, "an attempt of a task that has handed work on"),
-    (bars.BELOW, "something happened below the task"),
-    (bars.WAIT, "waits for the next attempt, or for you"),
-    (bars.ASKED, "its program asked you then: a permission, or a question"),
-    (f"{bars.ANSWERED} {bars.OVER}", "you answered it; it was answered elsewhere, or was over"),
-    (bars.QUEUE, "handed off, no sign of life yet"),
-    (bars.SILENT, "working, and silent for too long; or its host cannot be reached"),
-    ("?", "its start is not known: drawn from the first sign of it; 3m+ says: at least"),
-    (bars.FOLDED * 3, "ten minutes and more in which nobody did anything, folded"),
-    (f"{bars.EARLIER} {bars.LATER}", "all of it is earlier, or later, than what is shown"),
-]
-
-_MEANINGS: Final = {
-    "unknown": "its host cannot be reached: what it does is not known",
-    "submitted": "handed off, no sign of life yet",
-    "working": "a sign of life was seen",
-    "completed": "the return says that it is done",
-    "partial": "the return says that a part is done",
-    "blocked": "the return asks for something",
-    "failed": "the return says that it failed",
-    "invalid": "the return breaks its contract; counts as failed",
-    "retrying": "a retry is decided, not seen yet",
-    "escalated": "given to another mode, not seen yet",
-    "canceled": "aborted by the operator",
-    "silent": "working, without a sign of life for too long",
-    "false": "something that it claims is false",
-}
+    for name, words in entries:
+        lead = Content.assemble("  ", (f"{name:<{_KEYS}}", "bold"))
+        yield Text(Content.styled(words, "$text-muted"), lead, " " * len(lead))

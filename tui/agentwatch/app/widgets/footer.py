@@ -96,16 +96,13 @@ class Footer(LineWidget):
     def _hint(self, command: ActionSpec, why_not: str | None, palette: Palette) -> Parts:
         namespace = next((_NAMESPACES[home] for home in command.homes if home in _NAMESPACES), "focused.")
         action = "" if command.is_numbered or "by_key" in command.flags else namespace + command.action
-        key_style, style, tooltip = palette.strong, palette.muted, command.tooltip
+        key_style, style = palette.strong, palette.muted
         if why_not is not None:
             key_style = style = palette.line
-            tooltip = f"Not now: {why_not}."
         elif self._is_on(command.id):
             key_style = style = palette.accent
-        return [
-            Part(f" {command.key_label}", key_style, action, tooltip),
-            Part(f" {command.words_at(self._place)} ", style, action, tooltip),
-        ]
+        words = command.words_at(self._place)
+        return [Part(f" {command.key_label}", key_style, action), Part(f" {words} ", style, action)]
 
 
 def _spelled(command: ActionSpec, palette: Palette) -> Parts:

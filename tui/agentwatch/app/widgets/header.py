@@ -77,37 +77,36 @@ class Header(LineWidget):
         # A third of the line is for the reason, which is worth more than the program's name.
         least = min(cell_len(why) + 2, width // 3) if why else 0
         for way in _WAYS[width < _WORDY :]:
-            before, behind = self._health(way, mode, why, width, palette), self._tasks(way, *counted, palette)
+            before, behind = self._health(way, mode, width, palette), self._tasks(way, *counted, palette)
             room = width - width_of([*before, *behind, *right]) - _GAP
             if room >= (least if "health" in way else 0):
                 break
         else:
             right = self._needs(palette, short=room + _GAP <= 0)
         if why and "health" in way:
-            before.append(Part(": " + clip(why, room - 2), palette.muted, tooltip=why))
+            before.append(Part(": " + clip(why, room - 2), palette.muted))
         return [apart([*before, *behind], right, width)]
 
-    def _health(self, way: str, mode: str, why: str, width: int, palette: Palette) -> Parts:
+    def _health(self, way: str, mode: str, width: int, palette: Palette) -> Parts:
         parts = [Part(" agentwatch", palette.strong), Part("  ")] if "program" in way else [Part(" ")]
         parts.append(Part(clip(shown(self._monitor.title), max(width // 5, 8)), palette.muted))
         # By the room alone: the mark stays where it is when the gaps behind it become tight.
         parts.append(Part("   " if "program" in way and width >= _ROOMY else "  "))
         mark, color = _MODES[mode]
         style = palette.states.get(color, palette.muted)
-        tooltip = f"{mode}: {why}" if why else mode
-        parts.append(Part(mark, style, tooltip=tooltip))
+        parts.append(Part(mark, style))
         if "health" in way:
-            parts.append(Part(f" {mode}", palette.muted if mode == "live" else style, tooltip=tooltip))
+            parts.append(Part(f" {mode}", palette.muted if mode == "live" else style))
         return parts
 
     def _tasks(self, way: str, count_now: int, present: Present, palette: Palette) -> Parts:
         tree, parts, is_wide = self._monitor.tree, list[Part](), "wide" in way
         if self._monitor.settings.read_only and "health" in way:
-            parts.append(Part("  read only", palette.muted, tooltip="Decisions are recorded, and not delivered."))
+            parts.append(Part("  read only", palette.muted))
         if "total" in way:
             every = plural(tree.totals.tasks, "task")
             counted = f"now {count_now:,}" if count_now < tree.totals.tasks else every
-            parts.append(Part(f"   {counted}", tooltip=f"{every} in all"))
+            parts.append(Part(f"   {counted}"))
         gap = "   " if is_wide else " "
         if "counts" in way:
             parts.append(Part("  " if "total" in way and not is_wide else ""))
@@ -117,26 +116,20 @@ class Header(LineWidget):
                     continue
                 word = f" {face.word}" if "words" in way or (is_wide and face is CONTRADICTED) else ""
                 known = f" ({verified:,} verified)" if verified and key == State.COMPLETED else ""
-                tooltip = f"{count:,} {face.word}{known}"
-                if face is CONTRADICTED:
-                    tooltip = f"{plural(count, 'task')} with a false claim"
-                parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color], tooltip=tooltip))
-                parts.append(Part(f"{count:,}{word}{known if is_wide else ''}", tooltip=tooltip))
+                parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
+                parts.append(Part(f"{count:,}{word}{known if is_wide else ''}"))
             if notices := len(tree.notices) + len(self._monitor.messages):
-                tooltip = "Files that could not be read or belong to no task. Press ! for the list."
-                parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))
+                parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices"))
         return parts
 
     def _needs(self, palette: Palette, *, short: bool = False) -> Parts:
         count, new = self._monitor.tree.totals.needs_operator, len(self._monitor.tree.unseen)
         parts: Parts = []
         if new:
-            tooltip = "They ended, failed or ask something else since you looked at them. Go to the next (u)."
             words = f"•{new:,}" if short else f"{new:,} new"
-            parts += [Part(words, palette.accent, "screen.go_unseen(1)", tooltip)]
+            parts += [Part(words, palette.accent, "screen.go_unseen(1)")]
             parts += [Part("  " if short and count else "   " if count else " ")]
         if count:
             words = f"{count:,} need you" if count > 1 else "1 needs you"
-            tooltip = "Go to the next task that needs you (n)."
-            parts += [Part(words, palette.needs, "screen.go_asking(1)", tooltip), Part(" ")]
+            parts += [Part(words, palette.needs, "screen.go_asking(1)"), Part(" ")]
         return parts

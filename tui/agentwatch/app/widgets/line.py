@@ -16,12 +16,11 @@ from agentwatch.app.theming import Palette
 
 
 class Part(NamedTuple):
-    """Safe text in one style. A click on it runs `action`; `tooltip` says so."""
+    """Safe text in one style. A click on it runs `action`."""
 
     text: str
     style: Style = Style.null()
     action: str = ""
-    tooltip: str = ""
 
     @property
     def width(self) -> int:
@@ -114,14 +113,6 @@ class LineWidget(Widget):
             self.redraw()
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 
-    def part_at(self, x: int, y: int) -> Part | None:
-        """The part under a cell of this widget."""
-        for part in self._parts[y] if 0 <= y < len(self._parts) else ():
-            if x < part.width:
-                return part
-            x -= part.width
-        return None
-
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _theme: self._use_colors())
         self._use_colors()
@@ -133,11 +124,9 @@ class LineWidget(Widget):
     def on_resize(self) -> None:
         self.redraw()
 
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        part = self.part_at(event.x, event.y)
-        self.tooltip = part.tooltip or None if part else None
-
     async def on_click(self, event: events.Click) -> None:
-        part = self.part_at(event.x, event.y)
-        if part is not None and part.action:
-            await self.run_action(part.action)
+        x = event.x
+        for part in self._parts[event.y] if 0 <= event.y < len(self._parts) else ():
+            if 0 <= x < part.width and part.action:
+                await self.run_action(part.action)
+            x -= part.width

@@ -54,9 +54,6 @@ class NeedsYou(LineWidget):
         self._tree = tree
         self._clock = clock
         self._sought = Query()
-        self._inside: Sequence[str] = ()
-        """The ids of those who ask and whom the filter shows."""
-        self._outside = ""
         self._spans: list[list[tuple[int, str]]] = []
         """By line: the last cell of each task, and its id."""
         self.cursor_id: str | None = None
@@ -66,56 +63,43 @@ class NeedsYou(LineWidget):
         self._sought = sought
         self.fit()
 
+    def _asking(self) -> tuple[list[str], str]:
+        """The ids of those who ask and whom the filter shows, and words for the others."""
+        queue, now, tasks = list(self._tree.queue), self._clock(), self._tree.tasks
+        inside = [one for one in queue if self._sought.matches(tasks[one], now)] if self._sought else queue
+        outside = len(queue) - len(inside)
+        return inside, f"  {outside:,} outside{' the filter' if self.size.width >= _ROOMY else ''}" if outside else ""
+
     def fit(self) -> None:
         """Show who asks now, in as many lines as the screen has room for."""
-        height, now, tasks = self.screen.size.height, self._clock(), self._tree.tasks
-        queue = list(self._tree.queue)
-        self._inside = [one for one in queue if self._sought.matches(tasks[one], now)] if self._sought else queue
+        height, (inside, outside) = self.screen.size.height, self._asking()
         tall = height >= _TALL
-        outside = len(queue) - len(self._inside)
-        self._outside = f"  {outside:,} outside{' the filter' if self.size.width >= _ROOMY else ''}" if outside else ""
-        lines = min(len(self._inside) + (outside > 0), _LINES, height // 10) if tall else min(len(queue), 1)
+        lines = min(len(inside) + bool(outside), _LINES if tall else 1, max(height // 10, 1))
         self.display = lines > 0
         self.set_class(tall, "-tall")
         self.styles.height = lines + 1 if tall else lines
         self.redraw()
 
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.screen.screen_layout_refresh_signal.subscribe(self, lambda _screen: self._lift_toasts())
-
-    def _lift_toasts(self) -> None:
-        """One line that is told in passing stands over the footer, whose words are always the same; a longer one would
-        cover the strip, and stands above it."""
-        for rack in self.screen.query_children("ToastRack"):
-            lines = sum(toast.outer_size.height for toast in rack.query("Toast"))
-            rack.styles.margin = (0, 0, self.outer_size.height + 1 if self.display and lines > 1 else 0, 0)
-
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         self._spans = []
-        queue, tasks = list(self._tree.queue), self._tree.tasks
-        inside = [task_id for task_id in self._inside if task_id in self._tree.queue]
-        if not queue:
-            return []
-        lines, is_tall = min(_LINES, self.screen.size.height // 10), self.has_class("-tall")
-        count = max(lines - bool(self._outside), 1) if is_tall else width // _LEAST_OF_TASK + 1
-        # In one line: the selected one, where it asks, and those after it; else the most important ones, and always one
-        # that runs out.
-        is_asking = self.cursor_id in inside
-        start = 0 if is_tall or not is_asking or _runs_out(tasks[queue[0]]) else inside.index(self.cursor_id or "")
-        ids = [*inside[start:], *inside[:start]][:count]
-        if is_tall and is_asking and self.cursor_id not in ids:
-            # The last of the most important ones gives way to the selected one.
-            ids[-1] = self.cursor_id or ""
+        inside, outside = self._asking()
+        tasks, is_tall = self._tree.tasks, self.has_class("-tall")
+        lines = min(_LINES, self.screen.size.height // 10)
         lead = [Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs)]
-        rest = [Part(self._outside, palette.muted)] if self._outside else []
-        if not ids:
-            self._spans.append([(width, queue[0])])
-            return [[*lead, *rest]]
-        shown = [tasks[one] for one in ids]
+        rest = [Part(outside, palette.muted)] if outside else []
+        if not inside:
+            return [[*lead, *rest]] if rest else []
         if not is_tall:
-            return [[*self._line(shown, lead, len(inside), width, palette), *rest]]
-        told = self._list(shown, lead, len(inside) - len(shown), width, palette)
+            # The selected one, where it asks, and those after it; else the most important ones, and always one that
+            # runs out.
+            start = inside.index(self.cursor_id) if self.cursor_id in inside and not _runs_out(tasks[inside[0]]) else 0
+            ids = [*inside[start:], *inside[:start]][: width // _LEAST_OF_TASK + 1]
+            return [[*self._line([tasks[one] for one in ids], lead, len(inside), width, outside, palette), *rest]]
+        ids = inside[: max(lines - bool(outside), 1)]
+        if self.cursor_id in inside and self.cursor_id not in ids:
+            # The last of the most important ones gives way to the selected one.
+            ids[-1] = self.cursor_id
+        told = self._list([tasks[one] for one in ids], lead, len(inside) - len(ids), width, palette)
         return [*told, [Part(" " * _lead_width(width)), *rest]] if rest and len(told) < lines else told
 
     def _list(self, tasks: Sequence[Task], lead: Parts, more: int, width: int, palette: Palette) -> list[Parts]:
@@ -146,7 +130,9 @@ class NeedsYou(LineWidget):
             self._spans.append([(width, task.task_id)])
         return lines
 
-    def _line(self, tasks: Sequence[Task], lead: Parts, count: int, width: int, palette: Palette) -> Parts:
+    def _line(  # noqa: PLR0917 - as `_list`
+        self, tasks: Sequence[Task], lead: Parts, count: int, width: int, outside: str, palette: Palette
+    ) -> Parts:
         """All in one line, as many as fit of so many."""
         parts, spans, now = [*lead], list[tuple[int, str]](), self._clock()
         room_of_places = 4 if any(task.host or task.scope for task in tasks) else 0
@@ -154,7 +140,7 @@ class NeedsYou(LineWidget):
         for number, task in enumerate(tasks):
             asked, tail = in_line(task, task.ask or ""), _waiting(task, now)
             more = count - number - 1
-            reserve = (len(f"  +{more:,} more") if more else 0) + len(self._outside)
+            reserve = (len(f"  +{more:,} more") if more else 0) + len(outside)
             fixed = [*self._mark(task, palette, " "), Part(called[number] + " ", palette.strong)]
             room = width - 1 - width_of(parts) - width_of(fixed) - len(tail) - 1 - reserve
             if number and room < _LEAST_OF_TASK:

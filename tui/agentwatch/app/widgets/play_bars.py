@@ -70,7 +70,7 @@ class DemoBar(LineWidget):
 
             asks = Action.RESPOND if can_answer(selected) else None
             command = command_of(self.app, f"decide.{asks or policy.suggested(selected) or Action.ACCEPT}")
-            key = Part(command.key_label, palette.strong, f"app.{command.action}", command.tooltip)
+            key = Part(command.key_label, palette.strong, f"app.{command.action}")
             told = _said("Only ctrl+s records it.", "All of it is temporary.")
             return [[Part("Try it: "), key, Part(f" to {command.words}. ")], *told]
         if self._tree.totals.needs_operator:
@@ -113,8 +113,8 @@ class ReplayBar(LineWidget):
                 continue
             words = "pause" if command.id == "replay.play" and position.playing else command.words
             hint = [
-                Part(f" {command.key_label}", palette.strong, f"app.{command.action}", command.tooltip),
-                Part(f" {words} ", palette.muted, f"app.{command.action}", command.tooltip),
+                Part(f" {command.key_label}", palette.strong, f"app.{command.action}"),
+                Part(f" {words} ", palette.muted, f"app.{command.action}"),
             ]
             if width_of(keys) + width_of(hint) > room:
                 break

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import zip_longest
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
@@ -41,8 +40,6 @@ from agentwatch.view.query import Query
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
 
-_AT_WORK: Final = 60.0
-"""Seconds after a key or a click for which the line under the cursor stays, whatever begins above it."""
 _LOOKS_BACK: Final = 5.0
 """Seconds after which a filter by time is searched again, though nothing has changed."""
 _SMALL: Final = 2_000
@@ -93,8 +90,6 @@ class TaskTree(ScrollView, can_focus=True):
         """The cursor before there was no row, as where a filter matches nothing."""
         self._is_placed = False
         """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
-        self._used_at = float("-inf")
-        """When the operator last did something here (monotonic seconds)."""
         self._marked: dict[str, None] = {}
         self._filter = Query()
         self._searched_at = 0.0
@@ -170,13 +165,11 @@ class TaskTree(ScrollView, can_focus=True):
         self.outline.apply(changed)
         if settled:
             self.outline.settle(self.size.height)
-        has_moved = self._rebuild()
+        self._rebuild()
         if not self._is_placed:
-            self._put_first()
+            self._put(next((place for place, row in enumerate(self.outline.rows) if row.task_id is not None), 0))
             self._is_placed = settled
             self._hold()
-        if has_moved:
-            self._show_live()
         if self.follows:
             self._follow(changed)
         if self._filter and changed:
@@ -187,8 +180,8 @@ class TaskTree(ScrollView, can_focus=True):
 
     def tick(self) -> None:
         """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
-        if self.outline.order.tick(self._clock()) and self._rebuild():
-            self._show_live()
+        if self.outline.order.tick(self._clock()):
+            self._rebuild()
         looks_back = self._filter.looks_back and abs(self._clock() - self._searched_at) >= _LOOKS_BACK
         if self._filter and (self._is_outdated or looks_back):
             self._search()
@@ -202,13 +195,12 @@ class TaskTree(ScrollView, can_focus=True):
     def select(self, task_id: str) -> None:
         """Put the cursor on a task and unfold all that hides it; nothing if the filter hides it, or it is gone."""
         if task_id in self._tree.tasks:
-            self._is_placed, self._used_at = True, monotonic()
+            self._is_placed = True
             self._reveal(task_id)
 
     def set_filter(self, sought: Query) -> None:
         """Show only the tasks that the filter matches, and those above them. An empty one shows everything."""
-        self._filter = sought
-        self._is_placed, self._used_at = True, monotonic()
+        self._filter, self._is_placed = sought, True
         if sought:
             self._search(jumps=True)
             return
@@ -235,10 +227,6 @@ class TaskTree(ScrollView, can_focus=True):
             self._hold()
         self._draw()
 
-    def _put_first(self) -> None:
-        """Put the cursor on the first task, else on the first row."""
-        self._put(next((place for place, row in enumerate(self.outline.rows) if row.task_id is not None), 0))
-
     def _set_cursor(self, row: int | None) -> None:
         before, self._row = self._cursor, row or 0
         self._cursor = None if row is None else self.outline.rows[row].row_id
@@ -254,8 +242,8 @@ class TaskTree(ScrollView, can_focus=True):
     def _rebuild(self) -> bool:
         """Make the rows anew; returns whether they are others.
 
-        The cursor stays on its task, and its task in its line as far as there are rows; where it is out of sight, the
-        first row in sight stays.
+        The cursor stays on its task. What comes at the top is in sight while the top is and the cursor stays in sight;
+        else its task stays in its line, and where that is out of sight, the first row does.
         """
         outline, cursor, top = self.outline, self._cursor, self.scroll_offset.y
         before, places, row = outline.rows, outline.places, self._row
@@ -272,25 +260,15 @@ class TaskTree(ScrollView, can_focus=True):
         else:
             self._set_cursor(places.get(self._cursor_before or "", 0))
         if self._cursor == cursor and 0 <= row - top < self.size.height:
-            top += self._row - row
-        else:
+            top += self._row - row if top or self._row >= self.size.height else 0
+        elif top:
             left = (place for place, one in enumerate(before) if place >= top and one.row_id in places)
-            if (first := next(left, None)) is not None:
-                top += places[before[first].row_id] - first
+            first = next(left, None)
+            top += places[before[first].row_id] - first if first is not None else 0
         self._scroll_to_offset(top)
         if self._cursor != cursor:
             self._hold()
         return True
-
-    def _show_live(self) -> None:
-        """Have the live runs in sight, which stand at the top, unless the operator is at work here."""
-        if monotonic() - self._used_at < _AT_WORK:
-            return
-        if self._row < self.size.height:
-            self._scroll_to_offset(0)
-        elif self._used_at < 0:
-            # Nobody has chosen the task under the cursor.
-            self._put_first()
 
     # The rows in sight
 
@@ -449,7 +427,6 @@ class TaskTree(ScrollView, can_focus=True):
         self._refold()
 
     def _refold(self) -> None:
-        self._used_at = monotonic()
         self._scroll_to_row()
         self._rebuild()
         self._scroll_to_row()
@@ -478,7 +455,7 @@ class TaskTree(ScrollView, can_focus=True):
 
     def _walk(self, row: int) -> None:
         """Move the cursor because the operator says so."""
-        self._is_placed, self._used_at = True, monotonic()
+        self._is_placed = True
         if self.follows:
             self.follows = False
             self.post_message(self.Changed())
@@ -491,18 +468,12 @@ class TaskTree(ScrollView, can_focus=True):
             arrow = self._columns.indent(max(row.depth, 0))
             if arrow <= event.x < arrow + 2 and row.folded is not None:
                 self.outline.fold(row.row_id, folded=not row.folded)
-                self._used_at = monotonic()
                 self._rebuild()
                 self._draw()
                 return
             self._walk(place)
             if event.chain == 2:
                 self.action_open()
-
-    @on(events.MouseScrollDown)
-    @on(events.MouseScrollUp)
-    def _note_scroll(self) -> None:
-        self._used_at = monotonic()
 
     # Following, and the filter
 

@@ -47,7 +47,7 @@ from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.task import Attempt, Basis, State, Task
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
-from agentwatch.view.pulse import cost_of
+from agentwatch.view.document import cost_of
 from agentwatch.view.requests import request_words, standing_words, where
 from agentwatch.view.words import (
     ADVICE,
