@@ -25,9 +25,7 @@ from agentwatch.app.notifying import (
     NotificationQueue,
     Notifier,
     desktop_command,
-    heading,
     notification_sequence,
-    window_title,
     words,
 )
 from agentwatch.config import Settings
@@ -141,8 +139,6 @@ def test_one_task_is_told_with_its_ask_and_several_by_name(screen: Screen) -> No
     assert words(tasks[:1], 0.0) == "api needs you: retry? 1 retry left, really"
     assert words(tasks[:3], 0.0) == "3 tasks need you: api, ui, docs"
     assert words(tasks, 0.0) == "5 tasks need you: api, ui, docs and 2 more"
-    assert window_title("shop", 0) == "agentwatch: shop"
-    assert window_title("shop", 2) == "(2) agentwatch: shop"
 
 
 def asks(screen: Screen, *requests: Request) -> Task:
@@ -169,7 +165,7 @@ def test_each_request_is_told_once_with_its_program_and_command(screen: Screen) 
 
 def test_no_text_of_an_agent_can_be_anything_but_a_short_line(screen: Screen) -> None:
     tasks = [screen.ask(EVIL + "x" * 10_000 + str(n), EVIL + "y" * 100_000) for n in range(5)]
-    for text in (words(tasks, 0.0), words(tasks[:1], 0.0), window_title(EVIL, 3), heading(EVIL)):
+    for text in (words(tasks, 0.0), words(tasks[:1], 0.0)):
         assert not {character for character in text if category(character) in ("Cc", "Cf", "Zl", "Zp")}
         assert not set(";<>&\\") & set(text)
         assert len(text) < 300

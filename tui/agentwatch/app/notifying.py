@@ -45,17 +45,6 @@ def plain(text: str, limit: int) -> str:
     return clean(text, limit).translate(_HARMLESS)
 
 
-def window_title(workspace: str, asking: int) -> str:
-    """`(2) agentwatch: shop`; without the number where nobody asks."""
-    title = f"agentwatch: {plain(workspace, _NAME_LENGTH)}"
-    return f"({asking}) {title}" if asking else title
-
-
-def heading(workspace: str) -> str:
-    """What stands over a notification."""
-    return f"agentwatch {plain(workspace, _NAME_LENGTH)}"
-
-
 def words(tasks: Sequence[Task], now: float) -> str:
     """One notification for all of these tasks, the most important first."""
     if len(tasks) == 1:
@@ -74,11 +63,6 @@ def _name(task: Task) -> str:
 def _program(task: Task) -> str:
     asks = task.request or task.run
     return f" ({plain(program_of(asks.source), _NAME_LENGTH)})" if asks is not None else ""
-
-
-def title_sequence(title: str) -> str:
-    """Name window and tab. The title holds no control character."""
-    return f"\x1b]0;{title}\x1b\\"
 
 
 def notification_sequence(head: str, text: str, environment: Mapping[str, str]) -> str:
@@ -183,11 +167,15 @@ class NotificationQueue:
         else:
             self._since.setdefault(task_id, at)
 
+    def is_due(self, at: float) -> bool:
+        """Whether there is something for `pop`."""
+        if not self._since or at < min(self._since.values()) + STANDS:
+            return False
+        return self._focus is True or at >= max(self._notified_at, self._acted_at) + PAUSE
+
     def pop(self, at: float, tasks: Sequence[Task]) -> list[Task]:
         """Those of the asking tasks that are due now, in one notification. Each is returned once."""
-        if not self._since or at < min(self._since.values()) + STANDS:
-            return []
-        if self._focus is not True and at < max(self._notified_at, self._acted_at) + PAUSE:
+        if not self.is_due(at):
             return []
         new = [task for task in tasks if task.task_id in self._since]
         self._rung.update(*map(_once, new))
@@ -233,7 +221,7 @@ class Notifier:
         self._write, self._bell, self._clock, self._steady = write, bell, clock, steady
         self._environment = os.environ if environment is None else environment
         self._command = desktop_command(self._settings, self._environment)
-        self._name = monitor.title.removesuffix("/")
+        self._name = plain(monitor.title.removesuffix("/"), _NAME_LENGTH)
         self._title = ""
         self.queue = NotificationQueue(steady(), clock())
 
@@ -242,20 +230,21 @@ class Notifier:
         tree, at = self._monitor.tree, self._steady()
         for task_id in changed:
             self.queue.update(task_id, tree.tasks.get(task_id), at)
-        title = window_title(self._name, tree.totals.needs_operator)
+        asking = f"({tree.totals.needs_operator}) " if tree.totals.needs_operator else ""
+        title = f"\x1b]0;{asking}agentwatch: {self._name}\x1b\\"
         if self._settings.notify_title and title != self._title:
             self._title = title
-            self._write(title_sequence(title))
+            self._write(title)
 
     def notify(self) -> None:
         """Notify of all that is due; to be called about once a second. By one route, unless
         the settings ask for both: the terminal's where the desktop has none."""
-        tasks = self.queue.pop(self._steady(), self._monitor.tree.asking())
-        if not tasks:
+        at = self._steady()
+        if not self.queue.is_due(at) or not (tasks := self.queue.pop(at, self._monitor.tree.asking())):
             return
         if self._settings.notify_bell:
             self._bell()
-        head, text = heading(self._name), words(tasks, self._clock())
+        head, text = f"agentwatch {self._name}", words(tasks, self._clock())
         if self._command is None or self._settings.notify_terminal:
             self._ask_terminal(head, text)
         if self._command is None:

@@ -34,8 +34,6 @@ _DECIDED: Final = frozenset({State.RETRYING, State.ESCALATED})
 """States in which an agent has to carry out what the operator has decided."""
 _REFRESH: Final = 15.0
 """Seconds after which runs are looked at that time alone may move."""
-_LARGE: Final = 20
-"""Children up to which they stand as they were first seen. Of more, those who ask come first, then those who work."""
 
 
 class Group(StrEnum):
@@ -326,14 +324,11 @@ class Order:
         """The ids of the children of a task in their order."""
         tasks = self._tree.tasks
         parent = tasks[task_id]
-        if not parent.workspace and len(parent.children) <= _LARGE:
+        if not parent.workspace:
             return parent.children
         wishes: dict[str, _Rank] = {}
         for child in map(tasks.__getitem__, parent.children):
             tier = 0 if asks(child) else 1 if works(child) or child.state is State.UNKNOWN else 2
-            if not parent.workspace:
-                wishes[child.task_id] = (0, tier, child.first_seq)
-                continue
             tier = 3 if child.past and tier else tier
             wish = self._wishes.get(child.task_id)
             if wish is None or (child.lost_since is None and not (self.is_settled and wish[1] == tier)):
