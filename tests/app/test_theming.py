@@ -9,9 +9,8 @@ from tests.app.scenes import monitor_of
 from tests.app.stage import stage
 from textual.color import Color
 
-from agentwatch.app import theming
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.theming import Palette, check_theme, shipped_themes, themes_folder, user_themes
+from agentwatch.app.theming import check_theme, shipped_themes, themes_folder, user_themes
 from agentwatch.config import Settings
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 
@@ -56,19 +55,8 @@ def test_words_are_readable_on_everything_they_stand_on(name: str) -> None:
     assert not unreadable
 
 
-@pytest.mark.parametrize("name", COLORED)
-def test_the_selected_row_can_be_told_from_the_others(name: str) -> None:
-    variables = SHIPPED[name].variables
-    assert contrast(variables["cursor-row"], SHIPPED[name].background or "") >= 1.15
 
 
-def test_sixteen_colours_carry_meaning_by_attributes() -> None:
-    theme = SHIPPED["agentwatch-ansi"]
-    palette = Palette.of(theme.to_color_system().generate() | theme.variables, ansi=True)
-    assert palette.needs.reverse
-    assert palette.needs.bold
-    assert palette.muted.dim
-    assert palette.cursor.reverse
 
 
 @pytest.mark.parametrize(
@@ -138,17 +126,3 @@ def test_a_wrong_theme_file_is_named_with_what_is_wrong(tmp_path: Path, old: str
     assert words in failures[0]
 
 
-async def test_all_failures_come_in_one_toast_and_the_app_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    folder = tmp_path / "agentwatch" / "themes"
-    folder.mkdir(parents=True)
-    (folder / "one.toml").write_text("[/", "utf-8")
-    (folder / "two\x1b[31m.toml").write_text(DARK.replace("#ffb454", "[red]"), "utf-8")
-    async with stage(settings=Settings(theme="nowhere")) as s:
-        await s.until(lambda: "one.toml" in s.text())
-        assert "two␛[31m.toml" in s.text()
-        assert "There is no theme nowhere" in s.text()
-        assert len(s.app._notifications) == 1
-        assert s.app.theme == theming.DEFAULT_THEME

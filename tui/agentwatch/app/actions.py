@@ -84,23 +84,14 @@ class ActionSpec(NamedTuple):
 
     @property
     def key_label(self) -> str:
-        """How the first key is written for people; a range where the keys are numbered."""
-        keys = self.keys.split(" ")
-        if not self.is_numbered or len(keys) == 1:
-            return key_label(keys[0])
-        return f"{key_label(keys[0])}{'–' if _is_range(keys) else '…'}{key_label(keys[-1])}"
+        """How the first key is written for people; from the first to the last where the keys are numbered."""
+        first, *others = map(key_label, self.keys.split(" "))
+        return f"{first}–{others[-1]}" if self.is_numbered and others else first
 
     @property
     def keys_label(self) -> str:
         """How all keys are written for people."""
-        keys = self.keys.split(" ")
-        return self.key_label if self.is_numbered and _is_range(keys) else " ".join(map(key_label, keys))
-
-
-def _is_range(keys: Sequence[str]) -> bool:
-    """Whether they are the same but for a digit that counts up."""
-    first = keys[0]
-    return first[-1].isdigit() and keys == [f"{first[:-1]}{int(first[-1]) + more}" for more in range(len(keys))]
+        return self.key_label if self.is_numbered else " ".join(map(key_label, self.keys.split(" ")))
 
 
 _SHORT: Final = "escape=esc pageup=pgup pagedown=pgdn comma=, shift+tab=⇧tab up=↑ down=↓ left=← right=→"

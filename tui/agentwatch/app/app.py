@@ -251,7 +251,7 @@ class AgentwatchApp(App[None]):
             self.notifier.notify()
 
     def _write(self, sequence: str) -> None:
-        """Send the terminal a sequence of ours, in order with what is drawn; the way in which `bell` does it."""
+        """Send the terminal a sequence of ours, in order with what is drawn: as `App.bell`, no public method writes."""
         if self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
 

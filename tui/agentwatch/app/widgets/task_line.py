@@ -225,7 +225,10 @@ def _guides(state: RowState, columns: Columns, palette: Palette) -> Parts:
     depth, guide = state.depth, state.guide
     if depth > columns.levels:
         return [Part(left(f"›{depth}", _STEP * columns.levels), palette.muted)]
-    return [Part("│ ", palette.muted if level == guide else palette.line) for level in range(depth)]
+    if not 0 <= guide < depth:
+        return [Part("│ " * depth, palette.line)]
+    lit = Part("│ ", palette.muted)
+    return [Part("│ " * guide, palette.line), lit, Part("│ " * (depth - guide - 1), palette.line)]
 
 
 def _middle(  # noqa: PLR0917 - as `task_line`
