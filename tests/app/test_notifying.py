@@ -30,12 +30,7 @@ from agentwatch.app.notifying import (
 )
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
-<<<<<<< HEAD
-=======
 from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.events import Ran
->>>>>>> main
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task

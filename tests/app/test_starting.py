@@ -90,8 +90,6 @@ async def test_a_key_to_leave_with_does_not_wait_until_a_monitor_is_opened(keys:
         may_open.set()
 
 
-
-
 async def test_before_the_first_look_is_over_no_key_says_that_there_is_nothing() -> None:
     monitor, source = monitor_of(health=Health("starting", "reading the workspace"))
     app = AgentwatchApp(monitor)

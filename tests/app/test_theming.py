@@ -55,10 +55,6 @@ def test_words_are_readable_on_everything_they_stand_on(name: str) -> None:
     assert not unreadable
 
 
-
-
-
-
 @pytest.mark.parametrize(
     ("terminal", "colors", "wanted", "theme"),
     [
@@ -124,5 +120,3 @@ def test_a_wrong_theme_file_is_named_with_what_is_wrong(tmp_path: Path, old: str
     assert len(failures) == 1
     assert failures[0].startswith("mine.toml: ")
     assert words in failures[0]
-
-

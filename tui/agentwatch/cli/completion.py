@@ -127,46 +127,6 @@ def _look_up(kind: str) -> list[tuple[str, str]]:
     from agentwatch.config import load
     from agentwatch.manual import topics
 
-<<<<<<< HEAD
-    return scanned(Path.cwd(), load(), inspects=False, requests=True)
-
-
-def _look_up(kind: str, given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Candidates for an argument, each with its meaning; `given` are the arguments before it."""
-    match kind:
-        case "tasks":
-            tasks = [task for task in _monitor().tree.tasks.values() if task.task_id.startswith(given["task"])]
-            # Who needs the operator is meant, if any of them can be.
-            tasks = [task for task in tasks if task.needs_operator] or tasks
-            return ((task.task_id, f"{task.state}: {task.title}") for task in tasks)
-        case "hosts":
-            return ((name, ", ".join(addresses)) for name, addresses in load().hosts)
-        case "requests":
-            from agentwatch.composition import inbox_of
-
-            known = inbox_of(Path.cwd()).store.read()
-            return ((one.request_id, f"{one.tool} {one.shown}") for one in known if one.can_answer)
-        case "modes":
-            from agentwatch.decisions.policy import offered_modes
-
-            monitor = _monitor()
-            known_tasks, purposes = monitor.tree.tasks, dict(monitor.settings.modes)
-            modes = offered_modes(known_tasks.get(given.get("task", "")), known_tasks.values(), purposes)
-            return ((mode, purposes.get(mode, "")) for mode in modes)
-        case "rules":
-            from agentwatch.cli.rules import every_rule
-
-            return ((rule.id, rule.title) for rule in every_rule().values())
-        case "schemas":
-            return ((name, "") for name in schemas())
-        case "topics":
-            return ((topic, "") for topic in (*topics(), *filter(None, COMMANDS)))
-        case "themes":
-            from agentwatch.app.theming import theme_names
-
-            return ((name, "") for name in sorted(theme_names(config_directory() / "themes")))
-    return ()
-=======
     if kind == "topics":
         return [(topic, COMMANDS.get(topic, "")) for topic in (*topics(), *COMMANDS)]
     if kind == "requests":
@@ -176,4 +136,3 @@ def _look_up(kind: str, given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
         # Those that need the operator come first where the shell keeps the order.
         return [(one.task_id, f"{one.state}: {one.title}") for one in sorted(tasks, key=lambda one: one.ask is None)]
     return []
->>>>>>> main

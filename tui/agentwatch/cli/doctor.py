@@ -182,28 +182,15 @@ def _check_ledger(about: str, setup: Setup) -> Iterator[Check]:
         yield good(about, f"{decisions}, sound" if chain.entries else "nothing is decided yet")
 
 
-<<<<<<< HEAD
-def _key_map(settings: Settings) -> Iterator[Check]:
-    """The operator's own keys, which only the screen knows."""
-    if not settings.keys:
-        return
-    from agentwatch.app.actions import with_keys
-
-    _, faults = with_keys(settings.keys)
-    yield from (bad("settings", fault) for fault in faults)
-    if not faults:
-        count = len(settings.keys)
-        yield good("settings", f"{count} command{' has' if count == 1 else 's have'} keys of your own")
-=======
 def _check_settings(about: str, setup: Setup) -> Iterator[Check]:
     """The saved views, and the operator's own keys, which only the screen knows."""
     settings = setup.settings
     yield from (bad(about, f"{where(f'views.{name}')}: {why}") for name, why in view_faults(settings.views).items())
     if settings.keys:
-        from agentwatch.app.actions.keymap import keymap
+        from agentwatch.app.actions import with_keys
 
-        faults, count = keymap(settings.keys).faults, len(settings.keys)
-        yield from (bad(about, str(fault)) for fault in faults)
+        (_, faults), count = with_keys(settings.keys), len(settings.keys)
+        yield from (bad(about, fault) for fault in faults)
         if not faults:
             yield good(about, f"{count} command{' has' if count == 1 else 's have'} keys of your own")
 
@@ -220,4 +207,3 @@ _CHECKS: Final[tuple[tuple[str, Callable[[str, Setup], Iterable[Check]]], ...]] 
     ("settings", _check_settings),
     ("agents", lambda _about, setup: checks(setup.workspace)),
 )
->>>>>>> main

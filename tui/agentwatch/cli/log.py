@@ -34,14 +34,8 @@ from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import clean, complain, exact, say
-<<<<<<< HEAD
-from agentwatch.view.document import activity_document
-from agentwatch.view.requests import document as request_document
-from agentwatch.view.requests import request_words, standing_words
-=======
 from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
 from agentwatch.view.requests import standing_words
->>>>>>> main
 from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words, state_words
 

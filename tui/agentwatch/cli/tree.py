@@ -17,12 +17,6 @@ from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, say
-<<<<<<< HEAD
-from agentwatch.view.chains import chain_name, end_of_chain
-from agentwatch.view.document import tree_document
-from agentwatch.view.order import Order
-=======
->>>>>>> main
 from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
 from agentwatch.view.words import history_words, in_line, plural, question_at, state_words, why_at
@@ -60,7 +54,7 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
         say_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
     else:
         from agentwatch.view.chains import chain_name, end_of_chain
-        from agentwatch.view.order import Order, preorder
+        from agentwatch.view.order import Order
 
         order = Order(tree)
         order.apply(tree.tasks, tree.now)

@@ -10,17 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-<<<<<<< HEAD
-from agentwatch.contracts.shapes import Contract, Finding, Return
-from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.run import Activity, Run
-from agentwatch.delegation.task import Attempt, Task, sums_of
-from agentwatch.delegation.tree import Tree
-from agentwatch.view import requests
-from agentwatch.view.a2a import a2a_state, a2a_status
-from agentwatch.view.order import group_of
-=======
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from agentwatch.contracts.shapes import Contract, Return, Severity
@@ -30,8 +19,7 @@ from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Basis, Below, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.groups import Group, group_of
->>>>>>> main
+from agentwatch.view.order import Group, group_of
 from agentwatch.view.query import Found
 from agentwatch.view.times import ended_at, iso, stands_since
 from agentwatch.view.words import (
@@ -465,47 +453,6 @@ def activity_document(doing: Activity | None, now: float) -> ActivityDoc | None:
     return ActivityDoc.of(doing, seconds=passed)
 
 
-<<<<<<< HEAD
-def _run(attempt: Attempt, run: Run) -> tasks.Run:
-    return {
-        "source": run.source,
-        "place": run.place,
-        "tokens": run.tokens,
-        "background": run.background,
-        "prompt": prompt(attempt),
-        "answer": answer(attempt),
-    }
-
-
-def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
-    """What the tokens of a task itself cost, by the price of a million tokens of each model, which is named with or
-    without its provider; None where a price is missing, or no store tells of tokens."""
-    cost = None
-    for run in (attempt.run for attempt in task.attempts):
-        if run is None or run.tokens is None:
-            continue
-        model = run.model or ""
-        price = prices.get(model, prices.get(model.rpartition("/")[2]))
-        if price is None:
-            return None
-        cost = (cost or 0.0) + run.tokens * price / 1_000_000
-    return cost
-
-
-def activity_document(doing: Activity | None, now: float) -> tasks.Activity | None:
-    """What a task does, for programs; `now` is in epoch seconds. Texts are foreign and unsanitised."""
-    if doing is None:
-        return None
-    return {
-        "at": iso(doing.at),
-        "kind": doing.kind,
-        "what": doing.what,
-        "about": doing.about,
-        "over": doing.over,
-        "repeats": doing.repeats,
-        "seconds": round(max(now - doing.at, 0.0), 1) if doing.at and now > float("-inf") else None,
-    }
-=======
 def request_document(request: Request) -> RequestDoc:
     """One request of a program."""
     labels = [option.label for query in request.queries for option in query.options]
@@ -517,4 +464,3 @@ def request_document(request: Request) -> RequestDoc:
         why_not=why_not(request),
         by=request.by or None,
     )
->>>>>>> main

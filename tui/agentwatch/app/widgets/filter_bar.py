@@ -20,15 +20,8 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, bindings
-<<<<<<< HEAD
-from agentwatch.text import clean, quoted
-from agentwatch.view.query import Query, add_above, complete, parse, unknown_key
-from agentwatch.view.terms import OFFERED
-=======
-from agentwatch.delegation.task import State
 from agentwatch.text import clean
 from agentwatch.view.query import OFFERED, Query, add_above, complete, parse
->>>>>>> main
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree

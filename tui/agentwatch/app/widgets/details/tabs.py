@@ -43,12 +43,7 @@ from agentwatch.delegation.run import Message, RunState
 from agentwatch.delegation.task import Attempt, Basis, State, Task
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
-<<<<<<< HEAD
-from agentwatch.view.document import cost_of
-from agentwatch.view.requests import request_words, standing_words, where
-=======
 from agentwatch.view.requests import standing_words, where
->>>>>>> main
 from agentwatch.view.words import (
     ADVICE,
     BASES,
