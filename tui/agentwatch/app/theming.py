@@ -7,7 +7,7 @@ lie in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml` and have the same keys; one w
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
@@ -43,17 +43,6 @@ def themes_folder() -> Path:
     # `importlib.resources` would load what reads archives, before the first frame.
     packaged = Path(__file__).parents[1] / "themes"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "themes"
-
-
-def theme_names(own: Path) -> Iterator[str]:
-    """The names in all theme files, shipped and in the operator's own folder; of those that cannot be read, none."""
-    for file in (*themes_folder().iterdir(), *(own.iterdir() if own.is_dir() else ())):
-        try:
-            name = tomllib.loads(file.read_text("utf-8")).get("name")
-        except (OSError, ValueError):
-            continue
-        if isinstance(name, str):
-            yield name
 
 
 @cache
