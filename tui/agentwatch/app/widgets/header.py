@@ -76,7 +76,8 @@ class Header(LineWidget):
         right, counted = self._needs(palette), self.counted()
         # A third of the line is for the reason, which is worth more than the program's name.
         least = min(cell_len(why) + 2, width // 3) if why else 0
-        for way in _WAYS[width < _WORDY :]:
+        # Without a reason, the counts are worth more than the program's name.
+        for way in (one for one in _WAYS[width < _WORDY :] if why or "counts" in one or one == "total"):
             before, behind = self._health(way, mode, width, palette), self._tasks(way, *counted, palette)
             room = width - width_of([*before, *behind, *right]) - _GAP
             if room >= (least if "health" in way else 0):
