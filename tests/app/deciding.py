@@ -16,7 +16,7 @@ from tests.unit.decisions.made import QUICK
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.cases import AttemptCase
 from agentwatch.app.dialogs.dialog import DecisionScreen
-from agentwatch.app.typeahead import ARMING_SECONDS
+from agentwatch.app.guards import ARMING_SECONDS
 from agentwatch.config import Settings
 from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.desk import Desk
