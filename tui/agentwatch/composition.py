@@ -295,7 +295,6 @@ def desk_of_host(
 
     from agentwatch.remote.desk import RemoteDesk
 
-    queue = timedelta(seconds=settings.remote_queue) if settings.remote_queue else None
     lifetime = timedelta(seconds=settings.retry_expires_after)
     known = lambda: source.workspace_id  # noqa: E731
-    return RemoteDesk(source.host, known, place, queue=queue, lifetime=lifetime, passphrase=passphrase)
+    return RemoteDesk(source.host, known, place, lifetime=lifetime, passphrase=passphrase)

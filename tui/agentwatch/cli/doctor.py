@@ -35,7 +35,6 @@ ARGUMENTS: Final = (
     PATH,
     argument("--nats", "URL", "check this NATS server instead"),
     CREDS,
-    argument("--monitor", "URL", "with --nats: where its monitoring answers; else port 8222 of the same machine"),
 )
 EXIT_CODES: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
 
@@ -58,9 +57,9 @@ def run(options: Namespace) -> int:
         with needing(*FLEET):
             from agentwatch.cli.doctor_nats import examine_server
 
-            return examine_server(options.nats, options.creds, options.monitor, Keys())
-    if options.creds or options.monitor:
-        raise UsageError("--creds and --monitor belong to --nats")
+            return examine_server(options.nats, options.creds, Keys())
+    if options.creds:
+        raise UsageError("--creds belongs to --nats")
     workspace, settings = workspace_at(options.path), load()
     setup = Setup(workspace, settings, Desk(workspace, read_only=settings.read_only))
     return say_checks(one for about, check in _CHECKS for one in check(about, setup))

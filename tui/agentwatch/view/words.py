@@ -42,7 +42,7 @@ ADVICE: Final[Mapping[bool | None, str]] = {
 
 def whereabouts(workspace: str) -> str:
     """Where a workspace is, for people: its path, behind ssh as `scp` takes it, and "" where only its host knows."""
-    return "" if workspace.startswith("/nats:") else workspace.removeprefix("/ssh:")
+    return "" if workspace.startswith("/nats:") else workspace.removeprefix("/ssh:").removeprefix("/run:")
 
 
 def name_of(task: Task) -> str:
