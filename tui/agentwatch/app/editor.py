@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
 
-from agentwatch.evidence.plumbing import TooSlowError, run
+from agentwatch.evidence.git import TooSlowError, run
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.sources.files.walk import to_name
 from agentwatch.text import clean

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, let_others_work
@@ -31,21 +31,14 @@ class ParsedDocuments:
     the tree and the evidence."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._lock = most, Lock()
-        self._known: dict[str, tuple[str, OpenDocument | None]] = {}
-
-    def open(self, text: str, name: str) -> OpenDocument | None:
+        self.open: Callable[[str, str], OpenDocument | None] = lru_cache(most)(_read)
         """Recognise a text, as `read_document` does."""
-        from agentwatch.contracts.reading import read_document
 
-        with self._lock:
-            known = self._known.pop(name, None)
-            if known is None or known[0] != text:
-                known = text, read_document(text, name)
-            self._known[name] = known
-            if len(self._known) > self._most:
-                del self._known[next(iter(self._known))]
-            return known[1]
+
+def _read(text: str, name: str) -> OpenDocument | None:
+    from agentwatch.contracts.reading import read_document
+
+    return read_document(text, name)
 
 
 class Target(NamedTuple):
@@ -215,8 +208,7 @@ class Inspector(Background[Sequence[Checked]]):
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.judge import LogJudge
-        from agentwatch.evidence.log import WorkspaceLogs, read_log
-        from agentwatch.evidence.unsaid import unsaid_in
+        from agentwatch.evidence.log import WorkspaceLogs, read_log, unsaid_in
 
         workspace, handoff_name = str(self._workspace), handoff.path if handoff is not None else None
         logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of)
