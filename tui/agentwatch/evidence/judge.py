@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.log import Done, ToolLog, short
 from agentwatch.evidence.output import (
+    STATUSES,
     TIME,
     Counts,
     Quantity,
@@ -177,20 +178,16 @@ _EXIT: Final = re.compile(
     re.IGNORECASE,
 )
 _PASSES: Final = re.compile(
-    r"\b(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?|successful(?:ly)?|success|ok|clean(?:ly)?|compiles|builds|works"
-    r"|formatted|valid|fine|good|bestanden|bestehen|erfolgreich|fehlerfrei|grün|sauber|durch(?:gelaufen)?"
-    r"|passe(?:nt)?|réussi\w*|vert[es]?|succès|pasan|pasa|pasaron|pasó|superad[oa]s|verde|éxito|limpi[oa]|passam"
-    r"|passou|passaram|sucesso|limpo|pulito|pulita|riuscit[oa]|superat[oi]|supera|superano|passano|passati|verdes"
+    rf"{STATUSES['passed']}|\b(?:succeeds?|successful(?:ly)?|clean(?:ly)?|compiles|builds|works|formatted|valid|fine"
+    r"|good|bestehen|fehlerfrei|sauber|durch(?:gelaufen)?|passe(?:nt)?|réussi\w*|vert[es]?|succès|pasa|pasó|verdes?"
+    r"|éxito|limpi[oa]|passam|passou|sucesso|limpo|pulit[oa]|riuscit[oa]|superat[oi]|supera(?:no)?|passano|passati"
     r"|aprovad[oa]s|correct[oa]s?|correctamente|propre|einwandfrei|problemlos|in ordnung|laufen durch|läuft durch"
-    r"|успешн\w+|проходят|проходит|прошл\w+|пройден\w*|чисто|зелён\w+|(?:reports?|finds?|found|flags?|meldet|findet"
-    r"|demande|signale|trouve|segnala|trova|encuentra|reporta) (?:nothing|nichts|rien|nulla|nada|niente))\b"
-    r"|[\u2713\u2705\u2714]|通过|成功|正常|合格|通過|パス|グリーン|問題な|全绿|无误|干净|통과|성공|정상|이상 없",
+    r"|проходят|проходит|чисто|зелён\w+|(?:reports?|finds?|found|flags?|meldet|findet|demande|signale|trouve|segnala"
+    r"|trova|encuentra|reporta) (?:nothing|nichts|rien|nulla|nada|niente))\b"
+    r"|[\u2713\u2705\u2714]|正常|パス|グリーン|問題な|全绿|无误|干净|정상|이상 없",
     re.IGNORECASE,
 )
-_FAILS: Final = re.compile(
-    r"\b(?:fail(?:s|ed|ing)?|red|broken|fehlgeschlagen|schlägt fehl|échoue|échoué|falla|falló|falha)\b|失败",
-    re.IGNORECASE,
-)
+_FAILS: Final = re.compile(rf"{STATUSES['failed']}|\b(?:red|schlägt fehl|échoue|falla|falló|falha)\b", re.IGNORECASE)
 _KINDS: Final = {
     "test": r"\b(?:tests?|test[- ]?suite|suite|specs|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트",
     "lint": r"\b(?:lint(?:er|ing|s)?|code style|formatting)\b",

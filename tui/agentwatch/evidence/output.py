@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.evidence.shell import words_of
 
-_STATUSES: Final = {
+STATUSES: Final = {
     "passed": r"\b(?:passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|ok|bestanden"
     r"|erfolgreich|grün|réussi(?:e?s)?|passés?|passent|pasad[oa]s|pasan|pasaron|superad[oa]s|aprobad[oa]s|exitos[oa]s"
     r"|passaram|passando|superati|groen|geslaagd|przeszł\w+|прош(?:л|ё)\w*|пройден\w*|успешн\w*)\b|通过|成功|合格|通過|통과|성공",
@@ -43,7 +43,7 @@ _SUBJECTS: Final = {
     "coverage": r"\b(?:coverage|cover|abdeckung|couverture|cobertura|copertura|stmts|statements|lines|branches"
     r"|functions)\b|覆盖率|カバレッジ",
 }
-_STATUS: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _STATUSES.items()}
+_STATUS: Final = {name: re.compile(words, re.IGNORECASE) for name, words in STATUSES.items()}
 _SUBJECT: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _SUBJECTS.items()}
 _NONE: Final = (
     r"\b(?:no|zero|none|without(?: any)?|kein(?:e[rnms]?)?|ohne|aucune?|sans|ning[uú]n[ao]?|sin|nessun[ao]?|senza"
@@ -203,7 +203,7 @@ _NO_COUNT: Final = re.compile(r"(?:Un)?expected \w+: +0\b|Timeout: +0\b|(?:not )
 """Lines of a summary that count other things, and of single tests."""
 _PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
 _LONGEST_LINE: Final = 300
-_COUNTED: Final = re.compile("|".join([*_STATUSES.values(), _SUBJECTS["tests"], _SUBJECTS["errors"]]), re.IGNORECASE)
+_COUNTED: Final = re.compile("|".join([*STATUSES.values(), _SUBJECTS["tests"], _SUBJECTS["errors"]]), re.IGNORECASE)
 
 
 def _lines(output: str) -> Iterator[str]:
