@@ -26,8 +26,7 @@ from agentwatch.evidence.shell import (
     parse_line,
     without_documents,
 )
-from agentwatch.sources.sessions.acts import Act, ActKind, acts_in
-from agentwatch.sources.sessions.doing import Ended, Entry
+from agentwatch.sources.sessions.entries import Act, ActKind, Ended, Entry, acts_in
 from agentwatch.sources.sessions.following import RunTranscript
 
 _MOST: Final = 20_000  # acts of one attempt that are kept
