@@ -118,6 +118,16 @@ def _split_lines(word: str) -> tuple[str, tuple[int, int] | None]:
     return match["path"], (first, int(match["b"] or match["d"] or first))
 
 
+_DOCUMENTS: Final = re.compile(
+    r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
+)
+
+
+def is_document(path: str) -> bool:
+    """Whether a file is one that no test is about: an agent writes of its work last."""
+    return _DOCUMENTS.search(path) is not None
+
+
 # Places
 
 _ELSEWHERE: Final = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.evidence.claims import NOT_UNDERSTOOD
 from agentwatch.evidence.log import Done, ToolLog, short
 from agentwatch.evidence.output import (
     STATUSES,
@@ -52,7 +53,6 @@ _MOST: Final = 20
 _MOST_WORDS: Final = 16  # words of a command in a clause without ticks, and of a clause about checks as such
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
-NOT_UNDERSTOOD: Final = "not understood"
 
 
 class Mention(NamedTuple):
@@ -274,11 +274,14 @@ class LogJudge:
     """Judges what texts say of commands and checks by the log of what was done."""
 
     def __init__(self, log: ToolLog, workspace: str) -> None:
-        self.log, self.workspace, self.ran = log, workspace, log.ran
-        self.commands = list(dict.fromkeys(one.command for one in self.ran))
+        self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
+        self.commands: dict[str, list[Command]] = {}
+        for command in dict.fromkeys(one.command for one in self.ran):
+            for name in command.names:
+                self.commands.setdefault(name, []).append(command)
         self.starts = {one.command.name.removeprefix("./") for one in self.ran}
         self.starts |= {words[0].removeprefix("./") for one in self.ran for words in (one.parts or ())}
-        named = {one.nickname.casefold() for one in self.commands if not LOOKING.match(one.name)}
+        named = {one.command.nickname.casefold() for one in self.ran if not LOOKING.match(one.command.name)}
         self.nicknames = {name for name in named if name not in _ORDINARY and re.fullmatch(r"[a-z][\w.-]+", name)}
 
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
@@ -320,7 +323,7 @@ class LogJudge:
                 yield clause
 
     def _is_known(self, line: Line) -> bool:
-        return any(leftover(line.command, one) is not None for one in self.commands)
+        return any(leftover(line.command, one) is not None for one in self.commands.get(line.command.name, ()))
 
     def _commands(self, clause: str) -> list[Mention]:
         """The commands that a clause names, in ticks or as they stand in the log."""
@@ -409,7 +412,7 @@ class LogJudge:
 
     def _settle(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
         """The claim with this verdict, unless the files may be others by now than when its run was."""
-        changes, doubt = self.log.changes, ""
+        changes, doubt = self.changes, ""
         if done is not None and verdict is _NO:
             same = (one.act.at for one in self.ran if one.command.name == done.command.name and not one.is_bad)
             good = max((at for at in same if at < done.act.at), default=math.inf)
@@ -434,7 +437,8 @@ class LogJudge:
 
     def _of_command(self, said: Statement, asked: Command, place: str) -> _Judged:
         """A command that is named."""
-        known = [(one, rest) for one in self.ran if (rest := leftover(asked, one.command, said.rest)) is not None]
+        rests = {one: leftover(asked, one, said.rest) for one in self.commands.get(asked.name, ())}
+        known = [(one, rest) for one in self.ran if (rest := rests.get(one.command)) is not None]
         same = [one for one, rest in known if not rest]
         if not same:
             return self._not_found(said, asked, *(known[-1] if known else (None, "")))
@@ -686,8 +690,10 @@ def _parts_of(said: Statement, mentions: Sequence[Mention]) -> Iterator[tuple[Li
         behind = said.clause[one.end if one.line is not None else one.start : last]
         quantities = read_quantities(_EXIT.sub(" ", _TICKED.sub(" ", f"{around} \0 {behind}")))[0]
         if one.kind == "test":
-            quantities = [two if two.subject or two.status else two._replace(subject="tests") for two in quantities]
-        yield one.line, one.kind, said._replace(quantities=tuple(quantities))
+            quantities = tuple(
+                two if two.subject or two.status else two._replace(subject="tests") for two in quantities
+            )
+        yield one.line, one.kind, said._replace(quantities=quantities)
 
 
 def _blank(match: re.Match[str]) -> str:

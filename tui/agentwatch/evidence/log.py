@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from agentwatch.background import let_others_work
 from agentwatch.delegation.claims import Call, Deed, DeedKind
 from agentwatch.delegation.run import Run
+from agentwatch.evidence.disk import is_document
 from agentwatch.evidence.output import Counts, counts_in, rewrites
 from agentwatch.evidence.shell import (
     GIT_HOOKED,
@@ -36,15 +37,7 @@ _LONGEST_ACT: Final = 2_000
 
 TranscriptOf = Callable[[Run], RunTranscript | None]
 
-_DOCUMENTS: Final = re.compile(
-    r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
-)
 _HOOKED: Final = re.compile(rf"\bgit\s(?:[^\n;&|]{{0,200}}\s)?(?:{GIT_HOOKED})\b")
-
-
-def is_document(path: str) -> bool:
-    """Whether a file is one that no test is about: an agent writes of its work last."""
-    return _DOCUMENTS.search(path) is not None
 
 
 _GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|branch .*)$", re.MULTILINE)

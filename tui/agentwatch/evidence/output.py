@@ -120,7 +120,8 @@ def _following(text: str) -> tuple[str, str, int]:
     return subject, status, max(end, last + len(text[:60] if subject else text) - len(rest))
 
 
-def read_quantities(text: str, *, claimed: bool = True) -> tuple[list[Quantity], str]:
+@lru_cache(4096)
+def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity, ...], str]:
     """The numbers of a clause or a line with the nouns near them, and the text without them. `12/12` says that all
     passed where it is `claimed`; in an output it may be a step."""
     text = TIME.sub(" ", text.replace("(s)", "s"))
@@ -166,7 +167,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[list[Quantity],
         named = (one for one in quantities[place + 1 :] if one.number != "0" and (one.subject or one.status))
         other = next((one for one in named if one.subject and one.status in ("", "passed")), quantities[place])
         quantities[place] = quantities[place]._replace(subject=other.subject, status=other.status)
-    return quantities, "".join(rest)
+    return tuple(quantities), "".join(rest)
 
 
 # Results of runners

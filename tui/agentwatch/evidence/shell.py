@@ -158,6 +158,11 @@ class Command(NamedTuple):
         return self.text.partition(" ")[0]
 
     @property
+    def names(self) -> set[str]:
+        """The words by which it may be called."""
+        return {self.name, self.nickname, self.name.removeprefix("./")}
+
+    @property
     def nickname(self) -> str:
         """The tool that a program such as cargo or go starts, by which people call it."""
         words = self.text.split()
