@@ -297,9 +297,11 @@ class LogJudge:
             # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
             if said is None and (mentions or (found and not prose and re.search(r"\d", clause))):
                 found.append(claim)
-            for line, of_kind, part in _parts_of(said, mentions) if said is not None else ():
+            for line, of_kind, part in _parts_of(said, mentions[:_MOST]) if said is not None else ():
                 judged = self._of_command(part, line.command, line.place) if line else self._of_kind(part, of_kind)
                 found.append(self._settle(claim, *judged))
+            if len(found) >= _MOST:
+                break
         return found[:_MOST]
 
     # What a text says
@@ -375,7 +377,7 @@ class LogJudge:
         is_named = any(one.line is not None for one in mentions)
         is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
         unknown = [Mention(0, 0)] if is_named or is_result else []
-        if _HEDGED.search(outside) or _QUOTED.search(rest):
+        if len(quantities) > _MOST or _HEDGED.search(outside) or _QUOTED.search(rest):
             return unknown, None
         failures = [one for one in quantities if _is_fault(one) and one.number not in ("0", "0%")]
         is_well = any(one.status == "passed" or (one.number == "0" and _is_fault(one)) for one in quantities)
@@ -623,11 +625,10 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     beside = f"{output}\n{done.act.what}\n{done.place}"
     absent += [one for one in said.shown if not _stands(one, beside)]
     # A name that stands only where something failed or was left out did not pass.
-    lines = (
-        line for line in output.splitlines() if not (line.startswith("=== ") or skips(line) or _FAILS.search(line))
-    )
-    names, good = {word for word in re.findall(r"[\w.:]+", clause) if _IDENTIFIER.match(word)}, "\n".join(lines)
-    absent += [one for one in sorted(names) if said.passes and _stands(one, output) and not _stands(one, good)]
+    names = {word for word in re.findall(r"[\w.:]+", clause) if said.passes and _IDENTIFIER.match(word)}
+    lines = output.splitlines() if names else []
+    good = "\n".join(line for line in lines if not (line.startswith("=== ") or skips(line) or _FAILS.search(line)))
+    absent += [one for one in sorted(names) if _stands(one, output) and not _stands(one, good)]
     known = said.kinds | ({"build"} if "types" in said.kinds else set())
     others = (words for of_kind, words in _KIND.items() if not (known & {of_kind, ""} or words.search(beside)))
     absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", clause)))]

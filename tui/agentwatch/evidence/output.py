@@ -273,8 +273,8 @@ def _completed(found: dict[str, int]) -> Counts:
 
 
 _RESULT: Final = re.compile(
-    r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|\W*congratulations :\)"
-    r"|.*\bSuccessfully ran targets? |\W*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
+    r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
+    r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
     r"|All tests passed)",
     re.MULTILINE,
 )
@@ -303,7 +303,7 @@ _FAULTS: Final = re.compile(
 )
 _WARNED: Final = re.compile(r"^(?:.*[ :])?warning:|\[WARN(?:ING)?\]|\b[1-9]\d* warnings?\b", re.MULTILINE)
 _FORGIVING: Final = re.compile(
-    r"(?im)^\W*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
+    r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
     r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
 )
 """The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
