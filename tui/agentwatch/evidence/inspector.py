@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, let_others_work
-from agentwatch.contracts.shapes import OpenDocument
 from agentwatch.delegation.events import Checked, Seen
 from agentwatch.delegation.run import Run
+from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.walk import to_name
 
 if TYPE_CHECKING:
@@ -27,21 +26,6 @@ _PAUSE_SECONDS: Final = (1.0, 60.0)
 _SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with the cost of a look
 _NO_LOG: Final = None, (), lambda _: ""
 _AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
-
-
-class ParsedDocuments:
-    """Reads the documents of a workspace, and remembers the `most` that were read last, so that each is parsed once for
-    the tree and the evidence."""
-
-    def __init__(self, most: int) -> None:
-        self.open: Callable[[str, str], OpenDocument | None] = lru_cache(most)(_read)
-        """Recognise a text, as `read_document` does."""
-
-
-def _read(text: str, name: str) -> OpenDocument | None:
-    from agentwatch.contracts.reading import read_document
-
-    return read_document(text, name)
 
 
 class Target(NamedTuple):
