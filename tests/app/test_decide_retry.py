@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from tests.journeys.made import handoff, returned
 from textual.widgets import Input, TextArea
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.dialogs import dialog as dialog_module
 from agentwatch.app.dialogs import document as document_module
 from agentwatch.app.dialogs.document import Document
 from agentwatch.config import Settings
@@ -30,27 +29,6 @@ def document(s: Office) -> Document:
 
 def packet_of(text: str | None) -> Any:
     return json.loads(text or "")
-
-
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], Awaitable[None]]]:
-    """What the dialogs do a while after a decision was recorded."""
-    those: list[Callable[[], Awaitable[None]]] = []
-    monkeypatch.setattr(dialog_module, "once", lambda _app, _seconds, callback: those.append(callback))
-    return those
-
-
-async def test_a_decision_that_nobody_has_read_a_while_later_names_a_remedy(
-    tmp_path: Path, later: list[Callable[[], Awaitable[None]]]
-) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.record()
-        assert "Retry “shop.api”: recorded, delivered." in s.toasts
-        assert "No decision was read" not in s.toasts
-        await later[0]()
-        told = "No decision was read here before: if no agent waits for this one, `agentwatch init` sets that up."
-        await s.until(lambda: told in s.toasts)
 
 
 async def test_what_is_filled_in_and_a_mitigation_that_changes_nothing_are_warned_about(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import pytest
 from agentwatch.agents.hook import permission
 from agentwatch.agents.hook.journal import NAME as JOURNAL
 from agentwatch.agents.hook.journal import UNANSWERED
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Params, Record
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.holding import Holder
@@ -70,8 +70,8 @@ class Scene:
     def answer(
         self, request: Request, action: Action = Action.ALLOW, params: Params | None = None, note: str = ""
     ) -> None:
-        Desk(self.workspace, disk=QUICK).answer(
-            request, action, params, task_id="a.b", attempt=1, gone=lambda: None, note=note, operator="ada"
+        LocalService(self.workspace, disk=QUICK).answer(
+            request, action, params, task_id="a.b", attempt=1, gone=lambda: None, note=note
         )
 
     def stage(self, request: Request) -> RequestStage:

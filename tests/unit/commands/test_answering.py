@@ -14,9 +14,9 @@ import pytest
 
 from agentwatch.cli import answer as module
 from agentwatch.cli import start
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Record
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.errors import AgentwatchError, ExitCode, UsageError
@@ -47,7 +47,7 @@ def run(*words: str) -> int:
 
 
 def recorded(workspace: Path) -> list[Record]:
-    return [entry.record for entry in Desk(workspace, read_only=True).read().entries]
+    return [entry.record for entry in LocalService(workspace, read_only=True).read().entries]
 
 
 def test_a_request_is_answered_by_the_first_digits_of_its_id(

@@ -10,10 +10,10 @@ import pytest
 
 from agentwatch.cli.decide_wish import Wish, agrees, lines, params_of, plain_params
 from agentwatch.cli.pending import commands
-from agentwatch.decisions.amend import UNSTATED, AmendError
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import NoAnswerError
+from agentwatch.decisions.handoff import UNSTATED, AmendError
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
@@ -26,7 +26,7 @@ HANDOFF = packet("x", attempt=1)
 
 
 def subject_of(task: Task) -> Subject:
-    return Desk(Path("/w"), state=Path("/s"), configuration=Path("/c")).subject(task)
+    return LocalService(Path("/w"), state=Path("/s"), configuration=Path("/c")).subject(task)
 
 
 def made(task: Task, wish: Wish, text: str | None = HANDOFF) -> Params:
@@ -105,7 +105,7 @@ def test_a_question_without_an_answer_is_refused_and_all_are_listed(given: tuple
         Answer("Which port?", "8080"),
         Answer("Which host?", "db"),
     )
-    words = commands(task, Desk(Path("/w"), state=Path("/s"), configuration=Path("/c")), Path("/w"))[RESPOND]
+    words = commands(task, LocalService(Path("/w"), state=Path("/s"), configuration=Path("/c")), Path("/w"))[RESPOND]
     assert words.count("--respond TEXT") == 2
 
 

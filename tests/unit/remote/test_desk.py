@@ -17,7 +17,6 @@ from tests.unit.requests.asked import request
 from agentwatch.cli.answer import Wish, answer
 from agentwatch.cli.decide import withdraw
 from agentwatch.config import Settings
-from agentwatch.decisions.clerk import Clerk
 from agentwatch.decisions.envelope import seal
 from agentwatch.decisions.errors import (
     DecisionError,
@@ -30,9 +29,10 @@ from agentwatch.decisions.errors import (
     UncertainError,
     UnreachableError,
 )
+from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.others import Role
 from agentwatch.decisions.record import AlreadyDecidedError, Params
+from agentwatch.decisions.watcher import DecisionWatcher
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Requested
 from agentwatch.monitor import Monitor
@@ -144,15 +144,13 @@ def test_what_came_to_nothing_behind_the_screen_is_told(host: Host, line: Line, 
     with pytest.raises(UncertainError):
         decide(kim, host)
     line.loses_requests = 0
-    host.desk.decide(
-        host.subject(), Action.ABORT, returned=lambda: host.subject().return_sha256, operator="ada", now=NOON
-    )
-    clerk = Clerk(kim)
+    host.desk.decide(host.subject(), Action.ABORT, returned=lambda: host.subject().return_sha256, now=NOON)
+    clerk = DecisionWatcher(kim)
     clerk.look()
     assert kim.changes() != (0,)
     clerk.look()
     assert clerk.notice is not None
-    assert "retry of “a” came to nothing on “build1”: already decided: ada said abort" in clerk.notice
+    assert "retry of “a” came to nothing on “build1”: already decided: " in clerk.notice
     assert letters(kim) == []
 
 
@@ -380,7 +378,7 @@ def test_a_disk_that_keeps_nothing_sends_nothing(host: Host, line: Line, tmp_pat
 
 
 def test_a_clerk_holds_it_as_any_other_desk(host: Host, line: Line, kim: RemoteDesk) -> None:
-    clerk = Clerk(kim)
+    clerk = DecisionWatcher(kim)
     task = host.monitor().tree.tasks["a"]
     assert clerk.look() == []
     assert clerk.look(writes=False) == []

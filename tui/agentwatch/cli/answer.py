@@ -14,11 +14,10 @@ from agentwatch.cli.command import PLACE, YES, argument, flag, one_of
 from agentwatch.cli.shared import PLACEHOLDER, confirmed, is_on_terminal, passphrase, refuse_placeholder, target_of
 from agentwatch.composition import desk_of, inbox_of, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.answering import refusal
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, RequestGoneError
-from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params
+from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params, refusal
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Query, Request, RequestStage
 from agentwatch.errors import ExitCode, UsageError
@@ -86,7 +85,7 @@ def answer(
     """Answer the request whose id starts so; `far` has looked at the workspace where it is on a host, which looks after
     the request itself. Returns one of `ExitCode`. Raises DecisionError and UsageError."""
     inbox = inbox_of(workspace) if far is None else None
-    desk: OperatorDesk | None = far.clerk.desk if far is not None and far.clerk is not None else None
+    desk: DecisionService | None = far.clerk.desk if far is not None and far.clerk is not None else None
     desk = desk or desk_of(workspace, settings, passphrase())
     if (unreachable := desk.unreachable) is not None:
         raise DecisionError(f"not recorded: {unreachable}")

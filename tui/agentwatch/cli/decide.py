@@ -15,12 +15,11 @@ from agentwatch.composition import check_claims, desk_of, scanned
 from agentwatch.config import Settings, load
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
-from agentwatch.decisions.desk import operator_name, return_digest
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
-from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.ledger import NAME as LEDGER
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Record
+from agentwatch.decisions.service import DecisionService, operator_name, return_digest
 from agentwatch.delegation.decision import OF_ATTEMPTS
 from agentwatch.delegation.task import State, Task
 from agentwatch.errors import ExitCode, UsageError
@@ -238,7 +237,7 @@ def _tell(decided: DecisionMade) -> None:
         say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
 
 
-def _look_around(desk: OperatorDesk) -> None:
+def _look_around(desk: DecisionService) -> None:
     """Deliver what waits from before, and say what is in the mirror that nobody decided."""
     try:
         mirror = desk.mirror()

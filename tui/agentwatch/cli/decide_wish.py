@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentwatch.cli.shared import refuse_placeholder
-from agentwatch.decisions.amend import AmendError
 from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.decisions.form import DecisionForm
-from agentwatch.decisions.proposal import cautions, goes_to_fitter, handoff_check
+from agentwatch.decisions.handoff import AmendError, cautions, goes_to_fitter, handoff_check
 from agentwatch.decisions.record import Answer, Mitigation, Params, Record, Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Seen

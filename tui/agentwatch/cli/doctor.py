@@ -20,10 +20,10 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, PATH, argument
 from agentwatch.composition import shelf_of
 from agentwatch.config import Settings, load, where
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import VARIABLE, given
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.service import LocalService
 from agentwatch.errors import UsageError
 from agentwatch.evidence.plumbing import find_repository
 from agentwatch.history.store import History
@@ -68,7 +68,7 @@ def run(options: Namespace) -> int:
     if options.creds or options.monitor:
         raise UsageError("--creds and --monitor belong to --nats")
     workspace, settings = workspace_at(options.path), load()
-    desk, shelf = Desk(workspace, read_only=settings.read_only), shelf_of(workspace)
+    desk, shelf = LocalService(workspace, read_only=settings.read_only), shelf_of(workspace)
     shelf.read_changes()
     history = History(state_directory(workspace))
     events = plural(len(history.recall().events), "observation")
@@ -112,7 +112,7 @@ def _state(state: Path) -> Iterator[Check]:
         yield note(about, f"it lies on {kind}: locks between machines may not hold; use one machine, or a local disk")
 
 
-def _outside(workspace: Path, desk: Desk) -> Iterator[Check]:
+def _outside(workspace: Path, desk: LocalService) -> Iterator[Check]:
     """That nothing of ours lies where agents write."""
     state, keys = state_directory(workspace), desk.keys.directory
     for about, variable, place in (
@@ -152,7 +152,7 @@ def _kind(directory: Path) -> str:
     return kind.decode("ascii", "replace")
 
 
-def _keys(desk: Desk) -> Iterator[Check]:
+def _keys(desk: LocalService) -> Iterator[Check]:
     about = "signing key"
     try:
         public, locked = desk.keys.show(), desk.keys.is_encrypted()
@@ -250,7 +250,7 @@ def _git(workspace: Path) -> Check:
     return good("git", f"the repository {repository.top} is asked, without its configuration")
 
 
-def _ledger(desk: Desk) -> Iterator[Check]:
+def _ledger(desk: LocalService) -> Iterator[Check]:
     try:
         chain = desk.read()
     except DecisionError as error:

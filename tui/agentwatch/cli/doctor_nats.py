@@ -18,8 +18,7 @@ import nats.js.errors
 from nats.aio.client import Client
 from nats.js import api
 
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.nats_connection import Login, answer_of, asked
 from agentwatch.remote.nats_fleet import Planned, login_of, planned
 from agentwatch.remote.nats_names import HELLO, LARGEST_MESSAGE, STREAM, all_said_by, host_of, hosts_in

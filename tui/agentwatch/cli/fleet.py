@@ -12,8 +12,7 @@ from agentwatch.cli.command import CREDS, YES, argument
 from agentwatch.cli.shared import confirmed
 from agentwatch.decisions.envelope import PublicKey
 from agentwatch.decisions.errors import KeyMissingError
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role, introduced
+from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import is_host
 from agentwatch.remote.nats_names import accounts, nkey_of

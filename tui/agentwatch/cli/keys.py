@@ -13,14 +13,12 @@ from typing import Final
 
 from agentwatch.cli.command import argument, flag
 from agentwatch.config import load
-from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, LedgerError
-from agentwatch.decisions.keys import PRIVATE, Keys
+from agentwatch.decisions.keys import PRIVATE, Keys, OtherKey, Role, forget, store, stored
 from agentwatch.decisions.ledger import Ledger
-from agentwatch.decisions.others import OtherKey, Role
-from agentwatch.decisions.passphrase import forget, store, stored
 from agentwatch.decisions.record import written
+from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import Address, ssh_addresses
 from agentwatch.remote.ssh import command, reason

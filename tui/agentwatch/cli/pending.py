@@ -14,10 +14,9 @@ from agentwatch.cli.command import PLACES, SESSION, flag
 from agentwatch.cli.shared import PLACEHOLDER, print_workspaces, report_problems
 from agentwatch.config import load
 from agentwatch.decisions import policy
-from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.delivery import FORGED
 from agentwatch.decisions.errors import RecordError
-from agentwatch.decisions.face import OperatorDesk
-from agentwatch.decisions.rules import FORGED
+from agentwatch.decisions.service import DecisionService, LocalService
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision
 from agentwatch.delegation.request import Request
@@ -62,7 +61,7 @@ def run(options: Namespace) -> int:
     if options.past and options.acknowledged:
         raise UsageError("--past and --acknowledged are two lists; ask for one of them")
     # What was committed is in every worktree: its history would be told once for each.
-    open_desk, with_worktrees = partial(Desk, read_only=True), not options.past
+    open_desk, with_worktrees = partial(LocalService, read_only=True), not options.past
     return print_workspaces(options, load(), print_pending, open_desk, with_worktrees=with_worktrees)
 
 
@@ -108,7 +107,7 @@ def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[
     return report_problems(monitor.problems)
 
 
-def commands(task: Task, desk: OperatorDesk, workspace: Path | str) -> dict[Action, str]:
+def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[Action, str]:
     """The command lines of the decisions that the policy allows, the one that the contracts point to first.
 
     Words in capitals are for the operator to replace. Empty where the id of the task cannot be written.
@@ -135,7 +134,7 @@ def _asked(task: Task, action: Action) -> list[str]:
     return [f"--{action}", *_ALSO.get(action, ())] * max(questions, 1)
 
 
-def _say_task(task: Task, desk: OperatorDesk, workspace: Path | str, now: float) -> None:
+def _say_task(task: Task, desk: DecisionService, workspace: Path | str, now: float) -> None:
     aside = aside_words(task, now)
     say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}{aside and f', {aside}'}")
     asked = [request for request in task.requests if request.waits_for_operator]
@@ -190,7 +189,7 @@ def _say_decision(decision: Decision, now: float) -> None:
         say(f"  {clean(words)}")
 
 
-def task_document(tree: Tree, task: Task, desk: OperatorDesk, workspace: Path | str) -> lists.PendingTask:
+def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path | str) -> lists.PendingTask:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
     told = view.task_document(tree, task)
     options = policy.options(task)

@@ -23,7 +23,7 @@ from agentwatch.workspaces import Places
 
 if TYPE_CHECKING:
     from agentwatch.cli.hosts import RemoteWorkspaces
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.service import LocalService
     from agentwatch.remote.address import Address
 
 PLACEHOLDER: Final = "TEXT"
@@ -80,7 +80,7 @@ def print_workspaces(
     options: Namespace,
     settings: Settings,
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
-    open_desk: Callable[[Path], Desk | None],
+    open_desk: Callable[[Path], LocalService | None],
     *,
     with_worktrees: bool = True,
 ) -> int:

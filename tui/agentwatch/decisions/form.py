@@ -6,13 +6,12 @@ The dialog and `agentwatch decide` fill in the same forms. Labels and words are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from agentwatch.decisions import policy
-from agentwatch.decisions.answering import refusal
-from agentwatch.decisions.proposal import Proposal, next_handoff, report
-from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
+from agentwatch.decisions.handoff import Proposal, next_handoff, report
+from agentwatch.decisions.record import Answer, Mitigation, Params, Subject, refusal
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request, RequestKind
@@ -173,7 +172,7 @@ class DecisionForm:
         """The parameters with this document."""
         if self.action is Action.ABORT:
             return Params(report=document)
-        return self.params()._replace(handoff=document or None) if self.face.document else self.params()
+        return replace(self.params(), handoff=document or None) if self.face.document else self.params()
 
     def missing(self, task: Task, note: str) -> Missing | None:
         """The step that the operator has to take first, a sentence in small letters."""

@@ -15,10 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.decisions.answering import refusal
-from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.delivery import Forgery, Mirror
-from agentwatch.decisions.desk import LIFETIME
 from agentwatch.decisions.errors import (
     DecisionError,
     NotAllowedError,
@@ -30,10 +27,9 @@ from agentwatch.decisions.errors import (
     reason,
     remedy,
 )
-from agentwatch.decisions.face import OperatorDesk
-from agentwatch.decisions.ledger import DecisionMade, Draft
-from agentwatch.decisions.record import ANSWER_LIFETIME, Record, time_of, written
-from agentwatch.decisions.signed import AHEAD, SignedRequest, sign
+from agentwatch.decisions.ledger import Chain, DecisionMade, Draft
+from agentwatch.decisions.record import AHEAD, ANSWER_LIFETIME, Record, SignedRequest, refusal, sign, time_of, written
+from agentwatch.decisions.service import LIFETIME, DecisionService
 from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import DISK, Disk
 from agentwatch.remote.limits import LARGEST_RESULT, MOST_RESULTS, weight
@@ -57,8 +53,8 @@ _LOST: Final = timedelta(days=1)
 _MOST_TOLD: Final = 3
 
 
-class RemoteDesk(OperatorDesk):
-    """The decisions about one workspace of a host, as `OperatorDesk` says.
+class RemoteDesk(DecisionService):
+    """The decisions about one workspace of a host, as `DecisionService` says.
 
     `workspace_id` gives the host's id of the workspace, "" before that is known; `place` is what stands for its path
     here. With `queue`, what is decided while the host cannot be reached waits for it, so long; answers never do.
@@ -77,12 +73,11 @@ class RemoteDesk(OperatorDesk):
         configuration: Path | None = None,
         disk: Disk = DISK,
     ) -> None:
-        super().__init__(passphrase=passphrase, configuration=configuration, disk=disk)
-        self.state = state or state_directory(place)
+        state = state or state_directory(place)
+        super().__init__(state, passphrase=passphrase, lifetime=lifetime, configuration=configuration, disk=disk)
         self._host = host
         self._workspace_id = workspace_id
         self._queue = queue
-        self.lifetime = lifetime
         self._outbox = Outbox(self.state, disk)
         self._news = threading.Condition()
         self._results: dict[str, Result] = {}

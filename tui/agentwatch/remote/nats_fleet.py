@@ -9,7 +9,7 @@ import nats.js.errors
 from nats.js import api
 
 from agentwatch.decisions.errors import KeyMissingError
-from agentwatch.decisions.passphrase import unlocked
+from agentwatch.decisions.keys import unlocked
 from agentwatch.remote.nats_connection import Login, answer_of
 from agentwatch.remote.nats_names import streams
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.decisions.envelope import LARGEST, EnvelopeError, Trust
 from agentwatch.decisions.errors import RecordError
-from agentwatch.decisions.signed import SignedRequest, read
+from agentwatch.decisions.record import SignedRequest, read_request
 from agentwatch.disk import DISK, Disk, PrivateDirectory
 from agentwatch.text import quoted
 
@@ -68,7 +68,7 @@ class Outbox:
                         continue
                     with suppress(FileNotFoundError, EnvelopeError, RecordError):
                         text = directory.read(name, LARGEST).decode("ascii", "replace")
-                        found.append(Letter(sha256, text, read(text, trust)[0], ending == _SENT))
+                        found.append(Letter(sha256, text, read_request(text, trust)[0], ending == _SENT))
         except FileNotFoundError:
             return []
         return sorted(found, key=lambda one: (one.request.asked.created_at, one.sha256))

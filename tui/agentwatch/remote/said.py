@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from agentwatch.decisions.chain import ChainEntry, name_of
 from agentwatch.decisions.envelope import EnvelopeError, PublicKey, opened
 from agentwatch.decisions.errors import (
     DecisionError,
@@ -17,7 +16,7 @@ from agentwatch.decisions.errors import (
     ReturnChangedError,
     UncertainError,
 )
-from agentwatch.decisions.ledger import DecisionMade, Draft
+from agentwatch.decisions.ledger import ChainEntry, DecisionMade, Draft, name_of
 from agentwatch.decisions.record import AlreadyDecidedError, Record, parse
 from agentwatch.remote.frames import Result
 from agentwatch.remote.outbox import Letter

@@ -14,11 +14,10 @@ from agentwatch.app.widgets.cells import shown
 from agentwatch.app.widgets.details.blocks import Block, faint, text
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions import policy
-from agentwatch.decisions.delivery import is_told_of
 from agentwatch.decisions.form import LONGEST_RULE, DecisionForm, RequestForm
+from agentwatch.decisions.handoff import goes_to_fitter
 from agentwatch.decisions.ledger import NAME as LEDGER
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.proposal import goes_to_fitter
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind
@@ -31,7 +30,7 @@ from agentwatch.view.requests import denial_words, left_words, standing_words, w
 from agentwatch.view.words import name_of, plural, program_of, question_at, retries_left, told_apart
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.face import OperatorDesk
+    from agentwatch.decisions.service import DecisionService
     from agentwatch.monitor import Monitor
 
 DIGITS: Final = 12
@@ -73,7 +72,7 @@ class Case:
     """Of the words below, so many have to be read before the key counts."""
     form: DecisionForm | RequestForm
 
-    def __init__(self, monitor: Monitor, desk: OperatorDesk, where: str) -> None:
+    def __init__(self, monitor: Monitor, desk: DecisionService, where: str) -> None:
         self.monitor, self.desk, self.where = monitor, desk, where
 
     def facts(self, width: int, now: float, cautions: Iterable[str], *, low: bool) -> Facts:
@@ -101,10 +100,6 @@ class Case:
         """How that came out, in a sentence of so many cells if it can be."""
         raise NotImplementedError
 
-    async def remark(self) -> str:
-        """A warning for a while after it was delivered, a sentence; blank for none."""
-        return ""
-
     def place(self, width: int) -> Facts:
         """Where it is: its workspace and its host."""
         if self.where:
@@ -118,7 +113,7 @@ class AttemptCase(Case):
 
     form: DecisionForm
 
-    def __init__(self, monitor: Monitor, desk: OperatorDesk, task: Task, action: Action, where: str = "") -> None:
+    def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, action: Action, where: str = "") -> None:
         super().__init__(monitor, desk, where)
         self.seen, self.subject, self.action = task, desk.subject(task), action
         self.form = DecisionForm(task, self.subject, action, monitor.tree.tasks.values(), dict(monitor.settings.modes))
@@ -231,15 +226,6 @@ class AttemptCase(Case):
         delivered = "delivered" if decided.undelivered is None else f"not delivered: {clean(decided.undelivered, 500)}"
         return f"{self.form.face.word} {task}: {done}, {delivered}."
 
-    async def remark(self) -> str:
-        """That no agent here has read a decision; one may be waiting for its first, unseen."""
-        tasks = list(self.monitor.tree.tasks.values())
-        is_read = any(one.is_read for task in tasks for attempt in task.attempts for one in attempt.decisions)
-        # What agents on a host are told is seen there.
-        if self.monitor.host or is_read or await asyncio.to_thread(is_told_of, self.monitor.workspace):
-            return ""
-        return "No decision was read here before: if no agent waits for this one, `agentwatch init` sets that up."
-
 
 def _named(task_id: str, width: int) -> str:
     """The id in its quotation marks, both ends of it if it is too long."""
@@ -260,7 +246,7 @@ class RequestCase(Case):
     advice = "Leave with escape."
     form: RequestForm
 
-    def __init__(self, monitor: Monitor, desk: OperatorDesk, task_id: str, request: Request, where: str) -> None:
+    def __init__(self, monitor: Monitor, desk: DecisionService, task_id: str, request: Request, where: str) -> None:
         super().__init__(monitor, desk, where)
         self._task_id, self.request, self.form = task_id, request, RequestForm(request)
         is_permission = request.kind is RequestKind.PERMISSION

@@ -32,7 +32,6 @@ from agentwatch.app.dialogs.document import Document, Said
 from agentwatch.app.leaving import leave
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.once import once
 from agentwatch.app.typeahead import Arming
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.details.page import Page
@@ -52,8 +51,6 @@ _LONGEST_QUESTION: Final = 600
 _TOAST: Final = 54
 _OF_TOAST: Final = 0.7
 """Cells of a toast that is one line, and the part of the screen's."""
-_REMARK_SECONDS: Final = 5.0
-"""After which an agent that waits has read what was decided: before, nothing is said of nobody reading it."""
 _WIDE: Final = 110
 """Cells from which foreign words stand beside what is handed on."""
 _TALL: Final = 24
@@ -559,8 +556,6 @@ class DecisionScreen(ModalScreen[End | Action]):
             self.app.notify(words, markup=False, timeout=4)
         else:
             self.app.notify(words, severity="warning", markup=False, timeout=12)
-        if decided.undelivered is None:
-            once(self.app, _REMARK_SECONDS, self._say_remark)
         self._leave_decided()
 
     async def _sign(self) -> DecisionMade | None:
@@ -596,10 +591,6 @@ class DecisionScreen(ModalScreen[End | Action]):
         await asyncio.to_thread(desk.unlock, passphrase)
         self._unlock.display = False
         return None
-
-    async def _say_remark(self) -> None:
-        if remark := await self.case.remark():
-            self.app.notify(remark, severity="warning", markup=False, timeout=12)
 
     def _leave_decided(self) -> None:
         self._is_decided = True

@@ -19,10 +19,10 @@ from agentwatch.app.editor import hand_over
 from agentwatch.app.widgets.details.blocks import faint, text
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.source import Difference, compare
-from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.form import DecisionForm
-from agentwatch.decisions.proposal import Proposal, blank_handoff, cautions
+from agentwatch.decisions.handoff import Proposal, blank_handoff, cautions
+from agentwatch.decisions.service import operator_name
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean
 
