@@ -9,16 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agentwatch.cli.answer import DIGITS, options_of, ways_of
+from agentwatch.cli.answer import options_of, ways_of
 from agentwatch.cli.command import PLACES, SESSION, flag
 from agentwatch.cli.shared import PLACEHOLDER, print_workspaces, report_problems
 from agentwatch.config import load
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import FORGED
 from agentwatch.decisions.errors import RecordError
+from agentwatch.decisions.form import DIGITS
 from agentwatch.decisions.service import DecisionService, LocalService
 from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision
+from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
@@ -52,8 +53,6 @@ ARGUMENTS: Final = (
 )
 EXIT_CODES: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"
 SCHEMA_VERSION: Final[Literal[1]] = 1
-
-_ALSO: Final = {Action.RESPOND: (PLACEHOLDER,), Action.ACCEPT: ("--note", PLACEHOLDER)}
 
 
 def run(options: Namespace) -> int:
@@ -128,10 +127,12 @@ def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[A
 
 def _asked(task: Task, action: Action) -> list[str]:
     """The options that ask for an action."""
-    if action is Action.ESCALATE:
-        return ["--escalate", FITTER if is_line_fault(task) else "MODE"]
-    questions = len(task.result.blockers) if action is Action.RESPOND and task.result is not None else 0
-    return [f"--{action}", *_ALSO.get(action, ())] * max(questions, 1)
+    spec, metavar = SPECS[action], SPECS[action].option[0]
+    if "mode" in spec.takes and is_line_fault(task):
+        metavar = FITTER
+    questions = len(task.result.blockers) if "answers" in spec.takes and task.result is not None else 0
+    options = [f"--{action}", *([metavar] if metavar else [])] * max(questions, 1)
+    return [*options, *(["--note", PLACEHOLDER] if "note" in spec.needs else [])]
 
 
 def _say_task(task: Task, desk: DecisionService, workspace: Path | str, now: float) -> None:

@@ -17,7 +17,7 @@ from agentwatch.contracts.reading import WRAPPER, contract_of, leading_contract_
 from agentwatch.contracts.rules import is_relative
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return, Severity
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.record import Mitigation, Subject
+from agentwatch.decisions.record import Subject
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
@@ -60,7 +60,7 @@ class Proposal(NamedTuple):
     """A text that is handed on, the text of the last attempt's that it was made from, and how it is checked.
 
     `name` is that of a file. `mended` are the keys that were filled in or corrected, for the last handoff broke its
-    contract; `plain` are the texts in which nothing is the operator's.
+    contract.
     """
 
     text: str
@@ -68,20 +68,12 @@ class Proposal(NamedTuple):
     before: str | None
     problems: Check
     mended: tuple[str, ...] = ()
-    plain: tuple[str, ...] = ()
 
-    def is_plain(self, text: str, name: str | None = None) -> bool:
-        """Whether nothing is changed in a handoff (in a file of this name) but what each next attempt changes."""
-        essence = _essence(text, name or self.name)
-        return essence is not None and any(essence == _essence(one, self.name) for one in self.plain)
-
-
-def cautions(*, mended: Sequence[str], is_plain: bool, mitigation: Mitigation | None) -> Iterator[str]:
-    """The warnings about a handoff before it is handed on, in sentences."""
-    if mended:
-        yield f"the last handoff broke its contract: {', '.join(mended)} filled in or corrected here, so look at it"
-    if is_plain and mitigation is not None:
-        yield "a mitigation, and nothing is changed in the handoff: change it, or say in a note what is other now"
+    def cautions(self) -> Iterator[str]:
+        """The warnings about it before it is handed on, in sentences."""
+        if self.mended:
+            keys = ", ".join(self.mended)
+            yield f"the last handoff broke its contract: {keys} filled in or corrected here, so look at it"
 
 
 def next_handoff(
@@ -115,8 +107,7 @@ def next_handoff(
         sound, keys = mended(last, handoff.path, task_id=subject.task_id)
     with suppress(ValueError):
         before = "".join(_spelled(*_packet_in(last, handoff.path)))
-    plain = tuple(made(sound, retry_hint=one) for one in (None, task.retry.hint))
-    return Proposal(made(sound, note=note, retry_hint=hint), handoff.path, before, check, keys, plain)
+    return Proposal(made(sound, note=note, retry_hint=hint), handoff.path, before, check, keys)
 
 
 def blank_handoff(task: Task, subject: Subject) -> Proposal:
@@ -235,14 +226,6 @@ def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
 def _spelled(head: str, packet: dict[str, Any], tail: str) -> tuple[str, str, str]:
     # Half a character, which JSON can spell and no file can hold, becomes a `?`.
     return head, json.dumps(packet, indent=2, ensure_ascii=False).encode(errors="replace").decode(), tail
-
-
-def _essence(text: str, name: str) -> tuple[object, ...] | None:
-    """The packet and what stands around it, however it is laid out; None where there is none."""
-    with suppress(ValueError):
-        head, packet, tail = _packet_in(text, name)
-        return packet, head.split(), tail.split()
-    return None
 
 
 def _listed(value: object) -> list[Any]:
