@@ -140,7 +140,7 @@ def _read_handoff(path: str) -> tuple[str, str]:
 def decide(look: Load, task_id: str, wish: Wish, *, settings: Settings, yes: bool) -> int:
     """Decide about the latest attempt of a task. Returns one of `ExitCode`. Raises DecisionError."""
     from agentwatch.decisions import policy
-    from agentwatch.decisions.form import DecisionForm, words_of_child
+    from agentwatch.decisions.form import DecisionForm, fact, words_of_child
     from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
     from agentwatch.decisions.service import operator_name
 
@@ -178,7 +178,8 @@ def decide(look: Load, task_id: str, wish: Wish, *, settings: Settings, yes: boo
         if monitor.host
         else (f"in {clean(str(desk.state))}/decisions{'' if settings.read_only else ', copy in .agentwatch/decisions'}")
     )
-    for line in fact_lines(form.facts(task, datetime.now(UTC).timestamp(), writes, beware)):
+    facts = form.facts(task, datetime.now(UTC).timestamp(), writes, beware)
+    for line in fact_lines([fact("decision", str(wish.action)), *facts]):
         say(line)
     for line in lines(wish, params, words_of_child(task)):
         say(line)

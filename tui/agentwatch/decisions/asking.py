@@ -99,12 +99,8 @@ class Asker:
 
 
 def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
-    """The question for what the operator can be looking at now.
-
-    A decision about an attempt before, or about a return or handoff rewritten since, is none about this one; an abort
-    still is where its final report, or a late failure, was written since. From inside a sandbox the history may be
-    hidden, and attempts be counted too low: so the number counts as the least only.
-    """
+    """The question about the attempt that the operator can be looking at now. From inside a sandbox the history may be
+    hidden, and attempts be counted too low: so the number counts as the least only."""
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task is not None else {}
     asked = known.get(attempt) if attempt is not None else (task.latest if task is not None else None)
@@ -127,11 +123,8 @@ def go_on(task: Task) -> str:
 
 
 def answer(found: Found, *, handoff_path: str | None = None) -> dict[str, Any]:
-    """The document. `pending` is False only where there is a decision that holds.
-
-    Then it has the keys of the record, but for `signed_request`; `place` (`ledger` or `mirror`), `handoff_path` (a file
-    with the amended handoff, or null) and `do_now`; else `do_now` and what is known: `detail`, `refused` or `expired`.
-    """
+    """The document. `pending` is False only where there is a decision that holds: then it has the keys of the record,
+    `place`, `handoff_path` and `do_now`; else `do_now`, and `detail`, `refused` or `expired`."""
     if isinstance(found, Verified):
         told = {"place": found.place.value, "handoff_path": handoff_path, "do_now": do_now(found.record, handoff_path)}
         # What was signed on another machine was verified, and says all of it once more: agents read it as text.

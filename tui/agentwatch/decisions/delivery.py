@@ -79,10 +79,7 @@ class Mirror(NamedTuple):
 def mirror_missing(
     workspace: Path, chain: Chain, bytes_of: Callable[[ChainEntry], bytes], trust: Trust, *, disk: Disk = DISK
 ) -> Mirror:
-    """Deliver every decision that is not in the mirror as it should be; tell what is not the ledger's. Never raises.
-
-    `bytes_of` gives the bytes of a decision's file in the ledger. Nothing is made where nothing was decided.
-    """
+    """Deliver every decision that is not in the mirror as it should be; tell what is not the ledger's. Never raises."""
     entries, delivered, pending, trouble = chain.of_attempts, list[str](), list[str](), None
     try:
         with open_dot_directory(workspace, NAME, make=bool(entries), disk=disk) as directory:
@@ -104,11 +101,8 @@ def mirror_missing(
 
 
 def forgeries(workspace: Path, chain: Chain | None, trust: Trust, disk: Disk = DISK) -> list[Forgery]:
-    """The files of the mirror that are not the ledger's, as `mirror_missing` tells them; nothing is put right.
-
-    Without a `chain`, the ledger is out of sight: then a signed file is none, nor is what is no decision; where no key
-    is in sight either, a signed file is told as UNVERIFIED.
-    """
+    """The files of the mirror that are not the ledger's; nothing is put right. Without a `chain`, the ledger is out of
+    sight: then a signed file is none, nor is what is no decision."""
     try:
         with open_dot_directory(workspace, NAME, disk=disk) as directory:
             found = list(differing(directory, chain or Chain(), trust))

@@ -242,7 +242,8 @@ class DecisionForm(Form):
             return f"the {FITTER}, who restores the line"
         below = task.below.open if task.below and self.document == "report" else 0
         more = f", with {plural(below, 'open task')} below it" if below else ""
-        return SPECS[self.action].next.format(after=f"{self.subject.attempt + 1}") + more
+        mode = f"the mode {quoted(self.params().mode or '', 60)}" if self.params().mode else "another mode"
+        return SPECS[self.action].next.format(after=self.subject.attempt + 1, mode=mode) + more
 
     def _budget(self, task: Task) -> str:
         params = self.params()

@@ -57,11 +57,8 @@ class AmendError(DecisionError):
 
 
 class Proposal(NamedTuple):
-    """A text that is handed on, the text of the last attempt's that it was made from, and how it is checked.
-
-    `name` is that of a file. `mended` are the keys that were filled in or corrected, for the last handoff broke its
-    contract.
-    """
+    """A text that is handed on, the name of its file, the text of the last attempt's, and how it is checked; `mended`
+    are the keys that were filled in or corrected, for the last handoff broke its contract."""
 
     text: str
     name: str
@@ -86,9 +83,7 @@ def next_handoff(
     mode: str | None = None,
 ) -> Proposal:
     """The amended handoff of the next attempt, or the packet of the fitter; blank where no handoff was ever seen.
-
-    `text_of` gives the text of a version; it may read a file. Raises AmendError where nothing can be made of the last.
-    """
+    Raises AmendError where nothing can be made of the last."""
     if goes_to_fitter(task, mode):
         name = "fitter.handoff.json"
         text = fitter_packet(task, decision_id=subject.decision_id, note=note)
@@ -128,10 +123,7 @@ def handoff_check(task: Task, subject: Subject, name: str, *, mode: str | None =
 def handoff_problems(
     text: str, name: str, *, task_id: str, attempt: int, decision_id: str, embedded: bool = False
 ) -> list[str]:
-    """The faults of an amended handoff, in sentences; nothing where it can be handed on.
-
-    `embedded` is for one from a session, where prose may stand around the packet.
-    """
+    """The faults of a handoff, in sentences; where it is `embedded` in a session, prose may stand around the packet."""
     reading = read_document(text, name, handed_over=embedded)
     if reading is None or not isinstance(reading.document, Handoff) or not reading.document.recognised:
         return ["it is no handoff packet any more"]
@@ -156,18 +148,15 @@ def amended(
     retry_hint: str | None = None,
     mode: str | None = None,
 ) -> str:
-    """The handoff of the next attempt, from the text of the last one's file, which is called `name`.
-
-    Only the keys that must change do: `attempt`, `decision_id`, `mode` where it is escalated, and `notes`, which gets
-    the operator's note and the child's hint. `session_id` goes: the next attempt has a session of its own, and a return
-    of another session than the handoff's is invalid. Raises AmendError where there is no sound packet in the text.
-    """
+    """The handoff of the next attempt, from the text of the last one's file, which is called `name`. Raises AmendError
+    where there is no sound packet in the text."""
     try:
         head, packet, tail = _packet_in(text, name)
     except ValueError as error:
         why = "the last handoff cannot be amended: there is no sound packet in it; write a new one"
         raise AmendError(why) from error
     packet |= {"attempt": attempt, "decision_id": decision_id} | ({} if mode is None else {"mode": mode})
+    # A return of another session than the handoff's is invalid.
     packet.pop("session_id", None)
     notes = [f"Operator: {note.strip()}"] if note.strip() else []
     notes += [f"Hint of attempt {attempt - 1}: {retry_hint.strip()}"] if retry_hint and retry_hint.strip() else []
@@ -179,10 +168,7 @@ def amended(
 
 def mended(text: str, name: str, *, task_id: str) -> tuple[str, tuple[str, ...]]:
     """The text with its packet made as sound as that can be done without a guess, and the keys that were changed.
-
-    A missing one is filled with a sentence that says so, for the operator to edit; nothing that was said is lost.
-    `name` is that of its file. Raises ValueError where there is no packet in it.
-    """
+    Raises ValueError where there is no packet in it."""
     head, before, tail = _packet_in(text, name)
     lost = list[str]()
     after = {**_MISSING, **before, "task_id": task_id}
@@ -203,10 +189,7 @@ def mended(text: str, name: str, *, task_id: str) -> tuple[str, tuple[str, ...]]
 
 
 def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
-    """The packet in a text, bare or in a Markdown document, with what stands before and behind it.
-
-    Raises ValueError where there is no sound packet in it.
-    """
+    """The packet in a text, bare or in a Markdown document, with the texts around it. Raises ValueError."""
     signature, decoder = leading_contract_of, json.JSONDecoder()
     for match in list(_OBJECT.finditer(text))[:_MOST_OBJECTS]:
         start = match.end() - 1
@@ -297,10 +280,7 @@ def report(task: Task, failed: Sequence[Task], *, note: str, operator: str) -> P
 
 
 def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", operator: str = "") -> str:
-    """The error report that ends the chain, as a return-format document.
-
-    It carries the failure that led to the abort, and those of `failed`: the tasks below that have failed.
-    """
+    """The error report that ends the chain, with the failures of the task and of those below it that have failed."""
     attempts = f"{task.attempt} attempt{'s' if task.attempt > 1 else ''}"
     failure = f": {words}" if (words := _failure(task)) else ""
     evidence = [f"- {clean(version.path)} (sha256 {version.digest})" for version, _ in _files(task)]

@@ -122,12 +122,8 @@ class Keys:
     def rotate(
         self, passphrase: str | None = None, now: datetime | None = None, *, signed_until: str = ""
     ) -> SigningKey:
-        """Replace the key, also where the private one is lost. Its signatures until now stay accepted.
-
-        Records that claim a later time are refused then, and so are those that follow one of the new key. The clock may
-        have been set back: the key counts until `signed_until`, the time of its last record as records have it, and is
-        never retired as early as one before it.
-        """
+        """Replace the key, also where the private one is lost. Its signatures until now stay accepted, or until
+        `signed_until`, the time of its last record: the clock may have been set back."""
         key = _generated()
         with self._made() as directory, directory.locked():
             old = self._public(directory)

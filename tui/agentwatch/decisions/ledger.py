@@ -151,10 +151,7 @@ def number_in(name: str) -> int | None:
 
 
 def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
-    """The record in the bytes of a file and the key id of its signature. Raises RefusedError.
-
-    `workspace_id` None accepts a decision of any workspace.
-    """
+    """The record in the bytes of a file, of this workspace or any, and the id of its key. Raises RefusedError."""
     try:
         payload, keyid = opened(data, trust.public)
         record = parse(payload)
@@ -237,10 +234,7 @@ def _fault_of(
 
 
 class Draft(NamedTuple):
-    """A decision as the operator makes it. Times are aware; `expires_at` is None where it holds for ever.
-
-    `signed_request` is the request that the operator signed for it on another machine, None where it is made here.
-    """
+    """A decision as the operator makes it; `signed_request` is the one for it from another machine."""
 
     subject: Subject
     action: Action
@@ -271,11 +265,8 @@ class Draft(NamedTuple):
 
 
 class DecisionMade(NamedTuple):
-    """A decision that is in the ledger.
-
-    `fresh` is False where the very same was decided before. `doubt` says, in a sentence, that the disk reported an
-    error behind it. `undelivered` is the reason why it is not delivered yet. Both are None where all is well.
-    """
+    """A decision that is in the ledger, `fresh` or the very same of before; sentences say what the disk reported behind
+    it, and why it is not delivered yet."""
 
     entry: ChainEntry
     fresh: bool
@@ -308,12 +299,8 @@ class Ledger:
             raise LedgerError(f"the ledger {self.directory} cannot be read: {reason(error)}; check it") from error
 
     def append(self, draft: Draft, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> DecisionMade:
-        """Record a decision; when this comes back, it is on disk. The same one again is the same.
-
-        `returned` gives the sha256, in hex, of the return as it is now, None where there is none. Raises
-        AlreadyDecidedError, ReturnChangedError, LedgerError, RecordError and NotRecordedError, after which nothing was
-        recorded, or UncertainError.
-        """
+        """Record a decision; when this comes back, it is on disk. `returned` gives the sha256 of the return now. Raises
+        DecisionError: nothing was recorded then, but where it is an UncertainError."""
         try:
             with self._place.make() as directory:
                 self._refuse_open(directory)
@@ -344,10 +331,8 @@ class Ledger:
             raise LedgerError(f"{self.directory / entry.name} cannot be read: {reason(error)}; check it") from error
 
     def set_aside(self, trust: Trust) -> list[str]:
-        """Move what is no valid decision, and all behind the first break, to `aside/`. Returns the names.
-
-        For the operator who has looked at the problems: decisions in there must be made again. Raises LedgerError.
-        """
+        """Move what is no valid decision, and all behind the first break, to `aside/`. Returns the names. Raises
+        LedgerError."""
         with self._changing() as directory:
             present = set(directory.names())
             broken = [one.name for one in self._read(directory, trust).problems if number_in(one.name) is not None]

@@ -84,14 +84,11 @@ Found = Verified | Expired | Forged | Pending
 
 
 class Question(NamedTuple):
-    """Which decision is asked for.
+    """The decision that is asked for; without attempt and digests, the latest attempt that was decided answers.
 
-    `attempt` and the digests should be given wherever they are known: without them the latest attempt that was
-    decided answers, which may be one of before. `since` is the first attempt that counts, for those who know only that
-    it has come so far. `task_id` may be None where the `decision_id` is known. The decisions that are `over` answer no
-    more, nor do those that the asker has `carried_out`. `is_final`: the return that is there is no result, so an abort
-    that it may have come of answers as well. `is_exact`: a `return_sha256` of None means that there is no return. Where
-    nothing answers, the `others` are asked in turn.
+    `since` is the first attempt that counts. Decisions that are `over` or `carried_out` answer no more. `is_final`: the
+    return is no result, so an abort that it may have come of answers as well. `is_exact`: a `return_sha256` of None
+    means that there is no return. Where nothing answers, the `others` are asked in turn.
     """
 
     task_id: str | None
@@ -192,10 +189,7 @@ class Reader:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Found:
-        """Wait for an answer of the kinds that `ends` has, `timeout` seconds at most. At the end, `find` is what holds.
-
-        Never raises.
-        """
+        """Wait for an answer of the kinds that `ends` has, `timeout` seconds at most. Never raises."""
         end = clock() + timeout
         while True:
             sign, looked = self._sign(), clock()

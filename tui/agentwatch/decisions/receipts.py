@@ -3,15 +3,9 @@
     <state directory>/receipts/<decision id>.<stage>[.<reader>].json          told by agentwatch
     <workspace>/.agentwatch/receipts/<the same>                               claimed by an agent, no proof
 
-An agent in a sandbox can only write into the workspace, and so can one that lies: such a claim counts for no more than
-that somebody has read the decision, for only the next attempt shows that it is carried out. That, too, agents make, so
-it stays a claim wherever it is written down.
-
-The answer to a request of a program has its receipts in the state directory alone: nothing of it is in the workspace,
-and nothing that is there counts for it.
-
-An attempt whose decision has expired is decided anew under the same id. A receipt of the decision before is older than
-the new one and says nothing of it, so the new one's receipts have its time in their names.
+A claim counts for no more than that somebody has read the decision: only the next attempt shows that it is carried out.
+The answer to a request of a program has its receipts in the state directory alone. An attempt whose decision has
+expired is decided anew under the same id: the new one's receipts have its time in their names.
 """
 
 from __future__ import annotations
@@ -83,12 +77,10 @@ class ReceiptBook:
         private: bool = False,
         now: datetime | None = None,
     ) -> None:
-        """Tell a stage, unless it was told before (by this `reader`, such as `wait` or `mcp`).
+        """Tell a stage, unless it was told before (by this `reader`); `since` is when the decision was made.
 
-        `since` is when the decision was made, as in records, where that is known. Where the state directory cannot be
-        written, it is claimed in the workspace; so it is for who is `inside` of a sandbox, whose state directory, if
-        it may be written, is not the operator's. A `private` one never goes into the workspace. Raises ReceiptError
-        where the workspace cannot be written either.
+        It is claimed in the workspace where the state directory cannot be written, or is that of a sandbox (`inside`);
+        a `private` one never is. Raises ReceiptError where it cannot be written.
         """
         receipt = _Receipt(decision_id, stage.value, by, reader, since, now)
         if not inside:
@@ -110,11 +102,10 @@ class ReceiptBook:
     def claim(
         self, decision_id: str, by: str, now: datetime | None = None, *, since: str = "", private: bool = False
     ) -> Claim:
-        """Ask to be the one who carries a decision out, before an effect that must not happen twice. `since` as above.
+        """Ask to be the one who carries a decision out, before an effect that must not happen twice.
 
-        Exactly one asker wins among all who can write the same places. One that can write both must win both, so that
-        one inside a sandbox and one outside never both do. A `private` one is claimed in the state directory alone.
-        Raises ReceiptError where no place can be written.
+        Exactly one asker wins. One that can write both places must win both, so that one inside a sandbox and one
+        outside never both do; a `private` one needs the state directory alone. Raises ReceiptError.
         """
         receipt = _Receipt(decision_id, _CLAIM, by, "", since, now)
         trouble, won = OSError(), None
@@ -142,11 +133,7 @@ class ReceiptBook:
         return won
 
     def read(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
-        """How far decisions have got, by their ids: one receipt for each stage reached, in their order.
-
-        Receipts of agentwatch itself come before a claim, then the first to tell is believed. One that cannot be read,
-        or is older than its decision, is not told.
-        """
+        """How far decisions have got, by their ids: one receipt for each stage reached, in their order."""
         records = list(records)
         receipts = {
             one.decision_id: {Stage.RECORDED: Receipt(Stage.RECORDED, _seconds(one.created_at), one.operator)}

@@ -91,11 +91,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """The parameters of a decision.
-
-    `handoff` is the amended handoff, the text of a file. `mode` is that to escalate to. `report` is the final error
-    report of an abort. `rule` is what else is allowed for the rest of the session that asked.
-    """
+    """The parameters of a decision: among them the texts of the amended handoff and of the final error report, and the
+    `rule` of what else is allowed for the rest of the session that asked."""
 
     mitigation: Mitigation | None = None
     handoff: str | None = None
@@ -133,11 +130,7 @@ class Subject(NamedTuple):
 
     @property
     def decision_id(self) -> str:
-        """One attempt has one decision: its id follows from its subject (DESIGN.md, "Decisions").
-
-        A station whose fitter has ended is decided about once more: `after` keeps the two apart. A request has one,
-        too, and gives it its own id. Raises RecordError.
-        """
+        """The id that follows from the subject: one attempt has one decision. Raises RecordError."""
         try:
             if (asked := self.request) is not None:
                 given = self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256
@@ -322,10 +315,8 @@ def sign(request: SignedRequest, key: SigningKey) -> str:
 
 
 def read_request(text: str, trust: Trust) -> tuple[SignedRequest, str]:
-    """A signed request and the id of its key: one that may ask, whatever became of it since.
-
-    Raises EnvelopeError, UntrustedError where it is none of these keys, and RecordError.
-    """
+    """A signed request and the id of its key: one that may ask, whatever became of it since. Raises EnvelopeError and
+    RecordError."""
     keys = {name: key.public for name, key in trust.asking.items()}
     data, keyid = opened(text.encode(errors="replace"), keys, REQUEST_TYPE)
     return _parse_request(data), keyid

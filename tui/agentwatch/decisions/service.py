@@ -58,9 +58,7 @@ _READ_ONLY: Final = "agentwatch was told to write nothing into the workspace"
 class DecisionService(ABC):
     """The decisions of one workspace, as an operator makes them. They hold for `lifetime`, None for ever.
 
-    It signs with the key of one configuration directory, loaded when something is to be signed, and unlocked once.
-    `passphrase` is asked, in the calling thread, where the key is encrypted. `state` is a directory of the operator's
-    own, on this machine.
+    It signs with the key of one configuration directory, unlocked once; `passphrase` is asked where it is encrypted.
     """
 
     def __init__(
@@ -84,11 +82,8 @@ class DecisionService(ABC):
     # The key
 
     def why_locked(self) -> str | None:
-        """Why the passphrase has to be typed before the next decision can be signed; None where it has not.
-
-        A keyring that the operator chose is asked first, and may ask the operator itself: it can take a minute.
-        Raises KeyProblemError.
-        """
+        """Why the passphrase has to be typed before the next decision can be signed; None where it has not. A keyring
+        that was chosen is asked first, for a minute at most. Raises KeyProblemError."""
         try:
             if not self.keys.is_encrypted() or (self._signing and self._signing.public == self.keys.show()):
                 return None
@@ -145,11 +140,8 @@ class DecisionService(ABC):
         note: str = "",
         now: datetime | None = None,
     ) -> DecisionMade:
-        """Record a decision, then deliver it. Whether the policy allows it is asked before (`policy.refusal`).
-
-        `returned` gives the sha256 of the return as it is now (`return_digest`). The first decision makes the key.
-        Raises DecisionError: see `errors`.
-        """
+        """Record a decision that the policy allows, then deliver it; `returned` gives the sha256 of the return as it is
+        now. Raises DecisionError."""
         now = now or self.now()
         # Nobody works on what was ended, so there is no other workspace that it could meet.
         expires_at = None if self.lifetime is None or action in ENDING else now + self.lifetime
@@ -167,11 +159,8 @@ class DecisionService(ABC):
         note: str = "",
         now: datetime | None = None,
     ) -> DecisionMade:
-        """Record the answer to a request as it was shown. Its holder, who waits for that, hands it to the program.
-
-        `gone` looks once more and says, in a sentence, why nobody waits for it any more; None where somebody does. Task
-        and attempt are those that it was shown at. Raises DecisionError: see `errors`.
-        """
+        """Record the answer to a request as it was shown at a task and attempt; `gone` says, in a sentence, why nobody
+        waits for it any more. Raises DecisionError."""
         now = now or self.now()
         subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
         expires_at = self.answer_ends(request, now)
@@ -226,11 +215,7 @@ class DecisionService(ABC):
 
     @abstractmethod
     def mirror(self) -> Mirror:
-        """Deliver what waits, put right what was edited, and tell what is forged.
-
-        To be done at the start, and again while something waits. Raises DecisionError where the ledger or the keys
-        cannot be read.
-        """
+        """Deliver what waits, put right what was edited, and tell what is forged. Raises DecisionError."""
 
     @abstractmethod
     def forged(self) -> list[Forgery]:
@@ -246,18 +231,11 @@ class DecisionService(ABC):
 
     @abstractmethod
     def acted(self, decision: Decision, by: str) -> None:
-        """Tell that a decision was carried out: a new attempt, or the fitter that it called, was seen.
-
-        Raises ReceiptError.
-        """
+        """Tell that a decision was carried out. Raises ReceiptError."""
 
 
 class LocalService(DecisionService):
-    """The decisions of a workspace on this machine. Blocks on the disk for milliseconds; any thread may call it.
-
-    With `read_only`, nothing is written into the workspace. `state` and `configuration` are directories, by default
-    those of the user.
-    """
+    """The decisions of a workspace on this machine, for any thread; with `read_only`, nothing is written into it."""
 
     def __init__(
         self,
@@ -389,10 +367,8 @@ class LocalService(DecisionService):
 
 
 def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:
-    """The sha256, in hex, of a return as it is on disk now; None where there is none. `relative` as observed.
-
-    Raises ReturnChangedError where it cannot be read any more.
-    """
+    """The sha256 of a return as it is on disk now; None where there is none. Raises ReturnChangedError where it cannot
+    be read any more."""
     if relative is None:
         return None
     try:

@@ -34,7 +34,7 @@ class ActionSpec(NamedTuple):
     state: str = ""
     """Of the attempt until the next one is seen; blank where the decision changes none."""
     next: str = ""
-    """The consequence for the task; `{after}` is the number of the next attempt."""
+    """The consequence for the task: `{after}` is the number of the next attempt, `{mode}` that to escalate to."""
     do_now: str = ""
     """The sentence for the agent that reads it; `asking.do_now` fills it in."""
     page: str = ""
@@ -76,7 +76,7 @@ SPECS: Final[Mapping[Action, ActionSpec]] = {
         "escalate",
         decided="you decided: escalate",
         state="escalated",
-        next="attempt {after}, in another mode",
+        next="attempt {after}, in {mode}",
         do_now="hand {task} to the mode {mode}, {given}",
         page="Escalate",
         option=("MODE", "hand it to another mode; `fitter` restores a line"),

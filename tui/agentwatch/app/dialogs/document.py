@@ -26,6 +26,8 @@ from agentwatch.decisions.service import operator_name
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean
 
+_AGAIN: Final = 2.0
+"""Seconds after which a host that did not answer is asked for the text again."""
 _PAUSE: Final = 0.2
 """Seconds without a key after which the document is made again, or its text is checked."""
 _LARGEST: Final = 128 * 1024
@@ -121,6 +123,9 @@ class Document(Vertical):
     async def _refresh_later(self, pause: float) -> None:
         await asyncio.sleep(pause)
         await self._make()
+        while self._no_answer:
+            await asyncio.sleep(_AGAIN)
+            await self._make()
         await self._check()
 
     async def _make(self) -> None:
@@ -132,19 +137,24 @@ class Document(Vertical):
             proposal = await asyncio.to_thread(form.propose, self._monitor.text, self._note, failed, operator_name())
             self._why_blank = "none was ever seen: write one, or the next attempt gets your note only"
         except NoAnswerError as error:
-            self._no_answer = f"{clean(str(error), 500)}; leave, and open this again"
+            self._no_answer = f"{clean(str(error), 500)}; it is asked again"
             self.area.read_only = True
+            self.post_message(self.Checked())
             return
         except DecisionError as error:
             proposal, self._why_blank = blank_handoff(form.task, form.subject), clean(str(error), 500)
         if not self.is_edited:
             self._proposal = proposal
-            self.write(proposal.text)
+            self._show(proposal.text)
             if before:
                 self.post_message(self.Appeared())
 
     def write(self, text: str) -> None:
         """Put another text in the place of this one."""
+        self._show(text)
+        self._follow(_PAUSE)
+
+    def _show(self, text: str) -> None:
         self.text, self.problems = text, None
         fits = len(text) <= _LARGEST and all(len(line) <= _LONGEST for line in text.splitlines())
         self.area.read_only = self._is_unseen = not fits
@@ -235,7 +245,6 @@ class Document(Vertical):
             if trouble is None:
                 if (text := await asyncio.to_thread(_read_file, path)) != self.text:
                     self.write(text)
-                    self._follow(_PAUSE)
                 self._is_unseen = False
         except (OSError, ValueError) as error:
             return f"The edited text cannot be read: {clean(str(error), 200)}."
