@@ -36,8 +36,8 @@ def ours(package: str, *names: str) -> list[str]:
 NO_JSON = "\nassert 'json' not in sys.modules"
 SCREEN = ["textual", "rich"]
 READERS = [
-    *(f"agentwatch.sources.{name}.{name}_reader" for name in ("claude_code", "codex", "copilot", "gemini")),
-    *(f"agentwatch.sources.{name}.{name}_reader" for name in ("opencode", "qwen", "roo")),
+    *(f"agentwatch.sources.{name}.{name}_reader" for name in ("claude_code", "codex", "opencode")),
+    *(f"agentwatch.sources.{name}" for name in ("copilot", "gemini", "qwen", "roo")),
 ]
 HOOK = ("hook.command", "hook.permission", "hook.asked", "hook.following")
 SERVER = ("setup.command", "server.waiting", "server.submitting", "server.judging")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.composition import watched
-from agentwatch.sources.sessions.alive import Alive, sessions_alive, workspaces_in
+from agentwatch.sources.sessions.registry import Alive, sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds
 from agentwatch.workspaces import Everywhere
 from tests.unit.opencode.program import Program

@@ -16,7 +16,7 @@ from agentwatch.evidence.inspector import ParsedDocuments
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.registry import Registry, home_of
+from agentwatch.sources.sessions.registry import home_of, open_readers
 from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.sources.worktrees import made_at
 from agentwatch.state import first_watched, is_there, state_directory, user_home
@@ -68,7 +68,7 @@ def source_of(
 
 def sessions_of(workspace: Path, session: str | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
-    return SessionsSource(Registry(workspace).open, session)
+    return SessionsSource(partial(open_readers, workspace), session)
 
 
 def monitor_of(

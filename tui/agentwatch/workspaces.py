@@ -84,7 +84,7 @@ class Everywhere:
         self._found: dict[Path, Place] = {}
 
     def __call__(self) -> Places:
-        from agentwatch.sources.sessions.alive import sessions_alive, workspaces_in
+        from agentwatch.sources.sessions.registry import sessions_alive, workspaces_in
 
         alive = workspaces_in(sessions_alive(time.time() - self._seconds), _is_part)
         home = user_home()

@@ -225,7 +225,7 @@ def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, de
     scene.claude.prompt = prompt
     scene.claude.write_transcript()
     scene.settings = NOW._replace(require_contract=demands, enforcement="strict" if strict else "lenient")
-    answered = message(said, 20.0, key=NAME) if said.strip() else None
+    answered = message(said, 20.0) if said.strip() else None
     run = Run(
         source=NAME,
         session_id=AGENT,
@@ -234,7 +234,7 @@ def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, de
         place="",
         started_at=10.0,
         updated_at=20.0,
-        prompt=message(prompt, 10.0, key=NAME),
+        prompt=message(prompt, 10.0),
         said=answered,
     )
     tree = Tree(Rules(strict=strict, demands=demands))

@@ -25,7 +25,7 @@ def gone_pid() -> int:
 
 
 def look(home: Path) -> bool | None:
-    processes = Processes(home, wait_in)
+    processes = Processes(home / "sessions", wait_in)
     processes.look()
     return processes.of(SESSION).gone
 
@@ -39,16 +39,11 @@ def test_another_process_under_the_same_number_does_not_count(tmp_path: Path) ->
     assert look(tmp_path) is False
 
 
-def test_a_process_of_another_machine_or_container_is_unknown(tmp_path: Path, gone_pid: int) -> None:
-    register(tmp_path, gone_pid, pidDomain="elsewhere")
-    assert look(tmp_path) is None
-
-
 def test_without_a_file_nothing_is_known_unless_it_was_there(tmp_path: Path) -> None:
     assert look(tmp_path) is None
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     path = register(tmp_path, process.pid)
-    processes = Processes(tmp_path, wait_in)
+    processes = Processes(tmp_path / "sessions", wait_in)
     processes.look()
     path.unlink()
     process.communicate(b"\n")
@@ -62,7 +57,7 @@ def test_a_number_that_names_no_domain_is_believed_where_all_processes_are_seen_
     monkeypatch.setattr(processes_module, "sees_all", lambda: False)
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     register(tmp_path, process.pid)
-    watched = Processes(tmp_path, wait_in)
+    watched = Processes(tmp_path / "sessions", wait_in)
     watched.look()
     assert watched.of(SESSION).gone is False
     process.communicate(b"\n")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agentwatch.delegation.run import Run
-from agentwatch.sources.copilot.copilot_reader import CopilotReader
+from agentwatch.sources.copilot import CopilotReader
 
 BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 SESSION = "fb2a77f7-46da-4dc3-af57-30eecefa4b19"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agentwatch.delegation.run import Run
-from agentwatch.sources.gemini.gemini_reader import GeminiReader
+from agentwatch.sources.gemini import GeminiReader
 
 BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 SESSION = "75707bae-1751-4df2-a9f3-20e48bb84eaa"

@@ -77,8 +77,8 @@ def run_of(workspace: Workspace) -> Ran:
     """A session's child that was handed a packet, and answered twice."""
     first, second = meta("partial"), meta("implemented", "sess_1", "x\x1b]0;owned\x07\u202e")
     workspace.texts |= {digest_of(text): text for text in (packet("x"), first)}
-    said, earlier = message(second, 30.0, key="k"), message(first, 20.0, key="k")
-    prompt = message(packet("x"), 9.0, key="k")
+    said, earlier = message(second, 30.0), message(first, 20.0)
+    prompt = message(packet("x"), 9.0)
     run = Run(
         source="agents",
         session_id="s1",

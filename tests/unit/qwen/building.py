@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agentwatch.delegation.run import Run
-from agentwatch.sources.qwen.qwen_reader import QwenReader
+from agentwatch.sources.qwen import QwenReader
 from agentwatch.sources.sessions.store import slug
 
 BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -15,7 +15,7 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.remote.answers import Answers
 from agentwatch.remote.frames import Ask
 from agentwatch.remote.transcripts import FarTranscript, Shown
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.following import LinesTranscript
 
@@ -36,7 +36,7 @@ class There:
         self.shown = Shown(self.transcript)
 
     def transcript(self, _run: Run) -> LinesTranscript:
-        return LinesTranscript(self.path, entries_in)
+        return LinesTranscript(self.path, lambda: entries_in)
 
     def write(self, at: float, kind: EntryKind, **more: Any) -> None:
         with self.path.open("a") as file:
@@ -51,7 +51,7 @@ def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path: Path)
     there, now = There(tmp_path / "log.jsonl"), [0.0]
     there.write(1_000.0, EntryKind.WORDS, text="I count\nthe seeds")
     there.write(1_001.0, EntryKind.CALL, call="c1", tool="Bash", given={"command": "ls", "deep": [{"a": None}]})
-    here, local = FarTranscript(there.ask, lambda: now[0]), LinesTranscript(there.path, entries_in)
+    here, local = FarTranscript(there.ask, lambda: now[0]), LinesTranscript(there.path, lambda: entries_in)
     look, same = here.look(), local.look()
     assert look is not None
     assert same is not None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentwatch.delegation.run import Run
-from agentwatch.sources.roo.roo_reader import RooReader
+from agentwatch.sources.roo import RooReader
 
 BEGAN_MS = 1_800_000_000_000
 PACKET = """```json

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.sources.roo.roo_reader import RooReader
+from agentwatch.sources.roo import RooReader
 from tests.unit.roo.storage import Storage
 
 SETTINGS = "Library/Application Support" if sys.platform == "darwin" else ".config"

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.sources.claude_code.entries import entries as claude_code
-from agentwatch.sources.codex.entries import entries as codex
+from agentwatch.sources.claude_code.transcript import entries as claude_code
 from agentwatch.sources.codex.rollout import OwnEntries
-from agentwatch.sources.copilot.copilot_reader import entries as copilot
-from agentwatch.sources.gemini.gemini_reader import entries as gemini
+from agentwatch.sources.codex.rollout import entries as codex
+from agentwatch.sources.copilot import entries as copilot
+from agentwatch.sources.gemini import entries as gemini
 from agentwatch.sources.opencode.opencode_reader import entries as opencode
-from agentwatch.sources.qwen.qwen_reader import entries as qwen
-from agentwatch.sources.sessions.acts import Act, ActKind, acts_in
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.qwen import entries as qwen
+from agentwatch.sources.sessions.entries import Act, ActKind, Entry, EntryKind, acts_in
 from agentwatch.sources.sessions.fields import inner, text
 from agentwatch.sources.sessions.following import LinesTranscript, Placed
 
@@ -250,4 +249,4 @@ def test_a_transcript_that_cannot_be_read_whole_is_no_log(tmp_path: Path) -> Non
     path = tmp_path / "child.jsonl"
     path.write_text('{"type": "user"}\n{"type": \n', "utf-8")
     with pytest.raises(OSError, match="cannot be read"):
-        list(LinesTranscript(path, claude_code).records())
+        list(LinesTranscript(path, lambda: claude_code).records())

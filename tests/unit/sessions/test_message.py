@@ -28,20 +28,20 @@ TEXTS = st.lists(PARTS | st.text(max_size=8), max_size=12).map("".join)
 
 @given(TEXTS)
 def test_what_it_holds_is_what_the_contracts_find_in_it(text: str) -> None:
-    assert message(text, 1.0, key="agents").reading == found(text)
+    assert message(text, 1.0).reading == found(text)
 
 
 def test_a_packet_beside_a_return_is_found_too() -> None:
-    both = message(f"{packet('t.a')}\n\nAnswer like this:\n\n{report()}", 1.0, key="agents")
+    both = message(f"{packet('t.a')}\n\nAnswer like this:\n\n{report()}", 1.0)
     assert both.reading is not None
     assert isinstance(both.reading.document, Return)
     assert both.packet == found(packet("t.a"))
-    assert message(report(), 1.0, key="agents").packet is None
+    assert message(report(), 1.0).packet is None
 
 
 def test_plain_words_load_no_contract() -> None:
     script = (
-        "import sys; from agentwatch.sources.sessions.reader import message; message('Do it.', 1.0, key='agents');"
+        "import sys; from agentwatch.sources.sessions.reader import message; message('Do it.', 1.0);"
         "print('agentwatch.contracts.reading' in sys.modules, 'pydantic' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import agentwatch
 from agentwatch.delegation.events import Ran
 from agentwatch.sources.sessions import registry
 from agentwatch.sources.sessions.reader import SessionReader
-from agentwatch.sources.sessions.registry import Registry
+from agentwatch.sources.sessions.registry import open_readers
 from agentwatch.sources.sessions.source import SessionsSource
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.checks import CHECKS, Build
@@ -41,21 +42,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def opened(readers: Registry, *known: str) -> list[str]:
+def opened(workspace: Path, *known: str) -> list[str]:
     def broken(name: str, error: BaseException) -> None:
         raise AssertionError(name) from error
 
-    return [reader.name for reader in readers.open(known, broken)]
+    return [reader.name for reader in open_readers(workspace, known, broken)]
 
 
 def test_a_reader_comes_once_its_program_has_a_store(home: Path, tmp_path: Path) -> None:
-    readers = Registry(tmp_path)
-    assert opened(readers) == ["claude-code"]
+    assert opened(tmp_path) == ["claude-code"]
     (home / ".codex").mkdir()
     (home / ".qwen").mkdir()
     (home / ".config/Code - Insiders/User/globalStorage/kilocode.kilo-code/tasks").mkdir(parents=True)
-    assert opened(readers, "claude-code") == ["codex", "qwen-code", "roo"]
-    assert opened(readers, "claude-code", "codex", "qwen-code", "roo") == []
+    assert opened(tmp_path, "claude-code") == ["codex", "qwen-code", "roo"]
+    assert opened(tmp_path, "claude-code", "codex", "qwen-code", "roo") == []
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -67,7 +67,7 @@ def test_a_program_may_keep_its_sessions_elsewhere(
     directory = tmp_path / "elsewhere" / (".gemini" if variable == "GEMINI_CLI_HOME" else "")
     directory.mkdir(parents=True)
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
-    assert VARIABLES[variable] in opened(Registry(tmp_path))
+    assert VARIABLES[variable] in opened(tmp_path)
     (place,) = registry.looked_in()[VARIABLES[variable]]
     assert place.parent == directory
 
@@ -82,7 +82,7 @@ def test_a_database_has_a_reader_wherever_it_lies(
     Program(database, tmp_path).close()
     if way != "home":
         monkeypatch.setenv(way, str(share if way == "XDG_DATA_HOME" else database))
-    assert opened(Registry(tmp_path)) == ["claude-code", "opencode"]
+    assert opened(tmp_path) == ["claude-code", "opencode"]
 
 
 # Readers that other packages ship
@@ -179,7 +179,7 @@ def test_those_that_raise_or_talk_rubbish_are_named_and_hide_nobody(
     kept = {"began": 100.0, "last": 200.0, "asked": "Go."}
     (tmp_path / "shop" / ".scribe" / "lead.json").write_text(json.dumps(kept), encoding="utf-8")
     assert home.is_dir()
-    source = SessionsSource(Registry(tmp_path / "shop").open)
+    source = SessionsSource(partial(open_readers, tmp_path / "shop"))
     batch = source.scan()
     assert {one.path for one in batch.events if isinstance(one, Ran)} == {"scribe:lead", "sound:k"}
     said = {problem.source: problem.message for problem in source.problems}

@@ -14,7 +14,7 @@ import pytest
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.sessions import following
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.following import (
     Follower,
@@ -183,7 +183,7 @@ class File:
         self.add(*({"words": f"word {number}"} for number in range(first, last)))
 
     def follow(self) -> LinesTranscript:
-        return LinesTranscript(self.path, entries_in)
+        return LinesTranscript(self.path, lambda: entries_in)
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def test_of_a_file_that_is_deleted_the_last_state_stays_until_there_is_another(f
 
 def test_records_that_stand_in_a_file_twice_are_told_once(file: File) -> None:
     file.add({"words": "one", "id": "1"}, {"words": "two", "id": "2"}, {"words": "one", "id": "1"})
-    transcript = LinesTranscript(file.path, entries_in, lambda fields: str(fields["id"]))
+    transcript = LinesTranscript(file.path, lambda: entries_in, lambda fields: str(fields["id"]))
     assert said(transcript.look()) == ["one", "two"]
     assert [entry.text for entry in transcript.entries()] == ["one", "two"]
 

@@ -11,7 +11,8 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
-from agentwatch.evidence.statements import NOT_UNDERSTOOD
+from agentwatch.evidence.judge import NOT_UNDERSTOOD
+from agentwatch.sources.sessions.reader import read_stored
 
 MAX_CLAIMS: Final = 1_000  # claims of one return that are checked; one more says that there were more
 
@@ -88,14 +89,14 @@ def claims_of(
     opened = None if stored else read(returned_text, returned_name)
     if opened is None or not isinstance(opened.document, Return):
         # The text of a transcript has prose or a fence around the return.
-        opened = read_document(returned_text, returned_name, embedded=True)
+        opened = read_stored(returned_text)
     if opened is None or not isinstance(opened.document, Return):
         return []
     found = [one for stated in _of_return(opened.document, opened.model) for one in _resolved(stated, judge)]
     name = handoff_name or "handoff.json"
     packet = read(handoff_text or "", name)
     if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
-        packet = read_document(handoff_text or "", name, handed_over=True)
+        packet = read_stored(handoff_text or "", handed_over=True)
     if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
         found += _demanded(packet.model, opened, returned_text)
     removed = _removed_in(returned_text)

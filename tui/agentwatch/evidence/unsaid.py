@@ -12,7 +12,7 @@ from typing import Final
 from agentwatch.delegation.claims import Deed, DeedKind
 from agentwatch.evidence.log import Done, ToolLog
 from agentwatch.evidence.shell import LONGEST, Line, without_documents
-from agentwatch.sources.sessions.acts import ActKind
+from agentwatch.sources.sessions.entries import ActKind
 
 _MOST: Final = 100
 _LONGEST: Final = 200

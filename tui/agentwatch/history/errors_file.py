@@ -17,7 +17,7 @@ from agentwatch.delegation.events import Seen
 from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, agent_of
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory
-from agentwatch.sources.sessions.checked import is_time
+from agentwatch.sources.sessions.fields import is_time
 
 NAME: Final = "errors.json"
 LIMIT: Final = 1_000

@@ -22,7 +22,7 @@ from agentwatch.contracts.shapes import Document, Fields, Finding, Handoff, Retu
 from agentwatch.delegation.events import Event, Gone, Ran, Seen
 from agentwatch.delegation.run import Run
 from agentwatch.errors import UsageError
-from agentwatch.sources.sessions.checked import is_time, messages, run_of, shape_of
+from agentwatch.sources.sessions.fields import checked_run, is_time, messages, shape_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -204,7 +204,7 @@ def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Event, dict[str, s
     if "run" in fields:
         texts = fields.get("texts")
         texts = texts if isinstance(texts, dict) else {}
-        return Ran(seq, at, path, run_of(fields["run"])), {
+        return Ran(seq, at, path, checked_run(fields["run"])), {
             key: one for key, one in texts.items() if isinstance(one, str)
         }
     if not isinstance(digest, str) or not _DIGEST.match(digest):

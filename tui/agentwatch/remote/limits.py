@@ -10,7 +10,7 @@ from typing import Any, Final
 from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Ran, Requested, Seen
 from agentwatch.remote.observed import Told
-from agentwatch.sources.sessions.checked import messages
+from agentwatch.sources.sessions.fields import messages
 
 MEBIBYTE: Final = 1024 * 1024
 

@@ -18,7 +18,7 @@ from agentwatch.remote.limits import BUSY_SECONDS, MOST_NEWS, dropped_words, loa
 from agentwatch.remote.observed import Told
 from agentwatch.remote.transcripts import FarTranscript, is_of
 from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
-from agentwatch.sources.sessions.checked import messages
+from agentwatch.sources.sessions.fields import messages
 from agentwatch.sources.sessions.following import RunTranscript
 
 SCAN_SECONDS: Final = 20.0

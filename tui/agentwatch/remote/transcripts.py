@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agentwatch.delegation.run import Run
 from agentwatch.remote.codec import decoder, encoder
-from agentwatch.sources.sessions.doing import Entry
+from agentwatch.sources.sessions.entries import Entry
 from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
 
 _PAUSE_SECONDS: Final = 1.0

@@ -15,7 +15,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
 from agentwatch.requests.reading import in_line, read
 from agentwatch.sources.codex.codex_reader import NAME
-from agentwatch.sources.codex.entries import MCP
+from agentwatch.sources.codex.rollout import MCP
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, text
 
 COMMAND: Final = "item/commandExecution/requestApproval"

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentwatch.sources.copilot.copilot_reader import CopilotReader
+from agentwatch.sources.copilot import CopilotReader
 from tests.unit.copilot import building
 from tests.unit.sessions.conformance import (
     CART,

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentwatch.sources.gemini.gemini_reader import GeminiReader
+from agentwatch.sources.gemini import GeminiReader
 from tests.unit.gemini import building
 from tests.unit.gemini.building import handing
 from tests.unit.sessions.conformance import (

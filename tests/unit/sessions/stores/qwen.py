@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentwatch.sources.qwen.qwen_reader import QwenReader
+from agentwatch.sources.qwen import QwenReader
 from tests.unit.qwen import building
 from tests.unit.sessions.conformance import (
     CART,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from agentwatch.sources.roo.roo_reader import RooReader
+from agentwatch.sources.roo import RooReader
 from tests.unit.roo.storage import BEGAN_MS, Storage, ask, say
 from tests.unit.sessions.conformance import (
     CART,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,13 +17,12 @@ from agentwatch.delegation.states import state_of
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME
-from agentwatch.sources.claude_code.entries import cut_short
-from agentwatch.sources.claude_code.entries import handed_back as words_handed_back
 from agentwatch.sources.claude_code.hooks import HookCall
-from agentwatch.sources.claude_code.transcript import NOTHING, Transcript
+from agentwatch.sources.claude_code.transcript import NOTHING, Transcript, cut_short
+from agentwatch.sources.claude_code.transcript import handed_back as words_handed_back
 from agentwatch.sources.sessions.fields import digest_of, number, text
 from agentwatch.sources.sessions.reader import message
-from agentwatch.sources.sessions.tail import Line, Tail, record
+from agentwatch.sources.sessions.tail import Line, Tail
 
 if TYPE_CHECKING:
     from agentwatch.composition import Load
@@ -104,7 +102,7 @@ def child_that_returned(call: HookCall) -> Child | None:
     if call.answered.get("status") == _LAUNCHED:
         return None
     prompt = text(call.given, "prompt")
-    given = _message(prompt) if prompt is not None else None
+    given = message(prompt, 0.0) if prompt is not None else None
     said = words_handed_back([], call.answered) or ""
     agent_id = text(call.answered, "agentId") or call.tool_use_id or call.session_id
     state = RunState.FAILED if cut_short([], call.answered) else RunState.ENDED
@@ -129,7 +127,7 @@ def _child(
     call: HookCall, agent_id: str, prompt: Message | None, spellings: tuple[str, ...], state: RunState = RunState.ENDED
 ) -> Child:
     """`spellings` are those that the last message may have in the transcript; the first is the one at hand."""
-    said = _message(spellings[0]) if spellings[0].strip() not in NOTHING else None
+    said = message(spellings[0], 0.0) if spellings[0].strip() not in NOTHING else None
     place = call.agent_transcript or ""
     run = Run(
         source=NAME,
@@ -148,17 +146,13 @@ def _child(
     return Child(run.task_id, call.session_id, agent_id, ran, returned, digests)
 
 
-def _message(text: str) -> Message:
-    return message(text, 0.0, key=NAME)
-
-
 def _beginning(path: str | None) -> tuple[Message | None, float | None]:
     """The prompt of an agent, and when it began; both None where its transcript cannot be read."""
     end = time.monotonic() + _TRANSCRIPT_SECONDS
     while path is not None:
-        transcript = Transcript(lambda said, at, _offset: replace(_message(said), at=at), is_agent=True)
+        transcript = Transcript(message, is_agent=True)
         for line in _lines(path):
-            transcript.add(record(line.data) or {}, line.offset)
+            transcript.add(line.record or {})
             if transcript.prompt is not None:
                 return transcript.prompt, transcript.started_at
         if time.monotonic() >= end:

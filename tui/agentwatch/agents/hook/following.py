@@ -12,7 +12,7 @@ from typing import Final
 from agentwatch.delegation.request import input_text
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, moment, text
-from agentwatch.sources.sessions.tail import Tail, record
+from agentwatch.sources.sessions.tail import Tail
 
 _LOOK_SECONDS: Final = 0.25
 _HEAD: Final = 8 * 1024 * 1024
@@ -59,9 +59,7 @@ class AskedCall:
         """Reads what the transcript got since the last look. What cannot be read says nothing."""
         with suppress(OSError, ValueError):
             for line in self._tail.read(_HEAD).lines if self._tail is not None else ():
-                data = line.data
-                if b'"tool_use"' in data or b'"tool_result"' in data:
-                    self._take(mapping(record(data)))
+                self._take(line.record or {})
         return self.call_id in self._answered
 
     def _take(self, fields: Fields) -> None:

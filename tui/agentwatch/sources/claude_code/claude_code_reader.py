@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -18,37 +18,21 @@ from typing import ClassVar, Final, NamedTuple
 
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.claude_code import NAME
-from agentwatch.sources.claude_code.entries import entries, handed_back, texts
-from agentwatch.sources.claude_code.transcript import (
-    DELEGATING,
-    QUESTIONS,
-    ClaudeCall,
-    Transcript,
-    words_of_use,
-)
-from agentwatch.sources.sessions.doing import Entry
-from agentwatch.sources.sessions.fields import (
-    Fields,
-    first_line,
-    inner,
-    listed,
-    mapping,
-    number,
-    text,
-)
+from agentwatch.sources.claude_code.transcript import DELEGATING, QUESTIONS, Transcript, entries, words_of_use
+from agentwatch.sources.sessions.entries import Entry
+from agentwatch.sources.sessions.fields import Fields, first_line, number, text
+from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Processes, Wait
-from agentwatch.sources.sessions.reader import texts_in
 from agentwatch.sources.sessions.runs import (
     LEFT_BEHIND,
     NO_CALL,
     OPEN,
     UNREAD,
     AgentAnswer,
-    Keep,
+    AgentCall,
     Standing,
     no_message,
     run_of,
-    settle,
 )
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
 
@@ -75,7 +59,6 @@ _STATES: Final = {
     "cancelled": RunState.CANCELED,
 }
 _UNTOLD: Final = Transcript(no_message, is_agent=True)
-"""That of an agent without a transcript."""
 
 
 class ClaudeCodeReader(FilesReader[Transcript]):
@@ -92,31 +75,24 @@ class ClaudeCodeReader(FilesReader[Transcript]):
 
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
-        self.processes = Processes(home, wait_in)
+        self.processes = Processes(home / "sessions", wait_in)
 
-    def begin(self, keep: Keep, agent: str, path: str) -> Transcript:  # noqa: ARG002
-        return Transcript(keep, agent != SESSION, self.places)
+    def begin(self, agent: str, path: str) -> Transcript:  # noqa: ARG002
+        return Transcript(self.message, agent != SESSION, self.places)
 
-    def entries(self, fields: Fields) -> Iterable[Entry]:
-        return entries(fields)
+    def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
+        return entries
 
-    def texts_in(self, fields: Fields) -> Iterator[str]:
-        yield from texts_in(fields)
-        for block in map(mapping, listed(inner(fields, "message"), "content")):
-            yield handed_back(texts(block.get("content")), inner(fields, "toolUseResult")) or ""
-
-    def runs_of(self, session: Session[Transcript], about: object) -> dict[str, Run]:
-        folds, metas, places = session.folds, session.descriptions, session.places
+    def runs_of(self, session: Session[Transcript]) -> dict[str, Run]:
+        folds, metas = session.folds, session.descriptions
         run = partial(run_of, source=NAME)
         runs: dict[str, Run] = {}
-        talks: dict[str, Transcript] = {}
         # Before its agents: hundreds of them that are there already would move all at once.
         own = folds.get(SESSION)
         if own is not None and own.started_at is not None and own.state is not RunState.SUBMITTED:
             title = next((own.titles[kind] for kind in _TITLES if kind in own.titles), None)
-            place = places[SESSION]
+            place = session.place(SESSION)
             runs[session.id] = run(own, NO_CALL, own, session_id=session.id, parent=None, place=place, title=title)
-            talks[session.id] = own
         for agent_id, bond in link_agents(folds, metas).items():
             talk, meta, calls = folds.get(agent_id, _UNTOLD), metas.get(agent_id, {}), bond.calls
             heard = sorted((call.answer for call in calls if call.answer is not None), key=_AT)
@@ -125,27 +101,37 @@ class ClaudeCodeReader(FilesReader[Transcript]):
             times = [at for at in (talk.started_at, call.at, *map(_AT, heard)) if at is not None]
             # Without any, it has only a description yet.
             if times:
-                key = bond.claim or f"{session.id}/{agent_id}"
-                talks[key], runs[key] = (
+                background = meta.get("requestShape") == "background" or any(one.background for one in calls)
+                runs[bond.claim or f"{session.id}/{agent_id}"] = run(
                     talk,
-                    run(
-                        talk,
-                        call,
-                        _standing(talk, heard),
-                        session_id=agent_id,
-                        parent=bond.parent or session.id,
-                        place=session.place(places, agent_id if agent_id in places else bond.parent),
-                        link=bond.link,
-                        seen_at=times[0],
-                        title=text(meta, "description"),
-                        agent=text(meta, "agentType"),
-                        name=text(meta, "name"),
-                        prompt=call.prompt,
-                        background=meta.get("requestShape") == "background" or any(one.background for one in calls),
-                    ),
+                    replace(call, background=background),
+                    _standing(talk, heard),
+                    session_id=agent_id,
+                    parent=bond.parent or session.id,
+                    place=session.place(agent_id if agent_id in folds else bond.parent),
+                    link=bond.link,
+                    seen_at=times[0],
+                    title=text(meta, "description"),
+                    agent=text(meta, "agentType"),
+                    name=text(meta, "name"),
+                    prompt=call.prompt,
                 )
-        settle(runs, about, partial(_ask, session.id, runs, talks))
         return runs
+
+    def ask(self, session: Session[Transcript], runs: dict[str, Run], wait: Wait) -> None:
+        """One of its agents waits for a human, or it itself where that cannot be told."""
+        folds, uses = session.folds, dict[str, Sequence[Entry]]()
+        for key, run in runs.items():
+            talk = folds.get(run.session_id if run.parent_session is not None else SESSION)
+            if talk is not None and run.state is RunState.WORKING and not run.process_gone:
+                uses[key] = talk.uses
+        agent, what = find_asker(uses, wait)
+        key = agent or session.id
+        if key in runs:
+            # A session whose own turn is over is not, as long as somebody has to answer it for its agents.
+            runs[key] = replace(
+                runs[key], state=RunState.WORKING, reason="", said=None, ended_at=None, process_gone=False, waiting=what
+            )
 
 
 _AT: Final = attrgetter("at")
@@ -159,7 +145,7 @@ class Bond(NamedTuple):
     """
 
     parent: str
-    calls: tuple[ClaudeCall, ...]
+    calls: tuple[AgentCall, ...]
     link: str
     claim: str | None
 
@@ -169,7 +155,7 @@ def link_agents(transcripts: Mapping[str, Transcript], metas: Mapping[str, Field
 
     `transcripts` are by agent id, the session's own under SESSION.
     """
-    calls: dict[str, ClaudeCall] = {}
+    calls: dict[str, AgentCall] = {}
     owners: dict[str, str] = {}
     # The session first: what a forked agent's transcript repeats of it is not the agent's own.
     for agent_id, transcript in sorted(transcripts.items()):
@@ -241,18 +227,6 @@ def wait_in(process: Fields) -> Wait | None:
         return None
     since = (number(process, "statusUpdatedAt") or 0.0) / 1000
     return Wait(_WAITS.get(what) or first_line(what, 100) or "an answer", since)
-
-
-def _ask(session_id: str, runs: dict[str, Run], talks: Mapping[str, Transcript], wait: Wait) -> None:
-    """The program waits for a human: so does one of its agents, or it itself where that cannot be told."""
-    working = (key for key in talks if runs[key].state is RunState.WORKING and not runs[key].process_gone)
-    agent, what = find_asker({key: talks[key].uses for key in working}, wait)
-    key = agent or session_id
-    if key in runs:
-        # A session whose own turn is over is not, as long as somebody has to answer it for its agents.
-        runs[key] = replace(
-            runs[key], state=RunState.WORKING, reason="", said=None, ended_at=None, process_gone=False, waiting=what
-        )
 
 
 def find_asker(open_uses: Mapping[str, Sequence[Entry]], wait: Wait) -> tuple[str | None, str]:

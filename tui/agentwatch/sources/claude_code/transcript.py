@@ -1,28 +1,18 @@
-"""One transcript file, folded record by record: its rounds, the agents it asked for, what it heard of them."""
+"""One transcript of Claude Code: the entries of a record, and the fold of all of them: its rounds, the agents it asked
+for, what it heard of them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.request import input_text
 from agentwatch.delegation.run import Message, Permit, Permitter, RunState, StartedBy, Turn
-from agentwatch.sources.claude_code.entries import (
-    ERROR_TAG,
-    INTERRUPTED,
-    answer_entries,
-    blocks_of,
-    cut_short,
-    handed_back,
-    named_agent,
-    texts,
-    typed,
-)
-from agentwatch.sources.sessions.doing import Entry, EntryKind, about
+from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import (
     TODO_STATUSES,
     Fields,
@@ -36,8 +26,9 @@ from agentwatch.sources.sessions.fields import (
     text,
     todos_in,
     todos_of,
+    whole,
 )
-from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, AgentCall, Answer, Keep, Rising
+from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, AgentCall, Answer, Keep
 from agentwatch.sources.sessions.tail import Record
 
 DELEGATING: Final = frozenset({"Task", "Agent"})
@@ -69,12 +60,33 @@ _UNASKED: Final = ("", "config")
 _REJECTED: Final = "user-rejected"
 """A kind of denial that a person is behind, where the record names no source."""
 
+INTERRUPTED: Final = "[Request interrupted by user"
+_ERROR_TAG: Final = re.compile("</?tool_use_error>")
+_REFUSED: Final = ("The user doesn't want to", "Permission to use ", INTERRUPTED)
+"""How the results of tools begin that nobody allowed; of late the record says so itself."""
+_FRAMES: Final = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)
+"""Lines of the program's in what an agent hands back."""
+_REMINDER: Final = "<system-reminder>"
+_ASIDE: Final = ("<local-command-", "<bash-")
+_LOCAL_TAG: Final = re.compile(r"</?(?:local-command|bash)-\w+>")
+_EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
+_MOVED: Final = re.compile(
+    r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)"
+    r"|\b(?:in|into|to) the background\b"
+)
+"""Words of the program for a command that goes on in the background; they may follow what it has printed."""
+_EDGE: Final = 2_000
+"""Characters at both ends of a result that are searched for them."""
+_NOT_OVER: Final = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
+_STORED: Final = ("persistedOutputPath", "persistedOutputSize")
+_LEVELS: Final = ("error", "warning")
 
-@dataclass(slots=True)
-class ClaudeCall(AgentCall):
-    """`tool` is the name that the one who hands out work has, or another one that may."""
-
-    tool: str = ""
+_FRAME: Final = "[Subagent hand-back]"
+_INDENT: Final = "  "
+_TRAILER: Final = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
+_COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
+_LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
+_NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"})
 
 
 class Transcript(Account):
@@ -86,13 +98,12 @@ class Transcript(Account):
 
     def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places)
-        self.calls: dict[str, ClaudeCall] = {}
+        self.calls: dict[str, AgentCall] = {}
         self.ends: dict[str, AgentAnswer] = {}
         self.titles: dict[str, str] = {}
         self.round_at = -math.inf
         """When the last round began, unless it is the first: what an agent's parent heard before is of others."""
         self._is_agent = is_agent
-        self._rising = Rising()
         self._uuids: set[int] = set()
         self._told: dict[str, object] = {}
         self._message_id: str | None = None
@@ -101,7 +112,7 @@ class Transcript(Account):
         """That of the last message."""
         self._uses_tools = self._is_strange = False
         """Whether it asks for tools, and whether not all of it is understood."""
-        self._command: tuple[str, float, int] | None = None
+        self._command: tuple[str, float] | None = None
         """A command that was typed, until the program or the model answers it."""
         self._by_hooks: dict[str, bool | None] = {}
         self._written: tuple[Todo, ...] | None = None
@@ -111,14 +122,14 @@ class Transcript(Account):
     @property
     def uses(self) -> list[Entry]:
         """Those of tools in the last message that have no result yet; not of those that hand out work."""
-        return [entry for entry, _ in self.activity.open.values() if entry.tool not in DELEGATING]
+        return [entry for entry, _ in self.open.values() if entry.tool not in DELEGATING]
 
     @property
     def waiting(self) -> str:
         """Its question by a tool that does nothing else."""
         return next((words_of_use(use) for use in self.uses if use.tool in QUESTIONS), "")
 
-    def add(self, fields: Record, offset: int) -> None:
+    def add(self, fields: Record) -> None:
         self.cwd = self.cwd or text(fields, "cwd")
         written, kind = moment(fields.get("timestamp")), fields.get("type")
         at, uuid = self.updated_at if written is None else written, text(fields, "uuid")
@@ -131,16 +142,16 @@ class Transcript(Account):
                 if hash(uuid) not in self._uuids and (self._is_agent or fields.get("isSidechain") is not True):
                     self._uuids.add(hash(uuid))
                     self.touch(at)
-                    (self._user if kind == "user" else self._assistant)(fields, at, offset)
+                    (self._user if kind == "user" else self._assistant)(fields, at)
             case "summary" | "ai-title" | "custom-title":
                 if (title := text(fields, _TITLES[kind])) is not None:
                     self.titles[kind] = first_line(title)
             case "queue-operation":
-                self._notified(fields.get("content"), at, offset)
+                self._notified(fields.get("content"), at)
             case "attachment" | "progress" | "system":
                 attachment = inner(fields, "attachment")
                 if attachment.get("type") == "queued_command":
-                    self._notified(attachment.get("prompt"), at, offset)
+                    self._notified(attachment.get("prompt"), at)
                 elif attachment.get("hookEvent") == "PermissionRequest" and "decision" in attachment:
                     # A hook has decided about a call that was asked about.
                     call = text(attachment, "toolUseID") or ""
@@ -157,11 +168,11 @@ class Transcript(Account):
         """The text of the last message, where it is no preface to a use of tools."""
         return self._text() if self._text is not None and not self._uses_tools else None
 
-    def _user(self, fields: Fields, at: float, offset: int) -> None:
+    def _user(self, fields: Fields, at: float) -> None:
         results = [block for block in blocks_of(fields) if block.get("type") == "tool_result"]
         result = inner(fields, "toolUseResult") if len(results) == 1 else {}
         for block in results:
-            call = self._returned(block, result, at, offset)
+            call = self._returned(block, result, at)
             if call is not None and len(results) == 1:
                 self._permit(call, fields, block, result, at)
         said = "\n".join(texts(inner(fields, "message").get("content")))
@@ -180,23 +191,23 @@ class Transcript(Account):
         elif not results and said.strip() and _begins_round(fields, said):
             self.titles.setdefault("prompt", typed(said))
             if said.startswith(_COMMANDS):
-                self._command = said, at, offset
+                self._command = said, at
             else:
-                self._prompted(said, at, offset)
+                self._prompted(said, at)
 
-    def _prompted(self, said: str, at: float, offset: int) -> None:
+    def _prompted(self, said: str, at: float) -> None:
         """The agent was given something to do."""
-        is_told = self._notified(said, at, offset)
+        is_told = self._notified(said, at)
         asker = StartedBy.PROGRAM if is_told else StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
-        self.activity.begin()
+        self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
-        prompt = self.keep(said, at, offset) if self.prompt is None or self._is_agent else None
+        prompt = self.keep(said, at) if self.prompt is None or self._is_agent else None
         if self.prompt is not None and self.state is RunState.WORKING:
             self.round_at = at
         self.prompt = self.prompt or prompt
         self._begin(at, Turn(at, prompt, asker))
 
-    def _assistant(self, fields: Fields, at: float, offset: int) -> None:
+    def _assistant(self, fields: Fields, at: float) -> None:
         """A record of a message of the model, as a rule one block of it."""
         message, told = inner(fields, "message"), answer_entries(fields, at)
         said = "\n".join([entry.text for entry in told if entry.kind is EntryKind.WORDS])
@@ -229,9 +240,9 @@ class Transcript(Account):
             if self.state is RunState.ENDED:
                 self.go_on(at)
         for entry in told:
-            self.activity.add(entry)
+            self.add_entry(entry)
         if said.strip() not in NOTHING:
-            self._text = self.later(said, at, offset)
+            self._text = self.later(said, at)
         reason = message.get("stop_reason")
         if fields.get("isApiErrorMessage") is True:
             self.end(RunState.FAILED, at, first_line(said) or text(fields, "error") or "API error")
@@ -242,26 +253,17 @@ class Transcript(Account):
         if fields.get("forkedFrom") is None:
             for entry in told:
                 if entry.kind is EntryKind.CALL and entry.call:
-                    self._called(entry, at, offset)
+                    self._called(entry, at)
 
-    def _called(self, entry: Entry, at: float, offset: int) -> None:
+    def _called(self, entry: Entry, at: float) -> None:
         tool, call, given = entry.tool, entry.call, entry.given
         if tool in _CHECKLIST:
             self._update_checklist(tool, call, given, at)
         elif tool in _SPAWNING and call not in self.calls:
             prompt = text(given, "prompt") if tool in DELEGATING else None
-            self.calls[call] = ClaudeCall(
-                call,
-                at,
-                self._rising(at),
-                self.keep(prompt, at, offset) if prompt is not None else None,
-                text(given, "subagent_type"),
-                text(given, "description"),
-                given.get("run_in_background") is True,
-                tool=tool,
-            )
+            self.calls[call] = self.asked(entry, self.keep(prompt, at) if prompt is not None else None)
 
-    def _returned(self, block: Fields, result: Fields, at: float, offset: int) -> Entry | None:
+    def _returned(self, block: Fields, result: Fields, at: float) -> Entry | None:
         """A call has its result. Returns the call, None where it is not open."""
         name = str(block.get("tool_use_id"))
         blocks = texts(block.get("content")) if name in self._items or name in self.calls else []
@@ -276,22 +278,22 @@ class Transcript(Account):
             said = "\n".join(blocks)
             call.answer = answer = AgentAnswer(at, agent_id=text(result, "agentId") or named_agent(blocks))
             if block.get("is_error") is True:
-                answer.error = first_line(ERROR_TAG.sub("", said)) or "failed"
+                answer.error = first_line(_ERROR_TAG.sub("", said)) or "failed"
             elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
                 answer.launched = call.background = True
             elif call.tool in DELEGATING:
                 report = handed_back(blocks, result)
-                answer.said = self.keep(report, at, offset) if report is not None else None
+                answer.said = self.keep(report, at) if report is not None else None
                 answer.status, answer.summary = "completed", cut_short(blocks, result)
-        return self.activity.end_call(name)
+        return self.end_call(name)
 
-    def _notified(self, content: object, at: float, offset: int) -> bool:
+    def _notified(self, content: object, at: float) -> bool:
         """Whether it is a notification of the program."""
         told = read_notification(content) if isinstance(content, str) else None
         # The same words stand in up to three records; only the first of them tells when it happened.
         if told is not None and self._told.get(told.task_id) != told[2:]:
             self._told[told.task_id] = told[2:]
-            said = self.keep(told.said, at, offset) if told.said is not None else None
+            said = self.keep(told.said, at) if told.said is not None else None
             self.ends[told.task_id] = AgentAnswer(at, told.status, told.summary, said)
         return told is not None
 
@@ -315,7 +317,7 @@ class Transcript(Account):
     def _begin_message(self, message_id: str | None) -> None:
         self._message_id, self._text, self._usage = message_id, None, 0
         self._uses_tools = self._is_strange = False
-        self.activity.open.clear()
+        self.open.clear()
         self._by_hooks.clear()
 
     def _update_checklist(self, tool: str, call: str, given: Fields, at: float) -> None:
@@ -375,3 +377,150 @@ def _spell(value: object) -> tuple[str, str]:
         return input_text(value) if isinstance(value, dict) else ("", "")
     except ValueError:
         return "", ""
+
+
+# Entries
+
+
+def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
+    """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
+    at = moment(record.get("timestamp")) or at
+    match record.get("type"):
+        case "assistant":
+            yield from answer_entries(record, at)
+        case "user":
+            yield from _told(record, at)
+        case "system" if words := text(record, "content"):
+            level = record.get("level")
+            if level in _LEVELS or record.get("subtype") == "compact_boundary":
+                yield Entry(at, EntryKind.NOTE, words, failed=level == "error")
+
+
+def answer_entries(record: Fields, at: float) -> list[Entry]:
+    """Entries of a record of the model."""
+    said: list[Entry] = []
+    failed = record.get("isApiErrorMessage") is True
+    for block in blocks_of(record):
+        match block.get("type"):
+            case "text" if words := text(block, "text"):
+                said.append(Entry(at, EntryKind.WORDS, words, failed=failed))
+            case "thinking" if words := text(block, "thinking"):
+                said.append(Entry(at, EntryKind.THOUGHT, words))
+            case "tool_use" if tool := text(block, "name"):
+                call, cwd = text(block, "id") or "", text(record, "cwd") or ""
+                said.append(Entry(at, EntryKind.CALL, "", call, tool, inner(block, "input"), cwd=cwd))
+    return said
+
+
+def _told(record: Fields, at: float) -> Iterator[Entry]:
+    for block in blocks_of(record):
+        match block.get("type"):
+            case "text" if (words := text(block, "text")) and not words.startswith(_REMINDER):
+                yield _prompt(record, words, at)
+            case "tool_result":
+                result = inner(record, "toolUseResult")
+                words = _came_back(texts(block.get("content")), result)
+                failed = block.get("is_error") is True
+                refused = failed and (text(record, "toolDenialKind") is not None or words.startswith(_REFUSED))
+                call = text(block, "tool_use_id") or ""
+                words = _ERROR_TAG.sub("", words)
+                ended = None if refused else _ended(words, result, failed=failed)
+                yield Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
+
+
+def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
+    """How a command came out, if this is the result of one: a code that is not 0 stands before what it printed."""
+    if failed:
+        told = _EXIT.match(words)
+        output = words[told.end() :] if told is not None else words
+        return Ended(int(told[1]) if told is not None else None, output)
+    parts = [part for key in ("stdout", "stderr") if (part := text(result, key))]
+    output = "\n".join(parts) if "stdout" in result else words
+    # Of some tools, such as grep, another code is no failure, and told in words.
+    # Looking for a word is a hundred times faster, and few have one of these.
+    ends = [end for end in (words[:_EDGE], words[-_EDGE:]) if "Command " in end or " background" in end]
+    is_moved = any(_MOVED.search(end) for end in ends)
+    is_open = result.get("interrupted") is True or any(key in result for key in _NOT_OVER) or is_moved
+    return Ended(None if is_open else 0, output, any(key in result for key in _STORED))
+
+
+def _came_back(blocks: list[str], result: Fields) -> str:
+    """What a tool gave back; of an agent, its words without the program's frame."""
+    is_framed = any(_FRAMES.search(block) for block in blocks)
+    return (handed_back(blocks, result) if is_framed else None) or "\n".join(blocks)
+
+
+def _prompt(record: Fields, words: str, at: float) -> Entry:
+    """What the agent was told, or what the program wrote as if somebody had told it."""
+    if words.startswith(INTERRUPTED):
+        return Entry(at, EntryKind.NOTE, words.strip("[]"), failed=True)
+    if (told := read_notification(words)) is not None:
+        return Entry(at, EntryKind.NOTE, told.told)
+    if words.startswith("<command-"):
+        return Entry(at, EntryKind.PROMPT, typed(words))
+    is_own = record.get("isMeta") is True or record.get("isCompactSummary") is True or words.startswith(_ASIDE)
+    return Entry(at, EntryKind.NOTE if is_own else EntryKind.PROMPT, _LOCAL_TAG.sub("", words))
+
+
+def blocks_of(record: Fields) -> list[Fields]:
+    """The blocks of a message."""
+    return _blocks_in(inner(record, "message").get("content"))
+
+
+def _blocks_in(content: object) -> list[Fields]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def handed_back(blocks: list[str], result: Fields) -> str | None:
+    """An agent's words out of the parent's copy, None where it has none.
+
+    `blocks` are the texts of the tool result, `result` its structured form, which nested agents' parents do not have.
+    """
+    if isinstance(result.get("content"), list):
+        parts = texts(result.get("content"))
+        behind = len(parts) - (whole(result, "harnessTailCount") or 0)
+        report = "\n".join(parts[(whole(result, "harnessNoteCount") or 0) : behind])
+    else:
+        report = _unframed("\n".join(block for block in blocks if not _TRAILER.match(block)))
+    return report if report.strip() not in _NOTHING else None
+
+
+def cut_short(blocks: list[str], result: Fields) -> str:
+    """What the program notes above an agent's words where it did not let it finish, "" where it did."""
+    if isinstance(result.get("content"), list):
+        notes = "\n".join(texts(result.get("content"))[: whole(result, "harnessNoteCount") or 0])
+    else:
+        notes, framed, _ = "\n".join(blocks).partition(_FRAME)
+        notes = notes if framed else ""
+    match = _LIMIT.search(notes)
+    return match[1] if match is not None else ""
+
+
+def named_agent(blocks: list[str]) -> str | None:
+    """The agent that a tool result names in the program's own line, which is never indented."""
+    return next(reversed(_TRAILER.findall(blocks[-1])), None) if blocks else None
+
+
+def typed(prompt: str) -> str:
+    """One line of what a human typed: a slash command is written into the transcript as tags."""
+    if prompt.startswith("<command-"):
+        parts = dict(_COMMAND.findall(prompt))
+        return first_line(f"{parts.get('name', '')} {first_line(parts.get('args', ''))}")
+    return first_line(prompt)
+
+
+def _unframed(text: str) -> str:
+    lines = text.split("\n")
+    start = next((index for index, line in enumerate(lines, 1) if line.startswith(_FRAME)), None)
+    if start is None:
+        return text
+    framed = takewhile(lambda line: not line or line.startswith(_INDENT), lines[start:])
+    return "\n".join(line.removeprefix(_INDENT) for line in framed)
+
+
+def texts(content: object) -> list[str]:
+    """The text blocks of a message's or a tool result's content, which may be one string."""
+    said = [block.get("text") for block in _blocks_in(content) if block.get("type") == "text"]
+    return [words for words in said if isinstance(words, str)]

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.codex.entries import entries, kind_of, prompt_in
-from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Rollout, SpawnCall, header_of
-from agentwatch.sources.sessions.doing import Entry
-from agentwatch.sources.sessions.fields import Fields
-from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
-from agentwatch.sources.sessions.processes import is_of_this_system, sees_all
-from agentwatch.sources.sessions.reader import is_at, texts_in
-from agentwatch.sources.sessions.runs import OPEN, Account, Keep, Standing, no_message, run_of
+from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Rollout, header_of
+from agentwatch.sources.sessions.following import EntriesIn
+from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all
+from agentwatch.sources.sessions.reader import is_at
+from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, AgentCall, Standing, run_of
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Layout, Session
-from agentwatch.sources.sessions.tail import line_at, record
+from agentwatch.sources.sessions.tail import Tail
 
 NAME: Final = "codex"
 LEFT_BEHIND: Final = "left behind when Codex was stopped"
@@ -32,8 +29,6 @@ _FIRST_VERSION: Final = (0, 169)
 """The first with locks."""
 _SETTLED: Final = 1.0
 """Seconds of silence before a lock that is not held tells anything: a session takes it as it begins."""
-_NO_ROLLOUT: Final = Account(no_message)
-_NO_CALL: Final = SpawnCall("")
 
 
 class CodexReader(FilesReader[Rollout]):
@@ -47,10 +42,12 @@ class CodexReader(FilesReader[Rollout]):
         r"(?:.*/)?(?P<own>rollout-[^/]*\.jsonl)", r"(?P<session>(?!))?[^/]+(?:/[^/]+){0,2}", root="sessions"
     )
     all_belong = True
+    is_shared = True
 
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
         self._writers = Writers(home)
+        self._looked_again = False
         self._known: dict[str, tuple[int, Header | str]] = {}
         """By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why it has
         none; "" for one that is still being written."""
@@ -58,29 +55,22 @@ class CodexReader(FilesReader[Rollout]):
         self._parents: dict[str, str | None] = {}
         """By thread."""
 
-    def begin(self, keep: Keep, agent: str, path: str) -> Rollout:
-        return Rollout(path, self._headers[agent], keep, self.places)
+    def begin(self, agent: str, path: str) -> Rollout:
+        return Rollout(path, self._headers[agent], self.message, self.places)
 
-    def entries(self, fields: Fields) -> Iterable[Entry]:
-        return entries(fields)
+    def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
+        return OwnEntries()
 
-    def texts_in(self, fields: Fields) -> Iterator[str]:
-        yield from texts_in(fields)
-        yield prompt_in(*kind_of(fields)) or ""
+    def program_of(self, session: Session[Rollout]) -> Program:
+        """Each look for writers may tell of those that work."""
+        if self._looked_again:
+            runs = session.runs.values()
+            session.is_changed |= any(run.state is RunState.WORKING and not run.process_gone for run in runs)
+        return super().program_of(session)
 
-    def about(self, session: Session[Rollout]) -> object:
-        """The time of the last look for writers."""
-        self._writers.look()
-        is_working = any(run.state is RunState.WORKING and not run.process_gone for run in session.runs.values())
-        return self._writers.looked_at if is_working else None
-
-    def transcript(self, run: Run) -> RunTranscript | None:
-        """What stands in the last rollout of a session."""
-        is_known = any(run.place in session.files for session in self.sessions.values())
-        return LinesTranscript(Path(run.place), entries, own_entries=OwnEntries) if is_known else None
-
-    def find(self) -> list[FoundFile]:
+    def find(self) -> Iterable[FoundFile]:
         """The rollouts that were begun in the workspace, and those of all their agents, wherever they work."""
+        self._looked_again = self._writers.look()
         present = {found.session: found for found in super().find()}
         for name, found in present.items():
             stamp, header = self._known.get(name, (0, ""))
@@ -110,35 +100,36 @@ class CodexReader(FilesReader[Rollout]):
             line.append(parent)
         return line
 
-    def runs_of(self, session: Session[Rollout], about: object) -> dict[str, Run]:  # noqa: ARG002
-        self._writers.look()
+    def runs_of(self, session: Session[Rollout]) -> dict[str, Run]:
         parts: dict[str, list[Rollout]] = {}
         """The rollouts that a session was written to, in their order; usually there is one."""
         for fold in sorted(session.folds.values(), key=lambda one: (one.header.ordinal, one.path)):
             parts.setdefault(fold.header.thread, []).append(fold)
-        asked: dict[str, tuple[Rollout, SpawnCall]] = {}
-        lost: dict[str, float] = {}
+        asked: dict[str, tuple[Rollout, AgentCall]] = {}
         runs: dict[str, Run] = {}
         for part in (part for rollouts in parts.values() for part in rollouts):
             for child, call in part.spawned.items():
                 asked.setdefault(child, (part, call))
-            for child, at in part.lost.items():
-                lost[child] = max(at, lost.get(child, at))
             for name, call in part.refused.items():
                 runs[f"{part.header.thread}:{name}"] = _asked_run(part, call, name)
         # Without a rollout: not yet, or never.
         runs |= {child: _asked_run(part, call, child) for child, (part, call) in asked.items() if child not in parts}
         for thread, rollouts in parts.items():
-            runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else _NO_CALL)
+            runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else NO_CALL)
+        return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
+
+    def settle(self, session: Session[Rollout], runs: dict[str, Run], program: Program) -> None:  # noqa: ARG002
+        """One that Codex says is not found, or one above it, is over: one process runs them all."""
+        lost: dict[str, float] = {}
+        for part in session.folds.values():
+            lost |= {child: max(at, lost.get(child, at)) for child, at in part.lost.items()}
         for key, run in runs.items():
-            # When Codex last said that it, or one above it, is not found: one process runs them all.
             lost_at = max(lost.get(one, -1.0) for one in (run.session_id, *self._line(run.parent_session or "")))
             if lost_at >= run.updated_at and run.state in OPEN:
                 ended_at = run.updated_at
                 runs[key] = replace(run, state=RunState.FAILED, reason=LEFT_BEHIND, ended_at=ended_at, waiting="")
-        return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
 
-    def _run(self, parts: list[Rollout], asked: SpawnCall) -> Run:
+    def _run(self, parts: list[Rollout], asked: AgentCall) -> Run:
         header = parts[0].header
         last = next((part for part in reversed(parts) if part.state is not RunState.SUBMITTED), parts[-1])
         prompt = next((part.prompt for part in parts if part.prompt), None) or asked.prompt
@@ -178,19 +169,20 @@ class Writers:
         self._held: frozenset[int] | None = None
         """The inodes of all files that are locked, None where the system does not tell."""
 
-    def look(self) -> None:
-        """Look, if it is time to."""
+    def look(self) -> bool:
+        """Look, if it is time to; whether it was."""
         if 0 <= time.time() - self.looked_at < _SECONDS:
-            return
+            return False
         self.looked_at = time.time()
         try:
             # Linux tells them without touching the files.
             lines = Path("/proc/locks").read_text(encoding="ascii", errors="replace").splitlines()
         except OSError:
             self._held = None
-            return
+            return True
         words = (word for line in lines if "FLOCK" in line for word in line.split() if word.count(":") == 2)
         self._held = frozenset(int(inode) for word in words if (inode := word.rpartition(":")[2]).isdecimal())
+        return True
 
     def is_gone(self, header: Header, updated_at: float) -> bool | None:
         """Whether the writer of a session, last heard of at `updated_at`, is gone; None where that cannot be told."""
@@ -208,7 +200,7 @@ class Writers:
         return True if is_seen and self.looked_at - updated_at > _SETTLED else None
 
 
-def _asked_run(parent: Rollout, asked: SpawnCall, thread: str) -> Run:
+def _asked_run(parent: Rollout, asked: AgentCall, thread: str) -> Run:
     """The run of a session that has no rollout, or of a call that came to nothing."""
     standing, came = Standing(RunState.SUBMITTED), asked.answer
     if came is not None:
@@ -216,7 +208,7 @@ def _asked_run(parent: Rollout, asked: SpawnCall, thread: str) -> Run:
         is_stopped = (came.error or "").startswith("aborted by user")
         standing = Standing(RunState.CANCELED if is_stopped else RunState.FAILED, came.error or "", None, came.at)
     run = run_of(
-        _NO_ROLLOUT,
+        NO_ACCOUNT,
         asked,
         standing,
         source=NAME,
@@ -235,10 +227,12 @@ def _short(task_name: str | None) -> str | None:
 
 
 def _read_header(found: FoundFile) -> Header | str:
-    line, size = line_at(Path(found.path), 0), found.status.st_size
-    first = record(line or b"")
-    if first is None:
-        # With more behind it, a first line is whole.
-        return _DAMAGED if size and (line is None or size > len(line)) else ""
-    header = header_of(first)
+    try:
+        tail = Tail(Path(found.path))
+        first = next(iter(tail.read(1).lines), None)
+    except OSError:
+        return _DAMAGED
+    if first is None or first.record is None:
+        return _DAMAGED if first is not None or tail.behind else ""
+    header = header_of(first.record)
     return header if header is not None and (header.directory or header.parent) else _STRANGE

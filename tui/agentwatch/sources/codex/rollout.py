@@ -1,4 +1,4 @@
-"""One rollout file folded, record by record, into what it says of its session.
+"""One rollout of Codex: what a record says, and the fold of all of them.
 
 A session is a series of turns: `task_started`, then `task_complete` or `turn_aborted`. Sessions of before Codex wrote
 turns have `user_message` and `agent_message` only; there an answer ends what a message began.
@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Permit, Permitter, RunState, StartedBy, Turn
-from agentwatch.sources.codex.entries import answer_in, answers_in, entries, is_readable, kind_of, prompt_in
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     inner,
@@ -28,7 +27,7 @@ from agentwatch.sources.sessions.fields import (
     whole,
 )
 from agentwatch.sources.sessions.following import Placed
-from agentwatch.sources.sessions.runs import Account, AgentAnswer, AgentCall, Answer, Keep, Rising
+from agentwatch.sources.sessions.runs import Account, AgentAnswer, AgentCall, Answer, Keep
 from agentwatch.sources.sessions.tail import Record
 
 THREAD_ID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -37,6 +36,23 @@ _OWN_WORK: Final = frozenset({"compact", "memory_consolidation", "guardian"})
 """Agents that Codex runs for itself: to shorten a context, to remember, to judge an approval."""
 _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})")
 _LOST: Final = "not_found"
+
+MCP: Final = "mcp__"
+"""How the names of the servers of tools begin."""
+TASK: Final = "task of an agent"
+"""The kind of a message between agents; that of an answer is `agent_message`."""
+_PAYLOAD: Final = "\nPayload:\n"
+_REFUSED: Final = re.compile(
+    r"(?:exec_command|apply_patch|execution|command)[^\n]{0,20} failed[^\n]{0,80}Rejected\("
+    r"|patch rejected by user|(?:Wall time: [\d.]+ seconds\nOutput:\n)?user rejected MCP tool call"
+)
+"""How the output of a call begins that was refused: of a command, a patch, a server's tool."""
+_ABORTED: Final = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user")
+_EXIT: Final = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
+_HEAD: Final = 600
+"""Characters before the output of a command in which Codex tells of it."""
+_OUTPUT: Final = "\nOutput:\n"
+_FAILED: Final = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\w ]* failed", re.IGNORECASE)
 
 
 class Header(NamedTuple):
@@ -131,13 +147,6 @@ def _directory_in(fields: Fields) -> str | None:
     return text(inner(fields, "payload"), "cwd") if fields.get("type") == "turn_context" else None
 
 
-@dataclass(slots=True)
-class SpawnCall(AgentCall):
-    """A call of `spawn_agent`; its title is the name of the task. `is_encrypted`: its prompt is not to be read."""
-
-    is_encrypted: bool = False
-
-
 class Rollout(Account):
     """The state of one rollout after the records that were folded in. Its header is the first of them."""
 
@@ -147,27 +156,26 @@ class Rollout(Account):
         self.header = header
         self.started_at = self.updated_at = header.began_at
         self.is_encrypted = False
-        self.spawned: dict[str, SpawnCall] = {}
+        self.spawned: dict[str, AgentCall] = {}
         """By the ids of other sessions, the calls that they came of."""
-        self.refused: dict[str, SpawnCall] = {}
+        self.refused: dict[str, AgentCall] = {}
         """By their ids, the calls that came to nothing."""
         self.lost: dict[str, float] = {}
         """Agents that Codex did not find, and when it last said so: their process is gone, and nobody took them up."""
         self._history = History(header)
-        self._rising = Rising()
         self._has_turns = False
         self._last: Answer | None = None
         """What it said last in a round that has not ended."""
         self._failure: str | None = None
-        self._spawns: dict[str, SpawnCall] = {}
+        self._spawns: dict[str, AgentCall] = {}
 
     @property
     def waiting(self) -> str:
         """Its open question to a human: a call that has no output until one has answered."""
-        calls = (entry for entry, _ in reversed(self.activity.open.values()))
+        calls = (entry for entry, _ in reversed(self.open.values()))
         return next((question_in(call.given) for call in calls if call.tool == "request_user_input"), "")
 
-    def add(self, fields: Record, offset: int) -> None:
+    def add(self, fields: Record) -> None:
         if self._history.holds(fields):
             return
         at = moment(fields.get("timestamp")) or self.updated_at
@@ -177,15 +185,15 @@ class Rollout(Account):
             if entry.kind is EntryKind.RESULT:
                 self._returned(entry)
             else:
-                self.activity.add(entry)
+                self.add_entry(entry)
                 if entry.kind is EntryKind.CALL:
-                    self._called(entry, offset)
+                    self._called(entry)
         match kind:
             case "task_started" | "turn_started":
                 self._has_turns = True
                 self._begin(at)
             case "task_complete" | "turn_complete":
-                self._complete(payload, at, offset)
+                self._complete(payload, at)
             case "turn_aborted":
                 reason = text(payload, "reason") or "aborted"
                 self.end(RunState.FAILED if reason == "budget_limited" else RunState.CANCELED, at, reason)
@@ -193,14 +201,14 @@ class Rollout(Account):
             case "error":
                 self._failure = text(payload, "message") or "an error of Codex"
             case "user_message" | "UserMessage":
-                self._prompted(prompt_in(kind, payload), at, offset)
+                self._prompted(prompt_in(kind, payload), at)
             case "task of an agent" if text(payload, "recipient") == self.header.task_name:
-                self._prompted(prompt_in(kind, payload), at, offset, is_agents=True)
+                self._prompted(prompt_in(kind, payload), at, is_agents=True)
             case "agent_message" | "AgentMessage":
                 if (answer := answer_in(payload)) is not None:
-                    self._last = self.later(answer, at, offset)
+                    self._last = self.later(answer, at)
                     if not self._has_turns:
-                        self._complete({}, at, offset)
+                        self._complete({}, at)
             case "token_count":
                 self.tokens = whole(inner(payload, "info", "total_token_usage"), "total_tokens") or self.tokens
             case "token_usage_record":
@@ -211,15 +219,15 @@ class Rollout(Account):
                 self._collaborated(payload, at)
 
     def _begin(self, at: float) -> None:
-        self.activity.begin()
+        self.forget_activity()
         self.begin_round(Turn(at))
         self.state, self.answer, self.ended_at, self.reason = RunState.WORKING, None, None, ""
         self._last = self._failure = None
 
-    def _complete(self, payload: Fields, at: float, offset: int) -> None:
+    def _complete(self, payload: Fields, at: float) -> None:
         error, last = text(inner(payload, "error"), "message"), answer_in(payload)
         if last is not None:
-            self._last = self.later(last, at, offset)
+            self._last = self.later(last, at)
         self._failure = error or (self._failure if last is None else None)
         if self._failure is not None:
             self.end(RunState.FAILED, at, self._failure)
@@ -228,36 +236,29 @@ class Rollout(Account):
             self.answer = self._last
         self._last = None
 
-    def _prompted(self, words: str | None, at: float, offset: int, *, is_agents: bool = False) -> None:
+    def _prompted(self, words: str | None, at: float, *, is_agents: bool = False) -> None:
         if not self._has_turns:
             self._begin(at)
-        prompt = self.keep(words, at, offset) if words is not None else None
+        prompt = self.keep(words, at) if words is not None else None
         if self.prompt is None and not self.is_encrypted:
             self.prompt, self.is_encrypted = prompt, prompt is None and is_agents
         elif self.begun is not None and self.begun.asker is StartedBy.PROGRAM:
             self.begun = replace(self.begun, prompt=prompt, asker=StartedBy.PARENT)
 
-    def _called(self, entry: Entry, offset: int) -> None:
+    def _called(self, entry: Entry) -> None:
         given = entry.given
         if entry.tool == "update_plan":
             self.list(todos_in(listed(given, "plan"), "step") or self.todos, entry.at)
         elif entry.tool == "spawn_agent":
             words = text(given, "message") or "\n".join(parts_in(given, "items"))
-            prompt = self.keep(words, entry.at, offset) if is_readable(words) else None
-            self._spawns[entry.call] = SpawnCall(
-                entry.call,
-                entry.at,
-                self._rising(entry.at),
-                prompt,
-                text(given, "agent_type"),
-                text(given, "task_name"),
-                is_encrypted=prompt is None and text(given, "message") is not None,
-            )
+            prompt = self.keep(words, entry.at) if is_readable(words) else None
+            call = self._spawns[entry.call] = self.asked(entry, prompt, "agent_type", "task_name")
+            call.is_encrypted = prompt is None and text(given, "message") is not None
 
     def _returned(self, entry: Entry) -> None:
         """A call has its output. That one was asked about is not recorded, nor who allowed it."""
         output, answer = entry.text, object_in(entry.text if entry.text.startswith("{") else None)
-        if (call := self.activity.end_call(entry.call)) is not None:
+        if (call := self.end_call(entry.call)) is not None:
             is_over = "aborted by user" in output and entry.refused
             allowed = None if is_over else not entry.refused
             self.permits.append(
@@ -280,11 +281,129 @@ class Rollout(Account):
         """Codex tells that it has done something with other agents."""
         self._miss(inner(item, "agents_states"), at)
         if item.get("tool") == "spawn_agent" or item.get("kind") == "started":
-            call = text(item, "id") or ""
-            asked = self._spawns.get(call) or SpawnCall(call, at, self._rising(at), title=text(item, "agent_path"))
+            entry = Entry(at, EntryKind.CALL, "", text(item, "id") or "", given=item)
+            asked = self._spawns.get(entry.call) or self.asked(entry, None, "", "agent_path")
             for thread in (item.get("agent_thread_id"), *listed(item, "receiver_thread_ids")):
                 if isinstance(thread, str):
                     self.spawned.setdefault(thread, asked)
 
     def _miss(self, states: Fields, at: float) -> None:
         self.lost |= dict.fromkeys((thread for thread in states if text(states, thread) == _LOST), at)
+
+
+# Entries
+
+
+def kind_of(record: Fields) -> tuple[str, Fields]:
+    """What a record is, an event, an item or a part of the context, with its fields."""
+    payload = mapping(record.get("payload"))
+    kind = text(payload, "type") or (text(record, "type") if payload else None) or ""
+    if kind == "item_completed":
+        payload = inner(payload, "item")
+        kind = text(payload, "type") or ""
+    return TASK if kind == "agent_message" and record.get("type") == "response_item" else kind, payload
+
+
+def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
+    """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
+    at = moment(record.get("timestamp")) or at
+    kind, payload = kind_of(record)
+    call = text(payload, "call_id") or ""
+    match kind:
+        case "user_message" | "UserMessage" | "task of an agent" if words := prompt_in(kind, payload):
+            yield Entry(at, EntryKind.PROMPT, words)
+        case "agent_message" | "AgentMessage" | "task_complete" | "turn_complete":
+            # Most of the answers at an end were told before.
+            if words := answer_in(payload):
+                yield Entry(at, EntryKind.WORDS, words)
+            if (error := text(inner(payload, "error"), "message")) is not None:
+                yield Entry(at, EntryKind.NOTE, error, failed=True)
+        case "error":
+            yield Entry(at, EntryKind.NOTE, text(payload, "message") or "an error of Codex", failed=True)
+        case "turn_aborted":
+            yield Entry(at, EntryKind.NOTE, f"the turn was {text(payload, 'reason') or 'aborted'}", failed=True)
+        case "reasoning" if words := "\n".join(parts_in(payload, "summary")):
+            yield Entry(at, EntryKind.THOUGHT, words)
+        case "function_call":
+            name, server = text(payload, "name") or "", text(payload, "namespace") or ""
+            given = object_in(text(payload, "arguments"))
+            if name == "spawn_agent" and "message" in given:
+                given = {**given, "prompt": given["message"]}
+            # As other programs write it: `mcp__server__tool`.
+            is_mcp = server.startswith(MCP) and not name.startswith(MCP)
+            yield Entry(at, EntryKind.CALL, "", call, f"{server.rstrip('_')}__{name}" if is_mcp else name, given)
+        case "custom_tool_call":
+            yield Entry(at, EntryKind.CALL, "", call, text(payload, "name") or "", {"input": payload.get("input")})
+        case "local_shell_call":
+            yield Entry(at, EntryKind.CALL, "", call, "shell", inner(payload, "action"))
+        case "web_search_call":
+            yield Entry(at, EntryKind.CALL, "", call, "web_search", inner(payload, "action"))
+            yield Entry(at, EntryKind.RESULT, "", call)
+        case "function_call_output" | "custom_tool_call_output":
+            yield _result(output_of(payload), call, at)
+
+
+def _result(words: str, call: str, at: float) -> Entry:
+    code = None
+    if words.startswith("{"):
+        # Older versions wrote an object, which has the code.
+        told = object_in(words)
+        code, words = whole(inner(told, "metadata"), "exit_code"), text(told, "output") or words
+    head, cut, output = words.partition(_OUTPUT) if _OUTPUT in words[:_HEAD] else (words, "", "")
+    if exits := _EXIT.findall(head[:_HEAD]):
+        code = int(exits[-1])
+    refused = _REFUSED.match(words) is not None or _ABORTED.match(words) is not None
+    failed = refused or bool(code) or _FAILED.match(words) is not None
+    # Where nothing has a code, the command may still run.
+    ended = None if refused else Ended(code, output if cut else words)
+    if cut:
+        # What came of it stands first, and then what Codex tells of it.
+        words = f"exit code {code or 0}\n{output}\n{head}" if failed else f"{output.rstrip()}\n\n{head}".strip()
+    return Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
+
+
+def prompt_in(kind: str, payload: Fields) -> str | None:
+    """What a session was asked by a person, or another agent; None where there is nothing, or it is encrypted."""
+    if kind != TASK:
+        return _words_of(payload)
+    parts = [mapping(part) for part in listed(payload, "content")]
+    opening = (text(parts[0], "text") or "") if parts else ""
+    if _PAYLOAD not in opening or "NEW_TASK" not in opening:
+        return None
+    task = opening.partition(_PAYLOAD)[2]
+    for part in parts[1:]:
+        encrypted = text(part, "encrypted_content")
+        if encrypted is not None and not is_readable(encrypted):
+            return None
+        task += encrypted or text(part, "text") or ""
+    return task or None
+
+
+def answer_in(payload: Fields) -> str | None:
+    """What a session said, alone or at the end of a turn; None where that is blank."""
+    words = text(payload, "last_agent_message") or _words_of(payload)
+    return words if words is not None and words.strip() else None
+
+
+def output_of(payload: Fields) -> str:
+    """The outcome of a call."""
+    return text(payload, "output") or "\n".join(parts_in(payload, "output"))
+
+
+def answers_in(output: str) -> str:
+    """What a human answered to questions, by the output of their call."""
+    answers = inner(object_in(output), "answers") if output.startswith('{"answers"') else {}
+    chosen = [one for answer in answers.values() for one in listed(mapping(answer), "answers")]
+    return "\n".join(one for one in chosen if isinstance(one, str))
+
+
+def is_readable(words: str) -> bool:
+    """Whether a text that may be encrypted is not: what is encrypted has no space in it.
+
+    A model provider of the user's own leaves the texts of other agents readable.
+    """
+    return any(character.isspace() for character in words)
+
+
+def _words_of(payload: Fields) -> str | None:
+    return text(payload, "message") or "".join(parts_in(payload, "content")) or None

@@ -11,7 +11,7 @@ import re
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -23,15 +23,14 @@ from agentwatch.sources.opencode.database import (
     SessionRow,
     Signature,
     records_in,
-    records_of,
     seconds,
     sessions_of,
 )
-from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind, about
+from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, question_in, text, todos_in, whole
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings, texts_in
-from agentwatch.sources.sessions.runs import NO_CALL, OPEN, Account, AgentCall, Standing, no_message, run_of
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
+from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, Standing, run_of
 from agentwatch.sources.sessions.store import holds
 from agentwatch.state import is_there
 
@@ -61,9 +60,6 @@ _REFUSED: Final = ("The user rejected", "The user dismissed", _RULE)
 _FEEDBACK: Final = " with the following feedback: "
 _LONGEST: Final = 2_000
 
-Tell = Callable[[str, float, str], Message]
-"""Makes a message of a text, its time, and the id of the message in which it stands."""
-
 
 @dataclass(slots=True)
 class TaskCall(AgentCall):
@@ -81,7 +77,7 @@ class OpenCodeReader(StoreReader):
     """Implements SessionReader. `name` tells databases apart."""
 
     def __init__(self, workspace: Path, database: Path, name: str = "opencode") -> None:
-        super().__init__(self._texts_in)
+        super().__init__()
         self.name = name
         self.progress = Progress(0, 0)
         """In bytes of the database, none of them before all sessions were read."""
@@ -137,20 +133,6 @@ class OpenCodeReader(StoreReader):
     def close(self) -> None:
         self._database.close()
 
-    def _texts_in(self, message: str) -> Iterator[str]:
-        """All texts of a message that a text handed over or back may be made of."""
-        try:
-            with self._database.look() as connection:
-                parts = records_of(connection, "part", "message", message)
-        except sqlite3.Error:
-            return
-        said = [entry.text for part in parts for entry in entries(part.data, 0.0) if entry.kind is EntryKind.WORDS]
-        yield "\n".join(said)
-        for part in parts:
-            yield from texts_in(part.data)
-            frame = _FRAME.match(text(inner(part.data, "state"), "output") or "")
-            yield frame["body"] if frame is not None else ""
-
     def _look(self, signature: Signature, end: float) -> set[str]:
         """Read what has changed, the youngest sessions first, until a time; the sessions of which something has."""
         before, read, is_behind = self._rows, dict[str, Session](), False
@@ -162,7 +144,7 @@ class OpenCodeReader(StoreReader):
                         is_behind = bool(read) and time.monotonic() >= end
                         if is_behind:
                             break
-                        read[name] = Session(row, records_in(connection, name), self._tell, self._places)
+                        read[name] = Session(row, records_in(connection, name), self.message, self._places)
         except FileNotFoundError:
             self._rows = {}
         except (sqlite3.Error, OSError) as error:
@@ -179,9 +161,6 @@ class OpenCodeReader(StoreReader):
 
     def _is_ours(self, directory: str) -> bool:
         return any(holds(place, directory) for place in self._places)
-
-    def _tell(self, words: str, at: float, message: str) -> Message:
-        return self.message(words, at, message, key=message)
 
     def _fold_runs(self, stale: set[str]) -> None:
         """Make the runs of the sessions that are stale, and of those below them; time alone lets others wait."""
@@ -214,7 +193,7 @@ class OpenCodeReader(StoreReader):
                 told = task.told or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
                 if told is not None and task.child not in self._rows:
                     self._runs[name][task.id] = run_of(
-                        Account(no_message),
+                        NO_ACCOUNT,
                         task,
                         told,
                         source=self.name,
@@ -237,9 +216,9 @@ class Session(Account):
     """There is a call in its last answer."""
 
     def __init__(
-        self, row: SessionRow, records: tuple[Sequence[Record], Sequence[Record]], tell: Tell, places: Sequence[str]
+        self, row: SessionRow, records: tuple[Sequence[Record], Sequence[Record]], keep: Keep, places: Sequence[str]
     ) -> None:
-        super().__init__(no_message, places)
+        super().__init__(keep, places)
         self.row = row
         self.started_at = self.updated_at = row.created
         self.tasks: dict[str, TaskCall] = {}
@@ -248,7 +227,6 @@ class Session(Account):
         """By child in the background, what the program told of its end."""
         self.waits: list[tuple[float, str]] = []
         """Since when, and for what, each open call of its last answer waits if nothing comes of it."""
-        self._tell = tell
         self._fold(*records)
 
     @property
@@ -266,7 +244,7 @@ class Session(Account):
         for message in sorted(messages, key=lambda one: (_when(one.data, "created") or one.created, one.id)):
             at = _when(message.data, "created") or message.created
             self.updated_at = max(self.updated_at, at, message.updated)
-            self.activity.open.clear()
+            self.open.clear()
             is_user = message.data.get("role") == "user"
             self.unread += not message.data
             if not is_user and message.id not in aside:
@@ -276,7 +254,7 @@ class Session(Account):
             if is_user:
                 self.agent = self.agent or text(message.data, "agent")
                 if message.id not in aside:
-                    self._asked(self._tell("\n".join(words), at, message.id) if words else None, at)
+                    self._asked(self.keep("\n".join(words), at) if words else None, at)
             else:
                 self._used(message.data)
                 if message.id not in aside:
@@ -316,15 +294,14 @@ class Session(Account):
             self.state = RunState.ENDED
             if words:
                 # The last text is what the program hands to the parent.
-                said = self._tell(words[-1], completed, message.id)
-                self.answer = lambda: said
+                self.answer = self.later(words[-1], completed)
 
     def _part(self, part: Record, message_id: str, at: float, is_asked: bool) -> list[str]:
         """Fold in a part; the texts in it that a person or a model wrote."""
         data, told = part.data, list(entries(part.data, part.created, is_asked=is_asked))
         self.updated_at = max(self.updated_at, part.updated)
         for entry in told:
-            self.activity.add(entry)
+            self.add_entry(entry)
         self.unread += not data
         if data.get("type") == "tool":
             self.uses_tools = True
@@ -355,7 +332,7 @@ class Session(Account):
             call = self.tasks[child or part.id] = TaskCall(
                 part.id,
                 began,
-                prompt=self._tell(text(given, "prompt") or "", began, message_id),
+                prompt=self.keep(text(given, "prompt") or "", began),
                 agent_type=text(given, "subagent_type"),
                 title=text(given, "description"),
                 background=given.get("background") is True or about_it.get("background") is True,
@@ -368,7 +345,7 @@ class Session(Account):
                 call.told = _failed(text(state, "error") or "", ended)
             elif status == "completed" and not call.launched:
                 words = frame["body"] if frame is not None else ""
-                said = self._tell(words, ended, message_id) if words.strip() else None
+                said = self.keep(words, ended) if words.strip() else None
                 call.told = Standing(RunState.ENDED, "", said, ended)
 
 
@@ -479,8 +456,7 @@ class PartsTranscript(WholeTranscript):
         self._path.stat()
         return self._database.signature()
 
-    def load(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """The place of each part, and what it says. Raises OSError where one cannot be read."""
+    def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
         try:
             with self._database.look() as connection:
                 places = connection.execute("SELECT directory FROM session WHERE id = ?", (self._session,)).fetchone()
@@ -489,9 +465,6 @@ class PartsTranscript(WholeTranscript):
             raise OSError(errno.EIO, str(error)) from error
         asked = {one.id for one in messages if one.data.get("role") == "user"}
         for part in sorted(parts, key=lambda part: part.row):
-            if not part.data:
-                raise OSError(errno.EMSGSIZE, "a part of it cannot be read")
             said = entries(part.data, part.created, is_asked=part.message_id in asked)
-            yield part.row, [one._replace(cwd=str(places[0])) if places else one for one in said]
-
-    records = load
+            entered = [one._replace(cwd=str(places[0])) if places else one for one in said]
+            yield part.row, entered if part.data else None

@@ -1,4 +1,4 @@
-"""Typed access to what other programs wrote: a field of the wrong type is a field that is not there."""
+"""Typed access to what others wrote: a field of the wrong type is one that is not there, or makes a run no run."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 from agentwatch.contracts.shapes import Todo, TodoStatus
+from agentwatch.delegation.run import Message, Run
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Fields = Mapping[str, object]
 
 _NOTHING: Final[Fields] = {}
 _LARGEST: Final = 1e15
+_LATEST: Final = 253_402_300_800.0  # the year 10000, in seconds since the epoch
 _MOST_TODOS: Final = 1000
 _LONGEST_TODO: Final = 500
 _SAYS_NOTHING: Final = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*>\s*)")
-"""A heading of up to three words, a rule or a fence, a tag alone."""
 TODO_STATUSES: Final = {
     "pending": TodoStatus.PENDING,
     "in_progress": TodoStatus.IN_PROGRESS,
@@ -94,10 +99,7 @@ def first_line(words: str, limit: int = 300) -> str:
 
 
 def first_sentence(words: str, limit: int = 300) -> str:
-    """The first line that says something, of at most `limit` characters: no short heading, rule, fence or tag alone.
-
-    Where there is none, the first line that is not empty.
-    """
+    """The first line that says something, no short heading, rule, fence or tag alone; else the first one."""
     lines = (line for line in words.splitlines() if line.strip() and not _SAYS_NOTHING.fullmatch(line[:limit]))
     return first_line(next(lines, words), limit)
 
@@ -153,10 +155,8 @@ class Notification(NamedTuple):
 
 
 def read_notification(text: str) -> Notification | None:
-    """A `<task-notification>`, None for any other text.
-
-    The agent's own words stand last in it, so that tags inside them are never taken for the program's.
-    """
+    """A `<task-notification>`, None for any other text."""
+    # The agent's own words stand last in it, so that tags inside them are never taken for the program's.
     head, _, rest = text.partition("<result>") if text.lstrip().startswith(_OPENING) else ("", "", "")
     said = rest.rpartition("</result>")[0]
     tags = {name: value.strip() for name, value in _TAG.findall(head)}
@@ -164,3 +164,36 @@ def read_notification(text: str) -> Notification | None:
         return None
     call, status, summary = (tags.get(name, "") for name in ("tool-use-id", "status", "summary"))
     return Notification(task_id, call, status, first_line(summary), said if said.strip() else None)
+
+
+def checked_run(fields: object) -> Run:
+    """A run as somebody else says it is, of its fields by name. Raises ValueError with the reason."""
+    try:
+        run: Run = shape_of(Run).validate_python(fields)
+    except ValueError as error:
+        raise ValueError("`run` is no run of a session") from error
+    times = [run.started_at, run.updated_at, run.ended_at or 0.0, run.asked_at or 0.0]
+    times += (at for one in run.rounds for at in (one.began_at, one.ended_at or 0.0))
+    times += (message.at for message in messages(run))
+    if not all(map(is_time, times)):
+        raise ValueError("a time in `run` is none in seconds since 1970")
+    return run
+
+
+def messages(run: Run) -> list[Message]:
+    """All that was said to a run, and by it."""
+    told = (message for one in run.rounds for message in (one.prompt, one.said))
+    return [message for message in (run.prompt, run.said, *told) if message is not None]
+
+
+@cache
+def shape_of(shape: type) -> TypeAdapter[Any]:
+    """What makes a value of a type out of fields, or raises ValueError."""
+    from pydantic import TypeAdapter  # Files alone need not wait for it.
+
+    return TypeAdapter(shape)
+
+
+def is_time(value: object) -> TypeGuard[int | float]:
+    """Whether it is one in seconds since the epoch."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST

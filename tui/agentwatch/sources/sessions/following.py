@@ -1,7 +1,4 @@
-"""The transcript of one run, followed: its steps as a screen shows them, one of them whole, and all of it as a text.
-
-A program gives one function that says what stands in a record (`EntriesIn`).
-"""
+"""The transcript of one run, followed: its steps as a screen shows them, one of them whole, and all of it as a text."""
 
 from __future__ import annotations
 
@@ -21,14 +18,12 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.run import LONGEST_DOING
-from agentwatch.sources.sessions.doing import Entry, EntryKind, about
+from agentwatch.sources.sessions.entries import Entry, EntryKind, Place, about
 from agentwatch.sources.sessions.fields import Fields, digest_of, listed, text, todos_in
-from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, line_at, open_regular, record
+from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, open_regular, record_at
 
 EntriesIn = Callable[[Fields], Iterable[Entry]]
 """What stands in a record. Never raises for what it holds."""
-Place = tuple[int, int]
-"""Where a record stands, and which entry of it this is."""
 place_of: Final = attrgetter("place")
 
 _MOST: Final = 20_000
@@ -36,6 +31,7 @@ _MOST: Final = 20_000
 _AGAIN_SECONDS: Final = 5.0
 _CHECKLISTS: Final = (("todos", "content"), ("plan", "step"))
 """Where the calls of checklist tools have the list, and each item its words."""
+TELLS_NOTHING: Final = "what it did cannot be told from here"
 _GONE: Final = "Its file is gone"
 _WINDOW: Final = 4 * 1024 * 1024
 """Bytes at the end of a file that the first look reads; each look at older ones reads four times as many."""
@@ -60,9 +56,8 @@ class Outcome(StrEnum):
 class Step(NamedTuple):
     """A line of a transcript, as far as it is known by now. Texts are foreign, of one line and at most 200 characters.
 
-    Steps are ordered by `place`; `answered` is that of the result. `about` is the main argument of the tool, the words,
-    or how far a checklist is. `handed` is the digest of what a call hands to another agent, else "". Times are epoch
-    seconds.
+    `answered` is the place of the result. `about` is the main argument of the tool, the words, or how far a checklist
+    is; `handed` the digest of what a call hands to another agent, else "". Times are epoch seconds.
     """
 
     place: Place
@@ -174,7 +169,7 @@ def written(given: Fields) -> str:
 
 
 class Placed:
-    """What records say, asked about in their order: calls have the directory that one before them has told of."""
+    """The entries of records in their order: calls have the directory that a record before them has told of."""
 
     def __init__(self, entries_in: EntriesIn, directory_in: Callable[[Fields], str | None]) -> None:
         self._entries_in = entries_in
@@ -188,11 +183,8 @@ class Placed:
 
 
 class Look(NamedTuple):
-    """The known part of a transcript after a look at it.
-
-    `trouble` says why it cannot be read any more, "" where it can be: the steps are then the last that were there.
-    `has_older`: there may be some before them.
-    """
+    """The known part of a transcript. `trouble` says why it cannot be read any more; the steps are then the last ones.
+    `has_older`: there may be some before them."""
 
     steps: Sequence[Step] = ()
     has_older: bool = False
@@ -243,16 +235,23 @@ class RunTranscript(ABC):
         results = said if answered[0] == place else self._entries_at(answered[0])
         return WholeStep(said[number], results[answered[1]] if answered[1] < len(results) else None)
 
-    @abstractmethod
     def entries(self) -> Iterator[Entry]:
-        """All there is, from the beginning."""
+        """All there is, from the beginning, as far as it can be read."""
+        last = None
+        with suppress(OSError, ValueError):
+            for _, said in self._load():
+                for entry in said or ():
+                    if last is None or not _says_again(last, entry) or last.text != entry.text:
+                        yield entry
+                    last = entry
 
     def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        """The same with the place of each record, of what the agent itself did: no history that it was given.
-
-        Raises OSError where not all of it can be read: what is missing may be what somebody looks for.
-        """
-        raise OSError(errno.ENOTSUP, "what it did cannot be told from here")
+        """The same with the place of each record. Raises OSError where not all of it can be read: what is missing may
+        be what somebody looks for."""
+        for place, said in self._load():
+            if said is None:
+                raise OSError(errno.EBADMSG, "a record of it cannot be read")
+            yield place, said
 
     def _look(self) -> Look:
         return Look(self._steps.snapshot(), self._start > 0 and not self._steps.is_full, self._trouble)
@@ -261,66 +260,55 @@ class RunTranscript(ABC):
     def _read(self) -> bool:
         """Take in what is new: whether there was any. Raises OSError, and ValueError where it cannot be told now."""
 
+    def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
+        """The place and the entries of all records, None for one that cannot be read. Raises as `_read` does."""
+        raise OSError(errno.ENOTSUP, TELLS_NOTHING)
+
     @abstractmethod
     def _entries_at(self, place: int) -> Sequence[Entry]:
         """What the record at a place says, nothing where it cannot be read any more."""
 
 
 class WholeTranscript(RunTranscript):
-    """One that is read as a whole whenever it has changed: `stamp` tells that, `load` gives (place, entries) of all its
-    records. Both raise OSError; `load` raises ValueError where nothing can be told just now."""
+    """One that is read as a whole whenever its `stamp` has changed, which raises OSError."""
 
     _stamp: object = None
 
     @abstractmethod
     def stamp(self) -> object: ...
 
-    @abstractmethod
-    def load(self) -> Iterable[tuple[int, Sequence[Entry]]]: ...
-
-    def entries(self) -> Iterator[Entry]:
-        with suppress(OSError, ValueError):
-            for _, said in self.load():
-                yield from said
-
     def _read(self) -> bool:
         stamp = self.stamp()
         if stamp == self._stamp and not self._trouble:
             return False
         steps = Steps()
-        for place, said in self.load():
-            steps.add(place, said)
+        for place, said in self._load():
+            steps.add(place, said or ())
         is_new = self._stamp is None or steps.snapshot() != self._steps.snapshot()
         self._stamp, self._steps = stamp, steps
         return is_new
 
     def _entries_at(self, place: int) -> Sequence[Entry]:
         with suppress(OSError, ValueError):
-            return next((said for number, said in self.load() if number == place), ())
+            return next((said or () for number, said in self._load() if number == place), ())
         return ()
 
 
 class LinesTranscript(RunTranscript):
     """A growing file of JSON lines, read from near its end: from further back when somebody asks for that.
 
-    `once` gives the mark of a record that may stand in it twice. `own_entries` gives what says of all records, one
-    after the other, what the agent itself did in them.
+    `begin` gives what says of records, one after the other, what stands in them; `once` the mark of a record that may
+    stand in it twice.
     """
 
     def __init__(
-        self,
-        path: Path,
-        entries_in: EntriesIn,
-        once: Callable[[Fields], str | None] = lambda _: None,
-        own_entries: Callable[[], EntriesIn] | None = None,
+        self, path: Path, begin: Callable[[], EntriesIn], once: Callable[[Fields], str | None] = lambda _: None
     ) -> None:
         super().__init__(path)
-        self._entries_in = entries_in
+        self._begin_entries = begin
         self._once = once
-        self._own_entries = own_entries or (lambda: entries_in)
         self._window = _WINDOW
         self._tail: Tail | None = None
-        self._marks: set[int] = set()
 
     def older(self) -> Look:
         if self._look().has_older:
@@ -330,31 +318,13 @@ class LinesTranscript(RunTranscript):
                 self._read()
         return self._look()
 
-    def entries(self) -> Iterator[Entry]:
-        marks, last = set[int](), None
-        with suppress(OSError):
-            for line in self._lines():
-                for entry in self._entries_of(line, marks, self._entries_in) or ():
-                    if last is None or not _says_again(last, entry) or last.text != entry.text:
-                        yield entry
-                    last = entry
-
-    def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
-        marks, entries_in = set[int](), self._own_entries()
-        for line in self._lines():
-            entries = self._entries_of(line, marks, entries_in)
-            if entries is None:
-                raise OSError(errno.EBADMSG, "a record of it cannot be read")
-            yield line.offset, entries
-
-    def _lines(self) -> Iterator[Line]:
-        """All whole lines from the beginning. Raises OSError."""
-        tail = Tail(self._path)
+    def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
+        tail, entries_of = Tail(self._path), self._reading()
         while True:
             lines, restarted = tail.read(_ONE_LOOK)
             if restarted or tail.passed_over:
                 raise OSError(errno.EIO, "it was replaced, or has a line that is too long")
-            yield from lines
+            yield from ((line.offset, entries_of(line)) for line in lines)
             if not tail.behind:
                 return
 
@@ -368,15 +338,15 @@ class LinesTranscript(RunTranscript):
                 self._begin(0)
                 return self._read() or True
             for line in lines:
-                entries = self._entries_of(line, self._marks, self._entries_in)
-                self._steps.add(line.offset, entries or ())
+                entries = self._entries_of(line) or ()
+                self._steps.add(line.offset, entries)
                 is_new |= bool(entries)
             if not self._tail.behind:
                 break
         return is_new
 
     def _begin(self, start: int) -> None:
-        self._start, self._steps, self._marks = start, Steps(), set()
+        self._start, self._steps, self._entries_of = start, Steps(), self._reading()
         self._tail = Tail(self._path, position=start)
 
     def _find_start(self) -> int:
@@ -389,19 +359,23 @@ class LinesTranscript(RunTranscript):
             file.readline(LINE_LIMIT)
             return file.tell()
 
-    def _entries_of(self, line: Line, marks: set[int], entries_in: EntriesIn) -> list[Entry] | None:
-        """What a line says that stood in none before; None where it is no record."""
-        fields = record(line.data)
-        if fields is None:
-            return None
-        mark = hash(self._once(fields) or line.offset)
-        if mark in marks:
-            return []
-        marks.add(mark)
-        return list(entries_in(fields))
+    def _reading(self) -> Callable[[Line], Sequence[Entry] | None]:
+        """Says what a line says that stood in none before; None where it is no record."""
+        entries_in, marks = self._begin_entries(), set[int]()
+
+        def entries_of(line: Line) -> Sequence[Entry] | None:
+            if line.record is None:
+                return None
+            mark = hash(self._once(line.record) or line.offset)
+            if mark in marks:
+                return ()
+            marks.add(mark)
+            return list(entries_in(line.record))
+
+        return entries_of
 
     def _entries_at(self, place: int) -> Sequence[Entry]:
-        return list(self._entries_in(record(line_at(self._path, place) or b"") or {}))
+        return list(self._begin_entries()(record_at(self._path, place) or {}))
 
 
 class Follower:

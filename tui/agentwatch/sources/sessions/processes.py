@@ -1,5 +1,4 @@
-"""Whether the program of a session is known to be gone, and what it waits for, by the file that each running program
-keeps of its process; and whether all processes that can have written something are seen from here."""
+"""Whether the program of a session is known to be gone, and what it waits for, by the files of running programs."""
 
 from __future__ import annotations
 
@@ -55,21 +54,20 @@ UNKNOWN: Final = Program()
 
 
 class Registered(NamedTuple):
-    """What a program keeps of a process: whose session it runs, its pid, and when it began, by `/proc` and our clock.
+    """What a program keeps of a process: its pid, and when it began, by our clock and by `/proc`.
 
     `domain` names where its pid counts: the system, or with its number the namespace; None where nothing is said.
     """
 
-    session: str
     pid: int
-    start: str | None
-    domain: str | None
     began: float
-    wait: Wait | None
+    start: str | None = None
+    domain: str | None = None
+    wait: Wait | None = None
 
 
 class Processes:
-    """`sessions/<pid>.json`: written when the program starts, removed when it ends well, left behind when it is killed.
+    """Files `<pid>.json`: written when a program starts, removed when it ends well, left behind when it is killed.
 
     A file that names no process of this system, of another machine's or container's, says nothing. One that does not
     say where its number counts is believed if the process was seen to run, or if all processes that can have written it
@@ -77,7 +75,7 @@ class Processes:
     """
 
     def __init__(self, directory: Path, wait_in: Callable[[Fields], Wait | None] = lambda _: None) -> None:
-        self.directory = directory / "sessions"
+        self._directory = directory
         self._wait_in = wait_in
         self._registered: dict[str, list[Registered]] = {}
         """By session, the processes that the last files named of which it was the session."""
@@ -88,7 +86,7 @@ class Processes:
         """Read what the files say now."""
         found: defaultdict[str, list[Registered]] = defaultdict(list)
         with suppress(OSError):
-            for path in islice(self.directory.glob("*.json"), _MOST):
+            for path in islice(self._directory.glob("*.json"), _MOST):
                 with suppress(OSError, ValueError):
                     fields = mapping(document(path, _MAX_BYTES))
                     session, pid, namespace = text(fields, "sessionId"), whole(fields, "pid"), whole(fields, "pidNs")
@@ -96,8 +94,8 @@ class Processes:
                         # Qwen Code writes the id of the boot before it, and knows a namespace by its number.
                         start = (text(fields, "procStart") or "").rpartition(":")[2] or None
                         domain = text(fields, "pidDomain") or (str(namespace) if namespace is not None else None)
-                        began, wait = (number(fields, "startedAt") or 0.0) / 1000, self._wait_in(fields)
-                        found[session].append(Registered(session, pid, start, domain, began, wait))
+                        began = (number(fields, "startedAt") or 0.0) / 1000
+                        found[session].append(Registered(pid, began, start, domain, self._wait_in(fields)))
         # A process that is named no more has ended, or goes on with another session, and perhaps with agents of this.
         before = {name: [one._replace(wait=None) for one in known] for name, known in self._registered.items()}
         self._registered = before | found
@@ -119,13 +117,13 @@ class Processes:
 
     def _gone(self, registered: Registered) -> bool | None:
         """Whether no such process runs here, of any user."""
-        _, pid, start, domain, _, _ = registered
+        pid, _, start, domain, _ = registered
         if domain is not None and not _is_ours(domain):
             return None
         gone = _is_gone(pid, start)
         if gone is False:
             self._seen.add((pid, start))
-        is_known = is_of_this_system(self.directory) and (domain is not None or sees_all())
+        is_known = is_of_this_system(self._directory) and (domain is not None or sees_all())
         return gone if not gone or is_known or (pid, start) in self._seen else None
 
 

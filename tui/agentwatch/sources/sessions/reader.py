@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from agentwatch.contracts.shapes import Document, Return
+from agentwatch.contracts.shapes import Document, OpenDocument, Return
 from agentwatch.delegation.run import Message, Run
-from agentwatch.sources.sessions.fields import digest_of, first_sentence, object_in, read_notification
+from agentwatch.sources.sessions.fields import digest_of, first_sentence
 
 _OPENING: Final = 200
-_JUDGED: Final = 200
-"""Texts whose judgement is remembered: most stand in two or three places."""
+_READ: Final = 500
+"""Texts whose documents are remembered: most stand in two or three places, and their claims are checked soon."""
 
 Broken = Callable[[str, BaseException], None]
 """Called with the name of a reader that cannot be used, and why."""
@@ -86,78 +85,49 @@ class SessionReader(Protocol):
         """Give back what is open."""
 
 
-def message(text: str, at: float, *, key: str) -> Message:
-    """A text as it was handed over or back, judged by the contracts; `key` stands for its file name."""
-    return replace(_judged(text, key), at=at)
-
-
-@lru_cache(_JUDGED)
-def _judged(text: str, key: str) -> Message:
-    opening, digest = first_sentence(text, _OPENING), digest_of(text)
+@lru_cache(_READ)
+def read_stored(text: str, *, handed_over: bool = False) -> OpenDocument | None:
+    """The return in a text of a session, else its packet; of one that was handed over the packet alone."""
     if "{" not in text and "#" not in text:
         # It follows no contract. Most sessions need not wait until the contracts are loaded.
-        return Message(0.0, digest, opening, None)
+        return None
     # In the source's thread: the models of the contracts take as long to load as a screen to appear.
     from agentwatch.contracts.reading import read_document
 
-    reading = read_document(text, key, embedded=True)
+    return read_document(text, "", embedded=not handed_over, handed_over=handed_over)
+
+
+def message(text: str, at: float) -> Message:
+    """A text as it was handed over or back, judged by the contracts."""
     # Who is asked and who answers is the caller's to know.
+    reading = read_stored(text)
     both = reading is not None and isinstance(reading.document, Return) and "{" in text
-    packet = read_document(text, key, handed_over=True) if both else None
+    packet = read_stored(text, handed_over=True) if both else None
     # Their models stay only while somebody looks at them.
     light = (one and Document(one.document, one.findings, one.complete) for one in (reading, packet))
-    return Message(0.0, digest, opening, *light)
-
-
-def texts_in(value: object) -> Iterator[str]:
-    """All texts in a record that a message may be made of: its strings, also those in JSON that is written in a string,
-    and the parts of a message together."""
-    if isinstance(value, str):
-        yield value
-        if value.startswith("{"):
-            yield from texts_in(object_in(value))
-        elif (told := read_notification(value)) is not None:
-            yield told.said or ""
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from texts_in(one)
-    elif isinstance(value, list):
-        parts = [one for one in value if isinstance(one, dict) and one.get("thought") is not True]
-        words = [said for one in parts if isinstance(said := one.get("text"), str)]
-        yield from ("\n".join(words), "".join(words))
-        for one in value:
-            yield from texts_in(one)
+    return Message(at, digest_of(text), first_sentence(text, _OPENING), *light)
 
 
 class StoreReader:
-    """The base of our readers; nothing is held open between two calls.
-
-    Texts are not kept, but found again by `find_texts`, which gives all texts in a place. What it raises as OSError or
-    ValueError is no text.
-    """
+    """The base of our readers. Nothing is held open between two calls, and texts are kept compressed, by digest."""
 
     name: str
 
-    def __init__(self, find_texts: Callable[..., Iterable[str]]) -> None:
+    def __init__(self) -> None:
         self.given: Mapping[str, Run] = {}
         """The runs as they were last given, by key."""
-        self._find_texts = find_texts
-        self._texts: dict[str, dict[tuple[object, ...], None]] = {}
-        """By digest: a copy may be there still where another is gone."""
+        self._texts: dict[str, bytes] = {}
 
-    def message(self, text: str, at: float, *place: object, key: str) -> Message:
+    def message(self, text: str, at: float) -> Message:
         """A text as a message, as the function does it."""
-        made = message(text, at, key=key)
-        self._texts.setdefault(made.digest, {})[place] = None
+        made = message(text, at)
+        if made.digest not in self._texts:
+            self._texts[made.digest] = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
         return made
 
     def text(self, digest: str) -> str | None:
-        for place in reversed(self._texts.get(digest, {})):
-            with suppress(OSError, ValueError, RecursionError):
-                for text in self._find_texts(*place):
-                    if digest_of(text) == digest:
-                        return text
-        return None
+        data = self._texts.get(digest)
+        return None if data is None else zlib.decompress(data).decode("utf-8", "surrogatepass")
 
     def close(self) -> None:
         """Nothing is open."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentwatch.sources.sessions.fields import inner, mapping, text
+from agentwatch.sources.sessions.tail import Tail, document
 from agentwatch.state import is_there, user_home
 
 if TYPE_CHECKING:
@@ -23,84 +25,89 @@ if TYPE_CHECKING:
 
 GROUP: Final = "agentwatch.sources"
 CLAUDE_CODE: Final = "claude-code"
+_NOT_READ: Final = "saoudrizwan.claude-dev"
+"""Cline, of which Roo Code was made: its tasks hand nothing to each other."""
+_COMMAND_LINE: Final = ".vscode-mock/global-storage"
+_LINES: Final = 20
+"""Lines of a transcript up to which one says in which directory it was begun."""
+_MOST_BYTES: Final = 256 * 1024
 
 
 class _Home(NamedTuple):
     """A program that keeps its sessions in a directory of the user's home, or where one of its variables says.
 
-    `reader` of `package` is called with the workspace and that directory.
+    `reader` of `module` is called with the workspace and that directory. Its transcripts fit `pattern` below
+    `sessions`. `is_home`: the variables name another home, with that directory in it. `with_below`: of a session below
+    the workspace it tells, too.
     """
 
-    package: str
+    module: str
     reader: str
     variables: tuple[str, ...]
     directory: str
     sessions: str
+    pattern: str
     is_home: bool = False
-    """The variables name another home, with that directory in it."""
+    with_below: bool = True
 
 
 _HOMES: Final = {
-    CLAUDE_CODE: _Home("claude_code", "ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects"),
-    "codex": _Home("codex", "CodexReader", ("CODEX_HOME",), ".codex", "sessions"),
-    "qwen-code": _Home("qwen", "QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects"),
-    "copilot": _Home("copilot", "CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state"),
-    "gemini": _Home("gemini", "GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", is_home=True),
+    CLAUDE_CODE: _Home(
+        "claude_code.claude_code_reader", "ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects", "*/*.jsonl"
+    ),
+    "codex": _Home(
+        "codex.codex_reader",
+        *("CodexReader", ("CODEX_HOME",), ".codex", "sessions", "*/*/*/rollout-*.jsonl"),
+        with_below=False,
+    ),
+    "qwen-code": _Home("qwen", "QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects", "*/chats/*.jsonl"),
+    "copilot": _Home("copilot", "CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
+    "gemini": _Home("gemini", "GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
 }
 """By the name of the reader."""
 _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
 
 
-class Registry:
-    """Opens the readers of one workspace."""
+def open_readers(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
+    """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
+    stores: dict[str, tuple[str, str, tuple[object, ...]]] = {
+        name: (home.module, home.reader, (home_of(name),))
+        for name, home in _HOMES.items()
+        if name == CLAUDE_CODE or is_there(home_of(name))
+    }
+    if roo_storages(user_home()):
+        stores["roo"] = "roo", "RooReader", ()
+    stores |= {name: ("opencode.opencode_reader", "OpenCodeReader", (path, name)) for name, path in databases().items()}
+    for name, (module, reader, arguments) in stores.items():
+        if name not in known:
+            yield getattr(import_module(f"agentwatch.sources.{module}"), reader)(workspace, *arguments)
+    # Those of others are asked for once.
+    if not known and any(map(_may_name_one, sys.path)):
+        yield from _shipped_by_others(workspace, broken)
 
-    def __init__(self, workspace: Path) -> None:
-        self._workspace = workspace
-        self._asks_others = True
-        """Those that others ship, once."""
 
-    def open(self, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
-        """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
-        from agentwatch.sources.roo.storages import storages
+def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReader]:
+    """Those whose names nobody else has."""
+    from importlib.metadata import entry_points
 
-        stores: dict[str, tuple[str, str, tuple[object, ...]]] = {
-            name: (home.package, home.reader, (home_of(name),))
-            for name, home in _HOMES.items()
-            if name == CLAUDE_CODE or is_there(home_of(name))
-        }
-        if any(True for _ in storages(user_home())):
-            stores["roo"] = "roo", "RooReader", ()
-        stores |= {name: ("opencode", "OpenCodeReader", (path, name)) for name, path in databases().items()}
-        for name, (package, reader, arguments) in stores.items():
-            if name not in known:
-                module = import_module(f"agentwatch.sources.{package}.{package}_reader")
-                yield getattr(module, reader)(self._workspace, *arguments)
-        if self._asks_others and any(map(_may_name_one, sys.path)):
-            yield from self._shipped_by_others(broken)
-        self._asks_others = False
+    from agentwatch.sources.sessions.reader import SessionReader
 
-    def _shipped_by_others(self, broken: Broken) -> Iterator[SessionReader]:
-        """Those whose names nobody else has."""
-        from importlib.metadata import entry_points
-
-        from agentwatch.sources.sessions.reader import SessionReader
-
-        taken = {*looked_in()}
-        for entry in entry_points(group=GROUP):
-            try:
-                reader = entry.load()(self._workspace)
-                if reader is None:
-                    continue
-                if not isinstance(reader, SessionReader):
-                    raise TypeError("it gives no SessionReader")  # noqa: TRY301
-                if reader.name in taken:
-                    raise ValueError(f"another source has its name, {reader.name}")  # noqa: TRY301
-            except (Exception, SystemExit) as error:  # noqa: BLE001
-                broken(entry.name, error)
-            else:
-                taken.add(reader.name)
-                yield reader
+    taken = {*looked_in()}
+    for entry in entry_points(group=GROUP):
+        try:
+            reader = entry.load()(workspace)
+            if reader is None:
+                continue
+            if not isinstance(reader, SessionReader):
+                raise TypeError("it gives no SessionReader")  # noqa: TRY301
+            if reader.name in taken:
+                raise ValueError(f"another source has its name, {reader.name}")  # noqa: TRY301
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            broken(entry.name, error)
+        else:
+            taken.add(reader.name)
+            yield reader
 
 
 def _may_name_one(place: str) -> bool:
@@ -123,12 +130,10 @@ def home_of(name: str) -> Path:
 
 def looked_in() -> dict[str, Sequence[Path]]:
     """Where the sessions of each program that is supported lie, there or not, by the name of its reader."""
-    from agentwatch.sources.roo.storages import searched
-
     return {
         **{name: [home_of(name) / home.sessions] for name, home in _HOMES.items()},
         **{name: [_share() / name / f"{stems[0]}.db"] for name, (_, stems) in _DATABASES.items()},
-        "roo": searched(user_home()),
+        "roo": [_settings(user_home()) / "*/User/globalStorage/*/tasks", user_home() / _COMMAND_LINE / "tasks"],
     }
 
 
@@ -154,6 +159,104 @@ def databases() -> dict[str, Path]:
     return stores
 
 
+def roo_storages(home: Path) -> list[Path]:
+    """The directories that hold `tasks/` of Roo Code or a relative, whichever editor and extension made them."""
+    # An editor keeps its own on a machine that is worked on from elsewhere: `.vscode-server`, `.cursor-server`.
+    patterns = (".*-server*/data/User/globalStorage/*", ".local/share/code-server/User/globalStorage/*", _COMMAND_LINE)
+    found: list[Path] = []
+    for above, pattern in ((_settings(home), "*/User/globalStorage/*"), *((home, one) for one in patterns)):
+        # A broken mount beside them must hide none but those behind it.
+        with suppress(OSError):
+            found += above.glob(pattern)
+    return sorted(path for path in found if path.name != _NOT_READ and is_there(path / "tasks"))
+
+
+def _settings(home: Path) -> Path:
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+
+
 def _share() -> Path:
     data = os.environ.get("XDG_DATA_HOME", "")
     return Path(data) if data.startswith("/") else user_home() / ".local" / "share"
+
+
+# Directories in which sessions were alive of late
+
+
+class Alive(NamedTuple):
+    """A directory, as the store spells it, in which a session was begun that was alive at a time (epoch seconds).
+
+    `with_below`: from a directory above it is seen as well.
+    """
+
+    directory: str
+    at: float
+    with_below: bool = True
+
+
+def sessions_alive(since: float) -> list[Alive]:
+    """Where a session was alive then (epoch seconds) or later, the latest first."""
+    found = [one for one in (*_in_files(since), *_in_databases()) if one.at >= since]
+    return sorted(found, key=lambda one: -one.at)
+
+
+def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
+    """The directories that are there, by their real paths, and when something was last alive in each.
+
+    One that `is_part` of another (that one, and this) is seen there.
+    """
+    places: dict[str, float] = {}
+    exact: set[str] = set()
+    for one in alive:
+        # As it was written, a relative one is relative to something that nobody knows.
+        if os.path.isabs(one.directory) and "\0" not in one.directory and os.path.isdir(one.directory):  # noqa: PTH117
+            place = os.path.realpath(one.directory)
+            places[place] = max(places.get(place, 0.0), one.at)
+            exact |= set() if one.with_below else {place}
+    parts = {part for part in places for whole in places if part != whole and is_part(whole, part)}
+    return {Path(place): at for place, at in places.items() if place in exact or place not in parts}
+
+
+def _in_files(since: float) -> Iterator[Alive]:
+    """Of the programs that keep files."""
+    programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
+        (home_of(name) / home.sessions, home.pattern, _begun_in, home.with_below) for name, home in _HOMES.items()
+    ]
+    # The files of a task are replaced, so the time of its directory is that of the last one.
+    programs += [(storage, "tasks/*", _workspace_in, False) for storage in roo_storages(user_home())]
+    for place, pattern, read, with_below in programs:
+        for path in place.glob(pattern):
+            with suppress(OSError, ValueError):
+                at = path.lstat().st_mtime
+                if at >= since and (directory := read(path)) is not None:
+                    yield Alive(directory, at, with_below)
+
+
+def _begun_in(path: Path) -> str:
+    """The directory that one of the first records of a transcript names, for Gemini CLI a file of the project."""
+    for line in Tail(path).read(_MOST_BYTES).lines[:_LINES]:
+        fields = line.record or {}
+        # Qwen Code, as Claude Code, has it in the record, Codex in what it holds, Copilot deeper.
+        places = (fields, inner(fields, "payload"), inner(fields, "data", "context"))
+        if (directory := next(filter(None, (text(place, "cwd") for place in places)), None)) is not None:
+            return directory
+    from agentwatch.sources.gemini import root_of
+
+    return root_of(os.fspath(path.parent.parent))
+
+
+def _workspace_in(path: Path) -> str | None:
+    return text(mapping(document(path / "history_item.json", _MOST_BYTES)), "workspace")
+
+
+def _in_databases() -> Iterator[Alive]:
+    """OpenCode and Kilo Code. What cannot be read is told by its reader, in the workspaces that it is about."""
+    import sqlite3
+
+    from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
+
+    for path in databases().values():
+        with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
+            yield from [Alive(directory, at) for directory, at in directories_in(connection)]

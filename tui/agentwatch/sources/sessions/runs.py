@@ -1,4 +1,4 @@
-"""From the records of agents to runs, for all programs: an account of each agent, and who ends with whom."""
+"""From the entries of agents to runs, for all programs: an account of each agent, and who ends with whom."""
 
 from __future__ import annotations
 
@@ -9,9 +9,21 @@ from functools import cache, partial
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
-from agentwatch.delegation.run import MOST_PERMITS, Message, Permit, Run, RunState, Turn
-from agentwatch.sources.sessions.doing import ActivityLog
-from agentwatch.sources.sessions.processes import UNKNOWN, Program, Wait
+from agentwatch.delegation.run import (
+    LONGEST_DOING,
+    MOST_PERMITS,
+    Activity,
+    ActivityKind,
+    Message,
+    Permit,
+    Run,
+    RunState,
+    Turn,
+    todo_moved,
+)
+from agentwatch.sources.sessions.entries import Entry, EntryKind, about
+from agentwatch.sources.sessions.fields import first_line, text
+from agentwatch.sources.sessions.processes import Program, Wait
 
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS: Final = "ended without a word"
@@ -19,24 +31,22 @@ UNREAD: Final = "ended, but what it said cannot be read"
 LEFT_BEHIND: Final = "left behind when the session was killed"
 CUT_OFF: Final = "cut off before it answered"
 
-Keep = Callable[[str, float, int], Message]
-"""Makes a message of a text, its time and the offset of the line where it stands."""
+Keep = Callable[[str, float], Message]
+"""Makes a message of a text and its time."""
 Answer = Callable[[], Message]
 
-KEPT_ROUNDS: Final = 100
+_KEPT_ROUNDS: Final = 100
 """Rounds before the last one that are kept of a session: people talk to one for days."""
+_MOST_OPEN: Final = 100
 
 
-class Rising:
-    """Makes each time, in seconds, later than the one before: a clock that is set back does not change the order."""
+class Standing(NamedTuple):
+    """How a run stands: `said` and `ended_at` are for one that has ended."""
 
-    def __init__(self) -> None:
-        self._last = float("-inf")
-
-    def __call__(self, at: float) -> float:
-        # The times in the stores are no finer than a millisecond.
-        self._last = max(at, self._last + 0.001)
-        return self._last
+    state: RunState
+    reason: str = ""
+    said: Message | None = None
+    ended_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -57,7 +67,10 @@ class AgentAnswer:
 
 @dataclass(slots=True)
 class AgentCall:
-    """One use of a tool that hands out work. `asked_at` is that of a run."""
+    """One use of a tool that hands out work: `asked_at` is that of a run, `child` the agent that it names.
+
+    `told` is how that stands where the result of the call says it at once.
+    """
 
     id: str
     at: float | None = None
@@ -67,23 +80,17 @@ class AgentCall:
     title: str | None = None
     background: bool = False
     answer: AgentAnswer | None = None
+    tool: str = ""
+    child: str | None = None
+    told: Standing | None = None
+    is_encrypted: bool = False
 
 
 NO_CALL: Final = AgentCall("")
 
 
-class Standing(NamedTuple):
-    """How a run stands: `said` and `ended_at` are for one that has ended."""
-
-    state: RunState
-    reason: str = ""
-    said: Message | None = None
-    ended_at: float | None = None
-
-
 class Account:
-    """What the records of one agent come to: how it stands, its rounds, what it does and what it used. Times are epoch
-    seconds.
+    """The state of one agent by its records: its rounds, what it does and what it used. Times are epoch seconds.
 
     A round begins with a prompt and ends with an answer. `begun` is how the last one began, `earlier` are those before
     it, oldest first. `places` are the spellings of the workspace.
@@ -103,11 +110,18 @@ class Account:
         self.model: str | None = None
         self.tokens = 0
         self.todos: tuple[Todo, ...] | None = None
-        self.activity = ActivityLog(places)
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         self.earlier: list[Turn] = []
         self.begun: Turn | None = None
+        self.open: dict[str, tuple[Entry, int]] = {}
+        """The calls of the last message that have no result yet, by id, and how often each was repeated."""
         self.keep = keep
+        self._places = places
+        self._asked_at = float("-inf")
+        self._latest: Entry | Activity | None = None
+        self._call: Entry | None = None
+        self._is_over = False
+        self._repeats = 0
 
     @property
     def said(self) -> Message | None:
@@ -118,6 +132,21 @@ class Account:
         """Its request to a human, "" for none."""
         return ""
 
+    @property
+    def doing(self) -> Activity | None:
+        """What it does, or did last; None where nothing of it was said since it was told something."""
+        last = self._latest
+        if last is None or isinstance(last, Activity):
+            return last
+        if last.kind is EntryKind.WORDS:
+            return Activity(last.at, ActivityKind.WORDS, about=first_line(last.text, LONGEST_DOING))
+        call, repeats, is_over = last, self._repeats, self._is_over
+        if is_over and self.open:
+            # What still runs says more than what is over.
+            (call, repeats), is_over = next(reversed(self.open.values())), False
+        given = about(call.tool, call.given, self._places)
+        return Activity(call.at, ActivityKind.TOOL, call.tool, given, is_over, repeats)
+
     def all_rounds(self) -> list[Turn]:
         """The rounds until now, the last one as it stands."""
         if self.begun is None:
@@ -126,7 +155,7 @@ class Account:
         return [*self.earlier, last]
 
     def begin_round(self, begun: Turn) -> None:
-        self.earlier = self.all_rounds()[-KEPT_ROUNDS:]
+        self.earlier = self.all_rounds()[-_KEPT_ROUNDS:]
         self.begun = begun
 
     def touch(self, at: float) -> None:
@@ -144,19 +173,62 @@ class Account:
         """It has ended, or was ended."""
         self.state, self.reason, self.ended_at, self.updated_at = state, reason, at, max(self.updated_at, at)
 
+    def add_entry(self, entry: Entry) -> None:
+        """Something was said or done."""
+        match entry.kind:
+            case EntryKind.WORDS:
+                if entry.text and not entry.text.isspace():
+                    self._latest = entry
+            case EntryKind.CALL:
+                before, self._call, self._latest, self._is_over = self._call, entry, entry, False
+                is_same = before is not None and (before.tool, before.given) == (entry.tool, entry.given)
+                self._repeats = self._repeats + 1 if is_same and self._repeats else 1
+                self.open.pop(entry.call, None)
+                if len(self.open) < _MOST_OPEN:
+                    self.open[entry.call] = entry, self._repeats
+            case EntryKind.RESULT:
+                self.end_call(entry.call)
+            case EntryKind.PROMPT:
+                self.forget_activity()
+
+    def end_call(self, call: str) -> Entry | None:
+        """A call has its result; returns the call, None where it is not open."""
+        entry, _ = self.open.pop(call, (None, 0))
+        if entry is not None and entry is self._latest:
+            self._is_over = True
+        return entry
+
+    def forget_activity(self) -> None:
+        """The agent was told something."""
+        self._latest, self._repeats = None, 0
+        self.open.clear()
+
     def list(self, todos: tuple[Todo, ...] | None, at: float) -> None:
-        """The checklist is this one now."""
-        before, self.todos = self.todos, todos
-        self.activity.list(before, todos, at)
+        """The checklist is this one now: what has moved in it says more than the call that changed it."""
+        self._latest = todo_moved(self.todos, todos, at) or self._latest
+        self.todos = todos
 
-    def later(self, text: str, at: float, offset: int) -> Answer:
+    def later(self, text: str, at: float) -> Answer:
         """A message that is made when somebody asks for it: most answers are followed by another one."""
-        return cache(partial(self.keep, text, at, offset))
+        return cache(partial(self.keep, text, at))
+
+    def asked(
+        self, entry: Entry, prompt: Message | None, kind: str = "subagent_type", title: str = "description"
+    ) -> AgentCall:
+        """A call that hands out work; `kind` and `title` are the names of its arguments."""
+        # Each is later than the one before: a clock that is set back does not change the order. The times in the stores
+        # are no finer than a millisecond.
+        self._asked_at, given = max(entry.at, self._asked_at + 0.001), entry.given
+        background, names = given.get("run_in_background") is True, (text(given, kind), text(given, title))
+        return AgentCall(entry.call, entry.at, self._asked_at, prompt, *names, background, tool=entry.tool)
 
 
-def no_message(_text: str, at: float, _offset: int) -> Message:
+def no_message(_text: str, at: float) -> Message:
     """Of an account that nothing is told of."""
     return Message(at, "", "")
+
+
+NO_ACCOUNT: Final = Account(no_message)
 
 
 def run_of(
@@ -174,7 +246,6 @@ def run_of(
     agent: str | None = None,
     name: str | None = None,
     prompt: Message | None = None,
-    background: bool = False,
 ) -> Run:
     """The run of an agent that was asked for by a call, either of which may say nothing, or of a session: no `parent`.
 
@@ -207,20 +278,19 @@ def run_of(
         rounds=(*account.earlier, account.begun) if account.earlier and account.begun is not None else (),
         todos=account.todos,
         tokens=account.tokens or None,
-        doing=account.activity.doing,
-        background=background or call.background,
+        doing=account.doing,
+        background=call.background,
         waiting=account.waiting if state is RunState.WORKING else "",
         asked_at=call.asked_at,
         permits=tuple(account.permits),
     )
 
 
-def settle(runs: dict[str, Run], program: object, ask: Callable[[Wait], None] | None = None) -> None:
+def settle(runs: dict[str, Run], program: Program, ask: Callable[[Wait], None]) -> None:
     """Let all runs of a session, by key, be told by each other and by what is known of the program.
 
     `ask` is called with what the program waits for.
     """
-    program = program if isinstance(program, Program) else UNKNOWN
     keys = {run.session_id: key for key, run in runs.items()}
     for key in sorted(runs, key=lambda one: runs[one].started_at):
         run = runs[key]
@@ -238,7 +308,7 @@ def settle(runs: dict[str, Run], program: object, ask: Callable[[Wait], None] | 
         waiting = "" if gone else run.waiting
         if (gone, waiting) != (run.process_gone, run.waiting):
             runs[key] = replace(run, process_gone=gone, waiting=waiting)
-    if program.wait is not None and ask is not None:
+    if program.wait is not None:
         ask(program.wait)
     # A session that waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well.
     for run in list(runs.values()):

@@ -17,7 +17,7 @@ from agentwatch.background import Background, let_others_work
 from agentwatch.delegation.events import Event, Ran
 from agentwatch.delegation.run import Run, RunState, Session
 from agentwatch.sources import Batch, Health, Problem, Source, health_of
-from agentwatch.sources.sessions.checked import run_of
+from agentwatch.sources.sessions.fields import checked_run
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader
 from agentwatch.sources.sessions.runs import OPEN
@@ -50,8 +50,7 @@ class SessionsSource(Background[Batch], Source):
     """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has.
 
     With a `session`, it tells of the one whose id begins so, and all that it asked for. One thread at a time asks any
-    reader anything. One that raises is a problem until it does not. Once it is started, a run outlives its transcript:
-    what it did is shown, as with a task whose files are gone.
+    reader anything. One that raises is a problem until it does not. Once it is started, a run outlives its transcript.
     """
 
     thread_name = "agentwatch-sessions"
@@ -67,11 +66,10 @@ class SessionsSource(Background[Batch], Source):
         self._lock = threading.RLock()
         self._progress: dict[str, Progress] = {}
         self._troubles: dict[str, str | None] = {}
-        """By reader, why not all of it is read."""
         self._search_at = self._changed_at = -math.inf
         self._seq = 0
         self._runs: dict[str, Run] = {}
-        """All that the readers have told of, by path."""
+        """All that the readers have told of, by path; and those of them that were told."""
         self._told: dict[str, Run] = {}
         self._told_health: Health | None = None
 
@@ -247,7 +245,7 @@ _PLACE: Final = attrgetter("place")
 def _checked(change: Change, name: str) -> Change:
     """A change of somebody else's reader: each field of a run has its type. Raises ValueError or TypeError."""
     key, run = change
-    run = None if run is None else run_of(asdict(run))
+    run = None if run is None else checked_run(asdict(run))
     if run is not None and run.source != name:
         raise ValueError(f"it gives a run of {run.source[:40]!r}, which it is not")
     return Change(str(key), run)

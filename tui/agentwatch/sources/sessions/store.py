@@ -1,8 +1,5 @@
-"""The reader of programs that keep files of JSON lines, one for each agent, and what is one loop for all of them: find
-the files of a workspace, read what is new in each, fold it, and tell which runs have changed.
-
-The runs are a function of what the files hold, however they grew.
-"""
+"""The reader of programs that keep files of JSON lines, one for each agent: find the files of a workspace, read what is
+new in each, fold it, and tell which runs have changed. The runs depend on what the files hold, however they grew."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import stat
 import time
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,14 +17,13 @@ from pathlib import Path
 from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.background import let_others_work
-from agentwatch.delegation.run import Message, Run
-from agentwatch.sources.sessions.doing import Entry
+from agentwatch.delegation.run import Run
 from agentwatch.sources.sessions.fields import Fields, mapping, text
-from agentwatch.sources.sessions.following import LinesTranscript, RunTranscript
-from agentwatch.sources.sessions.processes import UNKNOWN, Processes
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings, texts_in
-from agentwatch.sources.sessions.runs import Keep
-from agentwatch.sources.sessions.tail import Record, Tail, document, line_at, record, stamp_of
+from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
+from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
+from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
+from agentwatch.sources.sessions.runs import settle
+from agentwatch.sources.sessions.tail import Record, Tail, document, stamp_of
 from agentwatch.sources.worktrees import lies_in_another
 
 SESSION: Final = ""
@@ -54,8 +50,8 @@ class Fold(Protocol):
     not_understood: int
     """Lines that are left out."""
 
-    def add(self, fields: Record, offset: int) -> None:
-        """Fold in a record, whose line begins at an offset. Never raises for what it holds."""
+    def add(self, fields: Record) -> None:
+        """Fold in a record. Never raises for what it holds."""
 
 
 F = TypeVar("F", bound=Fold)
@@ -101,8 +97,9 @@ class StoredFile(Generic[F]):
         return max(self.status.st_size - self.tail.position, 0)
 
 
-@dataclass(slots=True)
-class _Description:
+class Description(NamedTuple):
+    """A file that describes an agent."""
+
     agent: str
     status: os.stat_result
     fields: Fields
@@ -121,14 +118,14 @@ class Session(Generic[F]):
     project: str
     belongs: bool | None
     files: dict[str, StoredFile[F]] = field(default_factory=dict)
-    metas: dict[str, _Description] = field(default_factory=dict)
-    runs: Mapping[str, Run] = field(default_factory=dict)
+    metas: dict[str, Description] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
     is_changed: bool = False
     is_whole: bool = False
     """All was read to its end once."""
     sketched_at: int = 0
     """Bytes that were read when its runs were made last, before all was."""
-    about: object = UNKNOWN
+    program: object = UNKNOWN
 
     @property
     def newest(self) -> float:
@@ -145,24 +142,20 @@ class Session(Generic[F]):
         """The JSON objects that describe agents, by agent."""
         return {meta.agent: meta.fields for meta in self.metas.values() if meta.fields}
 
-    @property
-    def places(self) -> dict[str, str]:
-        """The paths of the files, by agent."""
-        return {file.agent: path for path, file in self.files.items()}
-
-    @staticmethod
-    def place(places: Mapping[str, str], agent: str) -> str:
+    def place(self, agent: str) -> str:
         """The file that shows an agent, else the session, else any of its agents."""
+        places = {file.agent: path for path, file in self.files.items()}
         return places.get(agent) or places.get(SESSION) or min(places.values(), default="")
 
-    def unread(self, *, takes_large: bool) -> list[StoredFile[F]]:
-        """The files to be read: its own until that says whether the others matter, then the newest first."""
-        files = [file for file in self.files.values() if file.unread and self.belongs is not False]
-        if self.belongs is None:
-            has_own = any(file.agent == SESSION for file in self.files.values())
-            return [file for file in files if file.agent == SESSION or not has_own]
-        files = [file for file in files if takes_large or file.left <= LARGE]
-        return sorted(files, key=lambda one: (one.left > LARGE, one.agent != SESSION, -one.status.st_mtime))
+    def wants(self, file: StoredFile[F]) -> bool:
+        """Whether a file is to be read on: its own until that says whether the others matter."""
+        if self.belongs is None and file.agent != SESSION and any(one.agent == SESSION for one in self.files.values()):
+            return False
+        return file.unread and self.belongs is not False
+
+    @property
+    def unread(self) -> list[StoredFile[F]]:
+        return [file for file in self.files.values() if self.wants(file)]
 
 
 def slug(directory: str) -> str:
@@ -187,9 +180,11 @@ class FilesReader(StoreReader, ABC, Generic[F]):
     layout: ClassVar[Layout]
     all_belong: ClassVar[bool] = False
     """Whether all sessions that are found are the workspace's: their records need not say so."""
+    is_shared: ClassVar[bool] = False
+    """Whether a file may hold the records of several runs."""
 
     def __init__(self, workspace: Path, home: Path) -> None:
-        super().__init__(self._texts_at)
+        super().__init__()
         self.workspace = os.path.realpath(workspace)
         self.places = spellings(workspace)
         self.home = home
@@ -197,7 +192,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         self.root = os.fspath(home / self.layout.root)
         self.progress = Progress(0, 0)
         self.sessions: dict[tuple[str, str], Session[F]] = {}
-        self.processes = Processes(home)
+        self.processes = Processes(home / "sessions")
         self.refused: set[str] = set()
         """Directories and files that cannot be read; what was known of them may still be so."""
         self._slug = f"{slug(self.workspace)[:_CUT].removesuffix('-')}-"
@@ -207,58 +202,54 @@ class FilesReader(StoreReader, ABC, Generic[F]):
     # A program says all this of itself.
 
     @abstractmethod
-    def begin(self, keep: Keep, agent: str, path: str) -> F:
+    def begin(self, agent: str, path: str) -> F:
         """The fold of no record: at first, and once the file is another one."""
 
     @abstractmethod
-    def runs_of(self, session: Session[F], about: object) -> dict[str, Run]:
-        """All runs of a session by key; `about` is what is known of it beside its files."""
+    def runs_of(self, session: Session[F]) -> dict[str, Run]:
+        """All runs of a session by key, by what its files hold."""
 
     @abstractmethod
-    def entries(self, fields: Fields) -> Iterable[Entry]:
-        """The entries of a record. Never raises."""
+    def entries_of(self, run: Run) -> EntriesIn:
+        """Says of all records of a run's file, one after the other, what the agent itself did in them. Never raises."""
 
-    def about(self, session: Session[F]) -> object:
+    def program_of(self, session: Session[F]) -> Program:
         """Other facts that the runs of a session depend on: what is known of the program that runs it."""
-        program = self.processes.of(session.id) if session.belongs else UNKNOWN
-        return UNKNOWN if program.gone and time.time() - session.newest <= _QUIET else program
+        return self.processes.of(session.id)
+
+    def settle(self, session: Session[F], runs: dict[str, Run], program: Program) -> None:
+        """Let the runs be told by each other and by what is known of the program."""
+        settle(runs, program, partial(self.ask, session, runs))
+
+    def ask(self, session: Session[F], runs: dict[str, Run], wait: Wait) -> None:
+        """The program waits for a human."""
 
     def projects(self) -> list[str]:
         """Directories that may be those of the workspace or of a directory below it."""
         return [path for path in self.directories() if f"{os.path.basename(path)}-".startswith(self._slug)]  # noqa: PTH119
 
-    def own_entries(self, run: Run) -> Callable[[Fields], Iterable[Entry]]:  # noqa: ARG002
-        """Says of all records of a run's file, one after the other, what the agent itself did in them."""
-        return self.entries
-
     def mark(self, fields: Fields) -> str | None:
         """The mark of a record that may stand in a file twice."""
         return text(fields, "uuid")
 
-    def texts_in(self, fields: Fields) -> Iterator[str]:
-        """All texts of a record that a message may be made of."""
-        return texts_in(fields)
-
     # The rest is the same for all.
 
     def read(self, seconds: float) -> Sequence[Change]:
-        until = time.monotonic() + seconds
         moved = self._find_changes()
-        self._read_on(until)
+        self._read_on(time.monotonic() + seconds)
         changed = [session for session in self.sessions.values() if self._refold(session)]
         if moved or self.progress.done < self.progress.total:
-            self.take_stock()
+            self._take_stock()
         if not changed:
             return []
         self.sessions = {key: one for key, one in self.sessions.items() if one.files or one.metas}
         return self.give({key: run for session in self.sessions.values() for key, run in session.runs.items()})
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        """The fold of the file of a session or agent."""
         for session in self.sessions.values():
             file = session.files.get(run.place)
-            if file is not None and run.session_id in (file.agent, session.id):
-                return LinesTranscript(Path(run.place), self.entries, self.mark, partial(self.own_entries, run))
+            if file is not None and (self.is_shared or run.session_id in (file.agent, session.id)):
+                return LinesTranscript(Path(run.place), partial(self.entries_of, run), self.mark)
         return None
 
     def found(self) -> Sequence[Found]:
@@ -271,9 +262,6 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         reasons = [self.trouble or "", f"{several(other, 'session')} of other directories" if other else ""]
         reasons += ["no session of this workspace is there"] if not self._projects else []
         return [Found(self.name, place, len(self.given) - children, "; ".join(filter(None, reasons)), children)]
-
-    def keep(self, path: str, words: str, at: float, offset: int) -> Message:
-        return self.message(words, at, path, offset, key=self.name)
 
     def directories(self) -> list[str]:
         """The directories in the root."""
@@ -293,9 +281,8 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             self.refused.add(directory)
         return found
 
-    def find(self) -> list[FoundFile]:
+    def find(self) -> Iterable[FoundFile]:
         """The files that are there now and may be of the workspace."""
-        found: list[FoundFile] = []
         self._projects = self.projects()
         pending = [(project, project, "") for project in self._projects]
         while pending:
@@ -310,19 +297,20 @@ class FilesReader(StoreReader, ABC, Generic[F]):
                     owner = its.get("own") or its.get("session") or self._owner(entry.path, status)
                     if owner is not None:
                         agent, is_meta = its.get("agent") or SESSION, bool(its.get("meta"))
-                        found.append(FoundFile(entry.path, project, owner, agent, is_meta, status))
-        return found
+                        yield FoundFile(entry.path, project, owner, agent, is_meta, status)
 
     def _owner(self, path: str, status: os.stat_result) -> str | None:
         """The session of a transcript whose name does not say it; it may be that of an agent, among the sessions'."""
         key = path, status.st_ino
         if key not in self._owners:
-            line = line_at(Path(path), 0, _CHUNK)
-            owner = text(record(line or b"") or {}, "sessionId")
+            try:
+                first = next(iter(Tail(Path(path)).read(1).lines), None)
+                is_bad = first is not None and self.all_belong
+            except OSError:
+                first, is_bad = None, True
+            owner = text((first and first.record) or {}, "sessionId")
             if owner is None:
-                # With more behind it, a first line is whole.
-                is_whole = line is None or (self.all_belong and status.st_size > len(line) + 1)
-                self.refused |= {path} if is_whole and status.st_size else set()
+                self.refused |= {path} if is_bad else set()
                 return None
             self._owners[key] = owner
         return self._owners[key]
@@ -335,16 +323,16 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         moved = refused != self.refused
         for (project, name, path), one in found.items():
             session = self.sessions.setdefault((project, name), Session(name, project, self.all_belong or None))
-            known: StoredFile[F] | _Description | None = (session.metas if one.is_meta else session.files).get(path)
+            known: StoredFile[F] | Description | None = (session.metas if one.is_meta else session.files).get(path)
             if known is not None and stamp_of(known.status) == stamp_of(one.status):
                 continue
             moved = True
-            if one.is_meta:
-                self._describe(session, one)
-            elif isinstance(known, StoredFile):
+            if isinstance(known, StoredFile):
                 known.status, known.unread, known.is_refused = one.status, True, False
+            elif one.is_meta:
+                self._describe(session, one)
             else:
-                fold = self._begin(path, one.agent)
+                fold = self.begin(one.agent, path)
                 session.files[path] = StoredFile(one.agent, Tail(Path(path)), fold, one.status)
                 session.is_changed = True
         for key, session in self.sessions.items() if not self.refused else ():
@@ -354,9 +342,6 @@ class FilesReader(StoreReader, ABC, Generic[F]):
                     moved = session.is_changed = True
         return moved
 
-    def _begin(self, path: str, agent: str) -> F:
-        return self.begin(partial(self.keep, path), agent, path)
-
     def _describe(self, session: Session[F], found: FoundFile) -> None:
         known, meta = session.metas.get(found.path), None
         with suppress(OSError, ValueError):
@@ -365,21 +350,21 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         # A half-written one says nothing: what the file said before still holds.
         fields = known.fields if is_bad and known is not None else mapping(meta)
         session.is_changed |= known is None or known.fields != fields
-        session.metas[found.path] = _Description(found.agent, found.status, fields, is_bad)
+        session.metas[found.path] = Description(found.agent, found.status, fields, is_bad)
 
     def _read_on(self, until: float) -> None:
-        """Read the newest sessions first, but what is large last."""
-        sessions = [session for session in self.sessions.values() if session.unread(takes_large=True)]
-        sessions.sort(key=lambda session: -session.newest)
-        for takes_large in (False, True):
-            for session in sessions:
-                while files := session.unread(takes_large=takes_large):
-                    belongs = session.belongs
-                    for file in files:
-                        while file.unread and session.belongs is belongs:
-                            self._read_file(session, file)
-                            if time.monotonic() >= until:
-                                return
+        """Read the newest sessions first, and of each its own file, but what is large last."""
+        unread = [
+            (session, file) for session in self.sessions.values() for file in session.files.values() if file.unread
+        ]
+        unread.sort(
+            key=lambda one: (one[1].left > LARGE, -one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime)
+        )
+        for session, file in unread:
+            while session.wants(file):
+                self._read_file(session, file)
+                if time.monotonic() >= until:
+                    return
 
     def _read_file(self, session: Session[F], file: StoredFile[F]) -> None:
         """Read on in a file, about as much as may be read at a stretch."""
@@ -389,10 +374,10 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             file.unread, file.is_refused = False, True
             return
         if restarted:
-            file.fold = self._begin(os.fspath(file.tail.path), file.agent)
-        for offset, data in lines:
-            if (fields := record(data)) is not None:
-                file.fold.add(fields, offset)
+            file.fold = self.begin(file.agent, os.fspath(file.tail.path))
+        for _, record in lines:
+            if record is not None:
+                file.fold.add(record)
             else:
                 file.fold.not_understood += 1
         let_others_work()
@@ -406,26 +391,29 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
         One that is large is told of, as far as it is read, each time that this has doubled, before all of it is.
         """
-        about = self.about(session)
-        if not session.is_whole and session.unread(takes_large=True):
+        program = self.program_of(session) if session.belongs else UNKNOWN
+        if program.gone and time.time() - session.newest <= _QUIET:
+            program = UNKNOWN
+        if not session.is_whole and session.unread:
             read = sum(file.tail.position for file in session.files.values())
             if read < max(2 * session.sketched_at, LARGE):
                 return False
-            session.sketched_at, about = read, UNKNOWN
+            session.sketched_at, program = read, UNKNOWN
         else:
             session.is_whole = True
-        if not session.is_changed and about == session.about:
+        if not session.is_changed and program == session.program:
             return False
-        session.is_changed, session.about = False, about
-        session.runs = self.runs_of(session, about) if session.belongs else {}
+        session.is_changed, session.program = False, program
+        session.runs = self.runs_of(session) if session.belongs else {}
+        self.settle(session, session.runs, program)
         return True
 
-    def take_stock(self) -> None:
+    def _take_stock(self) -> None:
         """Say how far the reading has come, and what is not read."""
         sessions = [session for session in self.sessions.values() if session.belongs is not False]
         files = [file for session in sessions for file in session.files.values()]
         total = sum(file.status.st_size for file in files)
-        left = sum(file.left for session in sessions for file in session.unread(takes_large=True))
+        left = sum(file.left for session in sessions for file in session.unread)
         self.progress = Progress(total - left, total)
         refused = sorted({*self.refused, *(os.fspath(file.tail.path) for file in files if file.is_refused)})
         parts = [f"{several(len(refused), 'place')} cannot be read: {refused[0]}"] if refused else []
@@ -433,6 +421,3 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         lines += sum(meta.is_bad for session in sessions for meta in session.metas.values())
         parts += [f"{several(lines, 'line')} not understood and left out"] if lines else []
         self.trouble = " and ".join(parts) or None
-
-    def _texts_at(self, path: str, offset: int) -> Iterator[str]:
-        return self.texts_in(record(line_at(Path(path), offset) or b"") or {})

@@ -25,10 +25,10 @@ Record = dict[str, Any]
 
 
 class Line(NamedTuple):
-    """One line without its end. It begins at `offset` of the file."""
+    """One line, which begins at `offset` of the file, with the JSON object that it holds; None where it holds none."""
 
     offset: int
-    data: bytes
+    record: Record | None
 
 
 class Lines(NamedTuple):
@@ -86,7 +86,7 @@ class Tail:
                 if is_whole and self._skips:
                     self.passed_over += 1
                 elif is_whole and not line.isspace():
-                    lines.append(Line(self._offset, line[:-1]))
+                    lines.append(Line(self._offset, record(line)))
                 self._skips, self._offset = not is_whole, self.position
             start = max(self._offset - _WITNESS, 0)
             self._witness = os.pread(file.fileno(), self._offset - start, start)
@@ -104,29 +104,14 @@ def open_regular(path: Path | str) -> int:
     raise OSError(errno.EINVAL, "no regular file")
 
 
-def refusal_of(path: Path) -> str:
-    """Why a file cannot be read, "" where it can be or is not there."""
-    try:
-        os.close(open_regular(path))
-    except OSError as error:
-        return reason_of(error)
-    return ""
-
-
-def reason_of(error: OSError) -> str:
-    """Why a file cannot be read, "" where it is not there."""
-    return "" if isinstance(error, FileNotFoundError) else error.strerror or "unreadable"
-
-
-def line_at(path: Path, offset: int, limit: int = LINE_LIMIT) -> bytes | None:
-    """The line that begins at a byte offset, without its end; None where there is none to be had any more."""
+def record_at(path: Path, offset: int) -> Record | None:
+    """The record in the line that begins at a byte offset; None where there is none to be had any more."""
     try:
         with os.fdopen(open_regular(path), "rb") as file:
             file.seek(offset)
-            line = file.readline(limit + 1)
+            return record(file.readline(LINE_LIMIT + 1))
     except OSError:
         return None
-    return line.removesuffix(b"\n") or None if len(line) <= limit else None
 
 
 def parse(data: bytes) -> object:
@@ -151,13 +136,18 @@ def record(data: bytes) -> Record | None:
     return value if isinstance(value, dict) else None
 
 
-def document(path: Path, most: int) -> object:
-    """The JSON document in a file. Raises OSError, also for more than `most` bytes, and ValueError where it is none."""
+def read_small(path: Path | str, most: int) -> bytes:
+    """A whole file. Raises OSError, also for more than `most` bytes."""
     with os.fdopen(open_regular(path), "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    return parse(data)
+    return data
+
+
+def document(path: Path, most: int) -> object:
+    """The JSON document in a file. Raises OSError, also for more than `most` bytes, and ValueError where it is none."""
+    return parse(read_small(path, most))
 
 
 def stamp_of(status: os.stat_result) -> Stamp:

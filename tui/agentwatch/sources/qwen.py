@@ -1,4 +1,8 @@
-"""The reader of Qwen Code: what one record of a chat says, what the lines of one come to, and the runs of a session."""
+"""The reader of Qwen Code, as 0.24 writes it: chats of sessions and agents, in a directory for each working directory.
+
+A record is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` hands work out. How an agent
+stands is in its description at once, while its parent hears of it when all agents of its message have ended.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
-from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
+from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -21,6 +25,7 @@ from agentwatch.sources.sessions.fields import (
     todos_in,
     whole,
 )
+from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
@@ -29,11 +34,9 @@ from agentwatch.sources.sessions.runs import (
     AgentAnswer,
     AgentCall,
     Keep,
-    Rising,
     Standing,
     no_message,
     run_of,
-    settle,
 )
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
 from agentwatch.sources.sessions.tail import Record
@@ -76,9 +79,8 @@ class Chat(Account):
         super().__init__(keep, places)
         self.calls: dict[str, AgentCall] = {}
         self._is_agent = is_agent
-        self._rising = Rising()
 
-    def add(self, fields: Record, offset: int) -> None:
+    def add(self, fields: Record) -> None:
         at = moment(fields.get("timestamp"))
         if at is None or text(fields, "uuid") is None:
             self.not_understood += 1
@@ -87,26 +89,26 @@ class Chat(Account):
         told = list(entries(fields, at))
         for entry in told:
             if entry.kind is EntryKind.RESULT:
-                self._returned(entry, inner(fields, "toolCallResult"), offset)
-            self.activity.add(entry)
+                self._returned(entry, inner(fields, "toolCallResult"))
+            self.add_entry(entry)
         match fields.get("type"):
             case "user":
-                self._prompted(fields, at, offset)
+                self._prompted(fields, at)
             case "assistant":
-                self._answered(fields, told, at, offset)
+                self._answered(fields, told, at)
             case "system":
                 # What a signal breaks off stands nowhere else.
                 event = inner(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
                     self._break_off(text(event, "call_id") or "", at, "")
 
-    def _prompted(self, fields: Fields, at: float, offset: int) -> None:
+    def _prompted(self, fields: Fields, at: float) -> None:
         words, by_program = words_of(fields), "subtype" in fields
         told = read_notification(words) if by_program else None
         if told is not None and (call := self.calls.get(told.tool_use_id or "")) is not None:
-            said = self.keep(told.said, at, offset) if told.said is not None else None
+            said = self.keep(told.said, at) if told.said is not None else None
             call.answer = AgentAnswer(at, told.status, told.summary, said)
-        prompt = self.keep(words, at, offset)
+        prompt = self.keep(words, at)
         if self._is_agent:
             if self.state is RunState.WORKING:
                 self.state, self.reason = RunState.FAILED, CUT_OFF
@@ -117,7 +119,7 @@ class Chat(Account):
         self.round_at, self.prompted_at = at, self.prompted_at if by_program else at
         self.go_on(at)
 
-    def _answered(self, fields: Fields, told: Sequence[Entry], at: float, offset: int) -> None:
+    def _answered(self, fields: Fields, told: Sequence[Entry], at: float) -> None:
         self.go_on(at)
         used = inner(fields, "usageMetadata")
         self.tokens += (whole(used, "totalTokenCount") or 0) - (whole(used, "cachedContentTokenCount") or 0)
@@ -128,17 +130,14 @@ class Chat(Account):
             if entry.tool == "todo_write":
                 self.list(todos_in(listed(given, "todos"), "content"), at)
             elif entry.tool == "agent":
-                prompt = self.keep(text(given, "prompt") or "", at, offset)
-                kind, title = text(given, "subagent_type"), text(given, "description")
-                background = given.get("run_in_background") is True
-                self.calls[entry.call] = AgentCall(entry.call, at, self._rising(at), prompt, kind, title, background)
+                self.calls[entry.call] = self.asked(entry, self.keep(text(given, "prompt") or "", at))
         words = words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self._is_agent):
             self.end(RunState.ENDED, at)
-            self.answer = self.later(words, at, offset) if words.strip() else None
+            self.answer = self.later(words, at) if words.strip() else None
 
-    def _returned(self, entry: Entry, result: Fields, offset: int) -> None:
+    def _returned(self, entry: Entry, result: Fields) -> None:
         self.updated_at = max(self.updated_at, entry.at)
         if result.get("status") == "cancelled":
             self._break_off(entry.call, entry.at, entry.text)
@@ -148,12 +147,12 @@ class Chat(Account):
             call.background = True
         elif call is not None and call.answer is None:
             is_said = status == "completed" and bool(entry.text.strip())
-            said = self.keep(entry.text, entry.at, offset) if is_said else None
+            said = self.keep(entry.text, entry.at) if is_said else None
             call.answer = AgentAnswer(entry.at, status, first_line(entry.text), said)
 
     def _break_off(self, name: str, at: float, words: str) -> None:
         """A human, or a signal, has ended the turn inside a call."""
-        if name in self.activity.open:
+        if name in self.open:
             self.end(RunState.CANCELED, at)
             if name in self.calls:
                 self.calls[name].answer = AgentAnswer(at, "cancelled", first_line(words))
@@ -214,12 +213,13 @@ class QwenReader(FilesReader[Chat]):
         r"chats|subagents(?:/(?P<session>[^/]+))?",
     )
 
-    def begin(self, keep: Keep, agent: str, path: str) -> Chat:  # noqa: ARG002
-        return Chat(keep, agent != SESSION, self.places)
+    def begin(self, agent: str, path: str) -> Chat:  # noqa: ARG002
+        return Chat(self.message, agent != SESSION, self.places)
 
-    entries = staticmethod(entries)
+    def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
+        return entries
 
-    def runs_of(self, session: Session[Chat], about: object) -> dict[str, Run]:
+    def runs_of(self, session: Session[Chat]) -> dict[str, Run]:
         folds, metas = session.folds, session.descriptions
         calls: dict[str, tuple[str, AgentCall]] = {}
         # The session first: a later copy of a call is none.
@@ -247,14 +247,13 @@ class QwenReader(FilesReader[Chat]):
                 source=NAME,
                 session_id=agent_id or session.id,
                 parent=(text(meta, "parentAgentId") or asker or session.id) if agent_id else None,
-                place=session.place(session.places, agent_id),
+                place=session.place(agent_id),
                 link="the parent's tool call",
                 seen_at=written,
                 title=text(meta, "description"),
                 agent=text(meta, "agentType"),
             )
             runs[key] = replace(run, model=run.model or text(meta, "model"))
-        settle(runs, about)
         return runs
 
 

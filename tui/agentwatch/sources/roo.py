@@ -12,23 +12,24 @@ Times are in milliseconds. All are replaced as a whole, and read again as a whol
 
 from __future__ import annotations
 
+import errno
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from agentwatch.delegation.run import Message, Run, RunState, StartedBy, Turn
-from agentwatch.sources.roo.storages import storages
-from agentwatch.sources.sessions.doing import Entry, EntryKind
+from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
+from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
-from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
+from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, is_at
-from agentwatch.sources.sessions.runs import NO_CALL, Account, Standing, no_message, run_of
-from agentwatch.sources.sessions.tail import Stamp, document, reason_of, stamp_of
+from agentwatch.sources.sessions.registry import roo_storages
+from agentwatch.sources.sessions.runs import NO_CALL, Account, Keep, Standing, run_of
+from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
 from agentwatch.state import user_home
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
@@ -67,9 +68,6 @@ _SAID: Final = {
 _TOOLS: Final = {"command": "execute_command", "followup": "ask_followup_question"}
 """A question to a human by a tool without an object of its own, and the tool."""
 
-Tell = Callable[[str, float], Message]
-"""Makes a message of a text and its time."""
-
 
 @dataclass(slots=True)
 class _Task:
@@ -88,7 +86,7 @@ class RooReader(StoreReader):
     name = "roo"
 
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
-        super().__init__(self._texts_in)
+        super().__init__()
         self.progress = Progress(0, 0)
         self._workspace = workspace
         self._storage = storage
@@ -109,7 +107,7 @@ class RooReader(StoreReader):
         deadline = time.monotonic() + seconds
         if time.monotonic() >= self._search_at:
             self._search_at = time.monotonic() + _SEARCH_SECONDS
-            self._storages = [self._storage] if self._storage is not None else list(storages(user_home()))
+            self._storages = [self._storage] if self._storage is not None else roo_storages(user_home())
         self._tasks = {path: self._tasks.get(path) or _Task() for path in self._paths()}
         is_behind = has_read = False
         for path, task in self._tasks.items():
@@ -147,7 +145,7 @@ class RooReader(StoreReader):
                 with os.scandir(place) as found:
                     paths = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
             except OSError as error:
-                self._refused[place] = reason_of(error)
+                self._refused[place] = _reason_of(error)
                 paths = [path for path in self._tasks if path.parent == place and self._refused[place]]
             yield from sorted(paths, reverse=True)
 
@@ -160,15 +158,12 @@ class RooReader(StoreReader):
         except FileNotFoundError:
             task.refusal, task.run = "", None
         except OSError as error:
-            task.refusal = reason_of(error)
+            task.refusal = _reason_of(error)
         except ValueError:
             task.refusal = "it is damaged, or not whole yet"
         else:
-            run = run_in(item, messages, lambda words, at: self.message(words, at, path, key=path.name), str(path))
+            run = run_in(item, messages, self.message, str(path))
             task.refusal, task.run = "", run if is_ours and run.session_id else None
-
-    def _texts_in(self, directory: Path) -> Iterator[str]:
-        yield from (text(one, "text") or "" for one in _messages_in(document(directory / _MESSAGES, _MOST_BYTES)))
 
 
 class MessagesTranscript(WholeTranscript):
@@ -177,18 +172,22 @@ class MessagesTranscript(WholeTranscript):
     def stamp(self) -> Stamp:
         return stamp_of(self._path.lstat())
 
-    def load(self) -> Iterator[tuple[int, list[Entry]]]:
+    def records(self) -> Iterator[tuple[int, Sequence[Entry]]]:
+        """Its store does not say how a command came out."""
+        raise OSError(errno.ENOTSUP, TELLS_NOTHING)
+
+    def _load(self) -> Iterator[tuple[int, list[Entry]]]:
         return entries(_messages_in(document(self._path, _MOST_BYTES)))
 
 
-def run_in(item: Fields, document: object, tell: Tell, place: str) -> Run:
+def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
     """The run of a task, out of its history item and a document with its messages, which may be anything."""
-    messages, task = _messages_in(document), Account(no_message)
+    messages, task = _messages_in(document), Account(keep)
     for _, said in entries(messages):
         for entry in said:
-            task.activity.add(entry)
+            task.add_entry(entry)
     for message in messages:
-        _add(task, message, tell)
+        _add(task, message)
     status, at = text(item, "status"), _moment(item)
     task.touch(at)
     task.tokens = (whole(item, "tokensIn") or 0) + (whole(item, "tokensOut") or 0)
@@ -216,21 +215,20 @@ def run_in(item: Fields, document: object, tell: Tell, place: str) -> Run:
     return replace(run, waiting=_waits(last) if state is RunState.WORKING and status != "delegated" else "")
 
 
-def _add(task: Account, message: Fields, tell: Tell) -> None:
+def _add(task: Account, message: Fields) -> None:
     """Fold in a message. A request to the model that a human broke off is the reason until the next one."""
     at, say, words, inside = _moment(message), message.get("say"), text(message, "text") or "", _inside(message)
     if task.begun is None:
-        task.begun, task.prompt = Turn(at), tell(words, at)
+        task.begun, task.prompt = Turn(at), task.keep(words, at)
     task.touch(at)
     if say == "completion_result" and message.get("partial") is not True and words.strip():
-        said = tell(words, at)
         task.end(RunState.ENDED, at, task.reason)
-        task.answer = lambda: said
+        task.answer = task.later(words, at)
     elif say in ("user_feedback", "api_req_started"):
         if task.state is RunState.ENDED:
             is_asked = say == "user_feedback" and bool(words)
             asker = StartedBy.PARENT if is_asked else StartedBy.PROGRAM
-            task.begin_round(Turn(at, tell(words, at) if is_asked else None, asker))
+            task.begin_round(Turn(at, task.keep(words, at) if is_asked else None, asker))
             task.go_on(at)
         if say == "api_req_started":
             task.reason = _CANCELED if text(inside, "cancelReason") == _CANCELED else ""
@@ -261,6 +259,11 @@ def _inside(message: Fields) -> Fields:
     """The object that some messages have as their text."""
     words = text(message, "text") or ""
     return object_in(words) if words.startswith("{") else {}
+
+
+def _reason_of(error: OSError) -> str:
+    """Why a file cannot be read, "" where it is not there."""
+    return "" if isinstance(error, FileNotFoundError) else error.strerror or "unreadable"
 
 
 def _stamp(path: Path) -> Stamp | None:

@@ -1,27 +1,120 @@
-"""Actions of an agent in a transcript: the commands that it ran, the files that it wrote, and the rest.
-
-Facts only: what a command comes to, and whether that was claimed, is for the evidence to judge.
-"""
+"""Entries, the parts of a record of any program, and the actions that they come to: commands, files, and the rest."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind, command_in
-from agentwatch.sources.sessions.fields import Fields, text
-from agentwatch.sources.sessions.following import Place
+from agentwatch.delegation.run import LONGEST_DOING
+from agentwatch.sources.sessions.fields import Fields, first_line, mapping, text
 
-_MOST_OPEN: Final = 1_000
+Place = tuple[int, int]
+"""Where a record stands, and which entry of it this is."""
 
+_FILES: Final = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
+_PATHS: Final = (*_FILES, "dir_path")
+_SAYING: Final = (
+    *("command", "cmd", "pattern", "regex", *_PATHS, "url", "query", "description"),
+    *("task_name", "subagent_type", "agent_type", "skill", "subject"),
+)
+"""The arguments that tell most of a call, the best first."""
 _PLACES: Final = ("workdir", "cwd", "directory", "dir_path")
 _SHARED: Final = ("shellId", "session_id", "sessionId")
 """A shell that goes on from call to call."""
-_PATHS: Final = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (\S.*)$", re.MULTILINE)
+_BEGINNING: Final = 2_000
+_BLIND: Final = 100
+"""As long as this, a text without a space in it is encrypted, or no words."""
+_SHELLS: Final = ("-lc", "-c")
+_MOST_OPEN: Final = 1_000
+
+
+class EntryKind(StrEnum):
+    """What a part of a record is. A note is the program's: that a turn was broken off, what it answered itself."""
+
+    WORDS = "words"
+    CALL = "call"
+    RESULT = "result"
+    PROMPT = "prompt"
+    THOUGHT = "thought"
+    NOTE = "note"
+
+
+class Ended(NamedTuple):
+    """How a command came out by the program's own record.
+
+    `exit_code` is None where it is not said: the command runs on in the background, was killed, or is told of in words
+    alone. `output` is foreign, and as much as is kept; `is_cut`: the record says that this is not all of it.
+    """
+
+    exit_code: int | None
+    output: str
+    is_cut: bool = False
+
+
+class Entry(NamedTuple):
+    """One thing that a record says, whole. Texts are foreign and unsanitised; `at` is in epoch seconds.
+
+    `call` is the id of a call, in its result, too; `given` are its arguments. `refused`: a human, or a rule or hook of
+    theirs, did not allow it; then it has `failed`, too. `cwd` is where a call was made, "" where that is not said.
+    """
+
+    at: float
+    kind: EntryKind
+    text: str = ""
+    call: str = ""
+    tool: str = ""
+    given: Fields = mapping(None)
+    failed: bool = False
+    refused: bool = False
+    cwd: str = ""
+    ended: Ended | None = None
+
+
+def about(tool: str, given: Fields, places: Sequence[str] = ()) -> str:
+    """The main argument of a call in one line; a path below one of the `places` stands from there on."""
+    for key in () if tool.startswith("mcp__") else _SAYING:
+        if isinstance(value := given.get(key), str | list) and (words := first_line(_words(value), LONGEST_DOING)):
+            return _within(words, places) if key in _PATHS else words
+    for value in given.values():
+        if not isinstance(value, str):
+            continue
+        if (patched := _PATCHED.search(value[:_BEGINNING])) is not None:
+            return _within(patched[1].strip(), places)[:LONGEST_DOING]
+        words = first_line(value, LONGEST_DOING)
+        if words and not words.startswith("```") and (len(words) < _BLIND or " " in words):
+            return words
+    asked = next((question for value in given.values() if (question := _inside(value))), "")
+    return first_line(asked, LONGEST_DOING)
+
+
+def command_in(given: Fields) -> str:
+    """The whole line that a shell was given, "" where there is none."""
+    value = next((value for key in ("command", "cmd") if isinstance(value := given.get(key), str | list)), "")
+    return _words(value).strip()
+
+
+def _words(value: str | list[object]) -> str:
+    """A command may be a list: that of a shell holds the line in its last part."""
+    if isinstance(value, str):
+        return value
+    parts = [part for part in value if isinstance(part, str)]
+    return parts[-1] if len(parts) == 3 and parts[1] in _SHELLS else shlex.join(parts)
+
+
+def _inside(value: object) -> str:
+    """The words of the first object of a list: a question, a todo."""
+    first = mapping(value[0] if isinstance(value, list) and value else None)
+    return next((words for key in ("question", "content", "step", *_SAYING) if (words := text(first, key))), "")
+
+
+def _within(path: str, places: Sequence[str]) -> str:
+    inside = (path[len(place) + 1 :] for place in places if path.startswith(f"{place}/"))
+    return next(filter(None, inside), path)
 
 
 class ActKind(StrEnum):
@@ -58,12 +151,11 @@ _KINDS: Final = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.
 
 
 class Act(NamedTuple):
-    """One use of a tool by an agent, with what came of it. Texts are foreign; times are in seconds since the epoch.
+    """One use of a tool by an agent, with what came of it. Texts are foreign; times are in epoch seconds.
 
     `what` is the command line, or the path that was written, as it was given; of others the tool. `place` and
-    `answered` are where the call and its result stand in the transcript; `answered` and `ended_at` are None as long as
-    there is no result. `cwd` is the directory it was made in, "" where that is not told. `ended` is how a command came
-    out. `refused`: it never happened.
+    `answered` are where the call and its result stand; None without a result, as `ended_at`. `cwd` is "" where it is
+    not told. `refused`: it never happened.
     """
 
     kind: ActKind
@@ -129,7 +221,7 @@ def _directory(call: Entry) -> str:
 
 
 def _written(given: Fields) -> Iterator[str]:
-    yield from (path for key in _PATHS if (path := text(given, key)))
+    yield from (path for key in _FILES if (path := text(given, key)))
     for value in given.values():
         if isinstance(value, str):
             yield from (path.strip() for path in _PATCHED.findall(value))

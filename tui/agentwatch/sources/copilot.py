@@ -1,4 +1,8 @@
-"""The reader of Copilot CLI: what the events of a session come to, for it and each of its agents, and their runs."""
+"""The reader of GitHub Copilot CLI, as 1.0 writes it: one file of events for a session and all its agents.
+
+An event is `{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands
+work out. An agent ends by `subagent.completed` or `subagent.failed`, in the rounds after its first one with its turn.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +16,11 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
-from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
+from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, text, whole
-from agentwatch.sources.sessions.following import LinesTranscript, Placed, RunTranscript
+from agentwatch.sources.sessions.following import EntriesIn, Placed
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
-from agentwatch.sources.sessions.runs import (
-    CUT_OFF,
-    LEFT_BEHIND,
-    NO_CALL,
-    Account,
-    AgentCall,
-    Answer,
-    Keep,
-    Rising,
-    run_of,
-    settle,
-)
+from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, Account, Answer, Keep, run_of
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
 from agentwatch.sources.sessions.tail import Record
 
@@ -61,7 +54,7 @@ class Agent(Account):
 
     @property
     def waiting(self) -> str:
-        questions = (call.given for call, _ in reversed(self.activity.open.values()) if call.tool == "ask_user")
+        questions = (call.given for call, _ in reversed(self.open.values()) if call.tool == "ask_user")
         asked = next((f"an answer: {first_line(text(given, 'question') or '')}" for given in questions), "")
         return next(reversed(self.asks.values()), asked.removesuffix(": "))
 
@@ -69,16 +62,16 @@ class Agent(Account):
         super().end(state, at, reason)
         self.answer = self.last if state is RunState.ENDED else None
 
-    def ask(self, data: Fields, at: float, offset: int, *, is_agent: bool) -> None:
+    def ask(self, data: Fields, at: float, *, is_agent: bool) -> None:
         """It is told something."""
         words, was_working = text(data, "content") or "", self.state is RunState.WORKING
         if is_agent and not (was_working and data.get("delivery") == "steering"):
             if was_working and self.begun is not None:
                 self.end(RunState.FAILED, at, CUT_OFF)
             asker = StartedBy.PARENT if words.strip() else StartedBy.PROGRAM
-            self.begin_round(Turn(at, self.keep(words, at, offset), asker))
+            self.begin_round(Turn(at, self.keep(words, at), asker))
         if self.prompt is None and words.strip():
-            self.prompt = self.keep(words, at, offset)
+            self.prompt = self.keep(words, at)
         self.last = None
         self.asks.clear()
         self.go_on(at)
@@ -104,9 +97,8 @@ class Events:
         self.asked: dict[str, Agent] = {}
         """Those that did not begin, by the ids of their calls."""
         self._begin = partial(Agent, keep, places)
-        self._rising = Rising()
 
-    def add(self, fields: Record, offset: int) -> None:
+    def add(self, fields: Record) -> None:
         at, kind = moment(fields.get("timestamp")), text(fields, "type")
         if at is None or kind is None or text(fields, "id") is None:
             self.not_understood += 1
@@ -136,7 +128,7 @@ class Events:
                 agent.tokens += (whole(used, "inputTokens") or 0) + (whole(used, "outputTokens") or 0)
                 agent.tokens -= whole(used, "cacheReadTokens") or 0
             case "user.message":
-                agent.ask(data, at, offset, is_agent=whose != SESSION)
+                agent.ask(data, at, is_agent=whose != SESSION)
             case "assistant.message" if text(data, "model") is not None:
                 agent.go_on(at)
                 agent.calls = bool(listed(data, "toolRequests"))
@@ -163,20 +155,17 @@ class Events:
                 agent.complete(data, at)
 
         for entry in entries(fields, at):
-            agent.activity.add(entry)
-            self._entry(entry, whose, agent, offset)
+            agent.add_entry(entry)
+            self._entry(entry, whose, agent)
 
-    def _entry(self, entry: Entry, whose: str, agent: Agent, offset: int) -> None:
-        given = entry.given
+    def _entry(self, entry: Entry, whose: str, agent: Agent) -> None:
         match entry.kind, entry.tool:
             case EntryKind.WORDS, _ if entry.text.strip():
-                agent.last = agent.later(entry.text, entry.at, offset)
+                agent.last = agent.later(entry.text, entry.at)
             case EntryKind.CALL, "task":
-                prompt = agent.keep(text(given, "prompt") or "", entry.at, offset)
-                kind, title = text(given, "agent_type"), text(given, "description")
                 asked = self.asked[entry.call] = self._begin()
-                asked.asker = whose
-                asked.call = AgentCall(entry.call, entry.at, self._rising(entry.at), prompt, kind, title)
+                asked.asker, prompt = whose, agent.keep(text(entry.given, "prompt") or "", entry.at)
+                asked.call = agent.asked(entry, prompt, "agent_type")
             case EntryKind.RESULT, _ if entry.failed and entry.call in self.asked:
                 self.asked[entry.call].end(RunState.FAILED, entry.at, first_line(entry.text or "error"))
 
@@ -224,37 +213,40 @@ class CopilotReader(FilesReader[Events]):
     layout: ClassVar = Layout(
         r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl", r"(?P<session>[0-9a-zA-Z_-]{1,128})", root="session-state"
     )
+    is_shared = True
 
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
-        self.processes = Locks(Path(self.root))
+        self.processes = Processes(Path(self.root))
 
     def projects(self) -> list[str]:
         self.scan(self.root)
         return [self.root] if self.root in self.refused or os.path.isdir(self.root) else []
 
-    def begin(self, keep: Keep, agent: str, path: str) -> Events:  # noqa: ARG002
-        return Events(keep, self.places)
+    def program_of(self, session: Session[Events]) -> Program:
+        """`inuse.<pid>.lock` in its directory: made by a program that opens it, left behind when it is killed."""
+        found: list[Registered] = []
+        with suppress(OSError, ValueError):
+            locks = Path(self.root, session.id).glob("inuse.*.lock")
+            # Where a process has got its number since, it counts as running.
+            found += (Registered(int(path.name.split(".")[1]), path.stat().st_mtime) for path in locks)
+        return self.processes.program(found)
 
-    entries = staticmethod(entries)
+    def begin(self, agent: str, path: str) -> Events:  # noqa: ARG002
+        return Events(self.message, self.places)
 
     def mark(self, fields: Fields) -> str | None:
         return text(fields, "id")
 
-    def transcript(self, run: Run) -> RunTranscript | None:
-        """What the events of the session, or of one of its agents, say."""
-        path = Path(run.place)
-        if not any(run.place in session.files for session in self.sessions.values()):
-            return None
-        whose = SESSION if run.session_id == path.parent.name else run.session_id
+    def entries_of(self, run: Run) -> EntriesIn:
+        whose = SESSION if run.session_id == Path(run.place).parent.name else run.session_id
 
         def of_agent(fields: Fields) -> Iterator[Entry]:
             return entries(fields) if (text(fields, "agentId") or SESSION) == whose else iter(())
 
-        own = partial(Placed, of_agent, lambda fields: text(inner(fields, "data", "context"), "cwd"))
-        return LinesTranscript(path, of_agent, self.mark, own)
+        return Placed(of_agent, lambda fields: text(inner(fields, "data", "context"), "cwd"))
 
-    def runs_of(self, session: Session[Events], about: object) -> dict[str, Run]:
+    def runs_of(self, session: Session[Events]) -> dict[str, Run]:
         runs: dict[str, Run] = {}
         for events in session.folds.values():
             for name, agent in (*events.agents.items(), *events.asked.items()):
@@ -267,30 +259,7 @@ class CopilotReader(FilesReader[Events]):
                         source=NAME,
                         session_id=name or session.id,
                         parent=(agent.asker or session.id) if name else None,
-                        place=session.places[SESSION],
+                        place=session.place(SESSION),
                         link="the tool call that began it" if agent.call.id else "",
                     )
-        settle(runs, about)
         return runs
-
-
-class Locks(Processes):
-    """`inuse.<pid>.lock` in the directory of a session: made by a program that opens it, left behind when it is killed.
-
-    Where a process has got its number since, it counts as running.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
-        self.directory = directory
-
-    def look(self) -> None:
-        """A lock is looked for when somebody asks about its session."""
-
-    def of(self, session_id: str) -> Program:
-        found: list[Registered] = []
-        with suppress(OSError, ValueError):
-            for path in (self.directory / session_id).glob("inuse.*.lock"):
-                pid = int(path.name.split(".")[1])
-                found.append(Registered(session_id, pid, None, None, path.stat().st_mtime, None))
-        return self.program(found)

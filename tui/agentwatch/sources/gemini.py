@@ -12,11 +12,10 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.sessions.doing import Ended, Entry, EntryKind
+from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
@@ -30,7 +29,6 @@ from agentwatch.sources.sessions.fields import (
     whole,
 )
 from agentwatch.sources.sessions.following import EntriesIn, Placed
-from agentwatch.sources.sessions.reader import texts_in
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
@@ -42,10 +40,9 @@ from agentwatch.sources.sessions.runs import (
     Standing,
     no_message,
     run_of,
-    settle,
 )
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session, holds
-from agentwatch.sources.sessions.tail import Record, open_regular
+from agentwatch.sources.sessions.tail import Record, read_small
 
 _COMMAND: Final = re.compile(
     r"^Output: (?P<output>.*?)\n(?:Error: [^\n]*\n)?(?:Exit Code: (?P<code>-?\d{1,9})\n)?(?P<open>(?:Signal"
@@ -55,14 +52,6 @@ _COMMAND: Final = re.compile(
 _STOPPED: Final = "Operation cancelled"
 """In what comes of a call that Esc has ended; one that was only denied says something else."""
 _ROOT_BYTES: Final = 64 * 1024
-
-
-@dataclass(slots=True)
-class GeminiCall(AgentCall):
-    """A call of an agent that is over, and how that agent stands by what its parent was told."""
-
-    agent_id: str | None = None
-    standing: Standing | None = None
 
 
 class Chat(Account):
@@ -75,27 +64,27 @@ class Chat(Account):
 
     def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places)
-        self.calls: dict[str, GeminiCall] = {}
+        self.calls: dict[str, AgentCall] = {}
         self._is_agent = is_agent
         self._messages: dict[str, tuple[int, int]] = {}
         """The tokens and calls of each message, by id."""
 
-    def add(self, fields: Record, offset: int) -> None:
+    def add(self, fields: Record) -> None:
         name, at = text(fields, "id"), moment(fields.get("timestamp"))
         if name is not None and at is not None:
-            self._message(name, fields, at, offset)
+            self._message(name, fields, at)
         elif inner(fields, "$set").get("messages") == [] and self._is_agent and self.state is RunState.WORKING:
             # It failed, or was stopped, in its answer: its parent is told which.
             self.end(RunState.FAILED, self.updated_at, CUT_OFF)
         elif not fields.keys() & {"$set", "$rewindTo", "projectHash"}:
             self.not_understood += 1
 
-    def _message(self, name: str, fields: Fields, at: float, offset: int) -> None:
+    def _message(self, name: str, fields: Fields, at: float) -> None:
         words, calls = _words_of(fields), listed(fields, "toolCalls")
         counted, seen = self._messages.get(name, (0, 0))
         for entry in entries({**fields, "toolCalls": calls[seen:]}, at):
             if entry.call or name not in self._messages:
-                self.activity.add(entry)
+                self.add_entry(entry)
         used = inner(fields, "tokens")
         tokens = (whole(used, "total") or 0) - (whole(used, "cached") or 0)
         self.tokens += tokens - counted
@@ -104,17 +93,17 @@ class Chat(Account):
         if fields.get("type") == "user" and words.strip():
             self.go_on(at)
             self.prompted_at = at
-            self.prompt = self.prompt or self.keep(words, at, offset)
+            self.prompt = self.prompt or self.keep(words, at)
         elif fields.get("type") == "gemini":
             self.go_on(at)
             if not calls and words.strip() and not self._is_agent:
                 # So it looks, too, while its calls are under way: they are written once they are over.
                 self.end(RunState.ENDED, at)
-                self.answer = self.later(words, at, offset)
+                self.answer = self.later(words, at)
             for call in map(mapping, calls):
-                self._called(call, at, offset)
+                self._called(call, at)
 
-    def _called(self, call: Fields, at: float, offset: int) -> None:
+    def _called(self, call: Fields, at: float) -> None:
         """A call that is over."""
         given, status, came = inner(call, "args"), call.get("status"), _came_of(call)
         ended_at = moment(call.get("timestamp")) or at
@@ -123,23 +112,25 @@ class Chat(Account):
             self.end(RunState.CANCELED, ended_at, first_line(came))
         if self._is_agent and (said := _handed_back(call)) is not None:
             self.end(RunState.ENDED, ended_at)
-            self.answer = self.later(said, ended_at, offset) if said.strip() else None
+            self.answer = self.later(said, ended_at) if said.strip() else None
         elif call.get("name") == "write_todos":
             self.list(todos_in(listed(given, "todos"), "description"), ended_at)
         elif call.get("name") == "invoke_agent":
-            name, shown = text(call, "id") or "", inner(call, "resultDisplay")
+            shown = inner(call, "resultDisplay")
             # An agent that failed, or ran out of turns, is said to be a success as well.
             reason = text(shown, "terminateReason") or "GOAL"
             if status != "success" or shown.get("state") == "error":
                 reason = first_line(came)
             state = RunState.ENDED if reason == "GOAL" else RunState.FAILED
-            self.calls[name] = GeminiCall(
+            state = RunState.CANCELED if status == "cancelled" else state
+            name = text(call, "id") or ""
+            self.calls[name] = AgentCall(
                 name,
                 at,
-                prompt=self.keep(text(given, "prompt") or "", at, offset),
+                prompt=self.keep(text(given, "prompt") or "", at),
                 agent_type=text(given, "agent_name"),
-                agent_id=text(call, "agentId"),
-                standing=Standing(RunState.CANCELED if status == "cancelled" else state, reason, None, ended_at),
+                child=text(call, "agentId"),
+                told=Standing(state, reason, None, ended_at),
             )
 
 
@@ -202,8 +193,7 @@ def _handed_back(call: Fields) -> str | None:
 def root_of(project: str) -> str:
     """The real path of the working directory that a project names. Raises OSError where it cannot be read, or names no
     path."""
-    with os.fdopen(open_regular(f"{project}/.project_root"), "rb") as file:
-        named = file.read(_ROOT_BYTES).decode("utf-8", "replace").strip()
+    named = read_small(f"{project}/.project_root", _ROOT_BYTES).decode("utf-8", "replace").strip()
     if not named.startswith("/") or "\0" in named:
         raise OSError(f"{project} names no path")
     return os.path.realpath(named)
@@ -239,23 +229,17 @@ class GeminiReader(FilesReader[Chat]):
                 self.refused |= set() if isinstance(error, FileNotFoundError) else {project}
         return found
 
-    def begin(self, keep: Keep, agent: str, path: str) -> Chat:  # noqa: ARG002
-        return Chat(keep, agent != SESSION, self.places)
+    def begin(self, agent: str, path: str) -> Chat:  # noqa: ARG002
+        return Chat(self.message, agent != SESSION, self.places)
 
-    entries = staticmethod(entries)
-
-    def own_entries(self, run: Run) -> EntriesIn:  # noqa: ARG002
+    def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         return Placed(entries, _directory_in)
 
     def mark(self, fields: Fields) -> str | None:
         """Of a message as it is now: it is written again with its calls."""
         return f"{text(fields, 'id')}/{len(listed(fields, 'toolCalls'))}"
 
-    def texts_in(self, fields: Fields) -> Iterator[str]:
-        yield from texts_in(fields)
-        yield from (_handed_back(mapping(call)) or "" for call in listed(fields, "toolCalls"))
-
-    def runs_of(self, session: Session[Chat], about: object) -> dict[str, Run]:
+    def runs_of(self, session: Session[Chat]) -> dict[str, Run]:
         main, runs = session.folds.get(SESSION, _NO_CHAT), dict[str, Run]()
         begun = {name: chat for name, chat in session.folds.items() if chat.started_at is not None}
         asked = _asked(main, begun)
@@ -274,31 +258,30 @@ class GeminiReader(FilesReader[Chat]):
                 source=self.name,
                 session_id=name or session.id,
                 parent=session.id if name else None,
-                place=session.place(session.places, name),
+                place=session.place(name),
                 link="the parent's tool call" if chat is _NO_CHAT else "the directory of its chat",
             )
-        settle(runs, about)
         return runs
 
 
-def _asked(main: Chat, begun: dict[str, Chat]) -> dict[str, GeminiCall]:
+def _asked(main: Chat, begun: dict[str, Chat]) -> dict[str, AgentCall]:
     """The call that each agent was begun by, as far as it is over: one that was stopped does not name its agent."""
-    asked = {call.agent_id: call for call in main.calls.values() if call.agent_id in begun}
+    asked = {call.child: call for call in main.calls.values() if call.child in begun}
     for call in main.calls.values():
         same = (
             name
             for name, chat in begun.items()
             if name and name not in asked and chat.prompt and call.prompt and chat.prompt.digest == call.prompt.digest
         )
-        if call.agent_id is None and (name := min(same, key=lambda one: begun[one].prompted_at, default=None)):
+        if call.child is None and (name := min(same, key=lambda one: begun[one].prompted_at, default=None)):
             asked[name] = call
     return asked
 
 
-def _standing(chat: Chat, call: GeminiCall | None, main: Chat) -> Standing | Chat:
+def _standing(chat: Chat, call: AgentCall | None, main: Chat) -> Standing | Chat:
     """By what it has handed back, then by what its parent was told."""
-    if chat.state is not RunState.ENDED and call is not None and call.standing is not None:
-        return call.standing
+    if chat.state is not RunState.ENDED and call is not None and call.told is not None:
+        return call.told
     if chat.state is RunState.WORKING and main.prompted_at > chat.prompted_at:
         return Standing(RunState.FAILED, LEFT_BEHIND, None, chat.updated_at)
     return chat
