@@ -28,12 +28,17 @@ from agentwatch.decisions.record import LARGEST_SIGNED, Name, Positive, Sha256, 
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Task
 from agentwatch.disk import UNSYNCED, Directory
-from agentwatch.view.documents import signed, tasks
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "urn:agentwatch:task:v1"
 """Of the predicate as it stands here. Keys are added without a new version, as in-toto has it."""
 NAME: Final = "statements"
+
+_OF_TASK: Final = (
+    "task_id parent_id title agent objective state reported_state contract summary why needs_operator ask contradicted"
+    " attempt error_code error_message blockers limitations runtime findings claims unsaid"
+)
+_OF_ATTEMPT: Final = "number state session_id handoff_path handoff_sha256 return_path return_sha256 started_at ended_at"
 
 
 class _Strict(BaseModel):
@@ -78,7 +83,7 @@ class Kept(NamedTuple):
     keyid: str
 
 
-def subject_of(task: Task) -> tuple[signed.Artifact, ...]:
+def subject_of(task: Task) -> tuple[dict[str, Any], ...]:
     """The handoff and the return of the latest attempt; empty where nobody wrote either."""
     latest = task.latest
     if latest is None:
@@ -88,8 +93,8 @@ def subject_of(task: Task) -> tuple[signed.Artifact, ...]:
 
 
 def statement_of(
-    task: tasks.Task,
-    subject: Sequence[signed.Artifact],
+    task: Mapping[str, Any],
+    subject: Sequence[Mapping[str, Any]],
     decided: Sequence[ChainEntry],
     *,
     complete: bool,
@@ -110,9 +115,9 @@ def statement_of(
             "made_at": written(now),
             "workspace_id": workspace_id,
             "complete": complete,
-            **_some(task, tasks.StatedTask),
+            **_some(task, _OF_TASK),
             # Without the session's place on this machine.
-            "attempts": [_some(one, tasks.StatedAttempt) for one in task["attempts"]],
+            "attempts": [_some(one, _OF_ATTEMPT) for one in task["attempts"]],
             "decisions": [_decided(one) for one in decided],
         },
     }
@@ -180,11 +185,11 @@ def _name(version: Seen, part: str) -> str:
     return f"{version.path}#{part}" if version.stored else version.path
 
 
-def _some(values: Mapping[str, Any], shape: type) -> dict[str, Any]:
-    return {name: values[name] for name in shape.__annotations__}
+def _some(values: Mapping[str, Any], names: str) -> dict[str, Any]:
+    return {name: values[name] for name in names.split()}
 
 
-def _decided(entry: ChainEntry) -> signed.StatedDecision:
+def _decided(entry: ChainEntry) -> dict[str, Any]:
     """A decision of the ledger, so that it can be recognised by whoever is shown its file."""
     record = entry.record
     return {
