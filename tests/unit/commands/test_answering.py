@@ -98,7 +98,7 @@ def test_a_rule_is_one_that_the_request_has(workspace: Path, capsys: pytest.Capt
         with pytest.raises(UsageError, match="--rule belongs to --allow"):
             run("--deny", "--rule", "Bash(ls:*)", "--", asked.request_id)
         assert run("--allow", "--rule", "Bash(ls:*)", "--", asked.request_id) == ExitCode.DONE
-    assert "whatever fits Bash(ls:*)" in capsys.readouterr().out
+    assert "for the rest of its session Bash(ls:*)" in capsys.readouterr().out
     assert recorded(workspace)[0].params.rule == "Bash(ls:*)"
 
 
