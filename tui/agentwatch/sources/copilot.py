@@ -1,8 +1,6 @@
-"""The reader of GitHub Copilot CLI, as 1.0 writes it: one file of events for a session and all its agents.
-
-An event is `{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands
-work out. An agent ends by `subagent.completed` or `subagent.failed`, in the rounds after its first one with its turn.
-"""
+"""The reader of GitHub Copilot CLI, as 1.0 writes it: one file of events for a session and all its agents. An event is
+`{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands work out.
+An agent ends by `subagent.completed` or `subagent.failed`, in the rounds after its first one with its turn."""
 
 from __future__ import annotations
 
@@ -30,27 +28,22 @@ _SENDER: Final = "agent-"
 _REFUSED: Final = ("denied", "rejected")
 _COPIED: Final = "Forked from "
 """How a fork says what it is a copy of; the session that was forked says so in other words."""
-_ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")
-"""What Copilot writes behind what a command printed."""
+_ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # what Copilot writes behind what a command printed
 _SHUT: Final = "not over when Copilot was closed"
 
 
 class Agent(Account):
     """The state of one agent, or of the session itself, after its events."""
 
-    call = NO_CALL
-    """The call that asked for it, made by `asker`."""
+    call = NO_CALL  # the call that asked for it, made by `asker`
     asker = SESSION
-    last: Answer | None = None
-    """The last words of the round."""
-    calls = True
-    """The last message of the turn calls tools, or there is none yet."""
+    last: Answer | None = None  # the last words of the round
+    calls = True  # the last message of the turn calls tools, or there is none yet
     was_over = False
 
     def __init__(self, keep: Keep, places: Sequence[str]) -> None:
         super().__init__(keep, places)
-        self.asks: dict[str, str] = {}
-        """The permissions that a human has not given yet, by the id of the request."""
+        self.asks: dict[str, str] = {}  # the permissions that a human has not given yet, by the id of the request
 
     @property
     def waiting(self) -> str:
@@ -92,10 +85,8 @@ class Events:
     not_understood = 0
 
     def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
-        self.agents: dict[str, Agent] = {}
-        """By id; that of the session itself under SESSION."""
-        self.asked: dict[str, Agent] = {}
-        """Those that did not begin, by the ids of their calls."""
+        self.agents: dict[str, Agent] = {}  # by id; that of the session itself under SESSION
+        self.asked: dict[str, Agent] = {}  # those that did not begin, by the ids of their calls
         self._begin = partial(Agent, keep, places)
 
     def add(self, fields: Record) -> None:

@@ -1,9 +1,7 @@
-"""The reader of Gemini CLI: what the lines of one chat come to, and the runs of one session.
-
-A session has a chat, as 0.61 writes it, and beside it a directory with the chats of its agents. A line is a message
-`{id, timestamp, type, content, toolCalls?}`, or changes what was written before: a message with the same id takes its
-place, once its calls are over; `$set` sets keys of the whole. That `$rewindTo` takes messages back is left aside.
-"""
+"""The reader of Gemini CLI: what the lines of one chat come to, and the runs of one session. A session has a chat, as
+0.61 writes it, and beside it a directory with the chats of its agents. A line is a message `{id, timestamp, type,
+content, toolCalls?}`, or changes what was written before: a message with the same id takes its place, once its calls
+are over; `$set` sets keys of the whole. That `$rewindTo` takes messages back is left aside."""
 
 from __future__ import annotations
 
@@ -59,15 +57,13 @@ class Chat(Account):
 
     cwd: str | None = None
     not_understood = 0
-    prompted_at = 0.0
-    """When a human, or a parent, has told it something."""
+    prompted_at = 0.0  # when a human, or a parent, has told it something
 
     def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places)
         self.calls: dict[str, AgentCall] = {}
         self._is_agent = is_agent
-        self._messages: dict[str, tuple[int, int]] = {}
-        """The tokens and calls of each message, by id."""
+        self._messages: dict[str, tuple[int, int]] = {}  # the tokens and calls of each message, by id
 
     def add(self, fields: Record) -> None:
         name, at = text(fields, "id"), moment(fields.get("timestamp"))

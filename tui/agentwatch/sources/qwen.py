@@ -1,8 +1,6 @@
 """The reader of Qwen Code, as 0.24 writes it: chats of sessions and agents, in a directory for each working directory.
-
 A record is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` hands work out. How an agent
-stands is in its description at once, while its parent hears of it when all agents of its message have ended.
-"""
+stands is in its description at once, while its parent hears of it when all agents of its message have ended."""
 
 from __future__ import annotations
 
@@ -55,15 +53,12 @@ _STATES: Final = {
 _BY_HUMAN: Final = "[Operation Cancelled]"
 _COMMAND: Final = re.compile(
     r"^Output: (?P<output>.*)^Error: .*^Exit Code: (?:(?P<code>-?\d{1,9})|\(none\))$", re.DOTALL | re.MULTILINE
-)
-"""The output of a command stands between two of the lines about it."""
+)  # the output of a command stands between two of the lines about it
 _REFUSED: Final = re.compile(
     r"\[Operation Cancelled\] Reason: User did not allow|Qwen Code requires permission to use .{1,200} was declined"
     r"|Tool .{1,200} (?:is blocked in plan mode|is not listed in the active core tools)"
-)
-"""How the results of calls begin that nobody allowed, whatever their status."""
-_STOPPED: Final = f"{_BY_HUMAN} User cancelled tool execution"
-"""A call that had begun."""
+)  # how the results of calls begin that nobody allowed, whatever their status
+_STOPPED: Final = f"{_BY_HUMAN} User cancelled tool execution"  # A call that had begun
 
 
 class Chat(Account):
@@ -72,8 +67,7 @@ class Chat(Account):
     cwd: str | None = None
     not_understood = 0
     round_at = 0.0
-    prompted_at = 0.0
-    """When a human, or a parent, has told it something."""
+    prompted_at = 0.0  # when a human, or a parent, has told it something
 
     def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places)

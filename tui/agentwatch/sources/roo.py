@@ -38,8 +38,7 @@ _MESSAGES: Final = "ui_messages.json"
 _SEARCH_SECONDS: Final = 2.0
 _LONGEST: Final = 500
 
-_CANCELED: Final = "user_cancelled"
-"""Why a request to the model was broken off, in the extension's word."""
+_CANCELED: Final = "user_cancelled"  # why a request to the model was broken off, in the extension's word
 _STATES: Final = {
     "active": RunState.WORKING,
     "delegated": RunState.WORKING,
@@ -56,8 +55,7 @@ _WAITING: Final = {
     "mistake_limit_reached": "help after too many mistakes",
     "auto_approval_max_req_reached": "leave to go on",
 }
-_RESUMED: Final = ("resume_task", "resume_completed_task")
-"""Asked when a task is only looked at again."""
+_RESUMED: Final = ("resume_task", "resume_completed_task")  # asked when a task is only looked at again
 _SAID: Final = {
     "text": EntryKind.WORDS,
     "completion_result": EntryKind.WORDS,
@@ -74,10 +72,8 @@ class _Task:
     """A directory, and its run, None where it is of another workspace or its item cannot be read."""
 
     run: Run | None = None
-    stamps: tuple[Stamp | None, ...] = ()
-    """Of its files, as they were read."""
-    refusal: str = ""
-    """Why it, or what is in it, cannot be read."""
+    stamps: tuple[Stamp | None, ...] = ()  # of its files, as they were read
+    refusal: str = ""  # why it, or what is in it, cannot be read
 
 
 class RooReader(StoreReader):
@@ -93,8 +89,7 @@ class RooReader(StoreReader):
         self._storages: list[Path] = []
         self._search_at = 0.0
         self._tasks: dict[Path, _Task] = {}
-        self._refused: dict[Path, str] = {}
-        """Storages that cannot be listed, and why."""
+        self._refused: dict[Path, str] = {}  # storages that cannot be listed, and why
 
     @property
     def trouble(self) -> str | None:
@@ -274,10 +269,8 @@ def _stamp(path: Path) -> Stamp | None:
 
 
 def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
-    """(number of the message, what it says) of those that say something. A call is over once something follows it.
-
-    The store does not say what came of a tool, but for commands and MCP servers, nor whether a human refused it.
-    """
+    """(number of the message, what it says) of those that say something. A call is over once something follows it. The
+    store does not say what came of a tool, but for commands and MCP servers, nor whether a human refused it."""
     for place, (message, following) in enumerate(zip_longest(messages, messages[1:])):
         entry = _entry(message, is_first=place == 0)
         said = [] if entry is None else [entry]

@@ -1,9 +1,6 @@
-"""The reader of Claude Code: where its files lie, who asked for whom, and the runs of one session.
-
-The program writes that it waits, and not which agent asks. So that is inferred: the agent whose use of a tool came
-just before, or the only one without a result. If there are several, the session asks: a wrong name would be worse than
-none.
-"""
+"""The reader of Claude Code: where its files lie, who asked for whom, and the runs of one session. The program writes
+that it waits, and not which agent asks. So that is inferred: the agent whose use of a tool came just before, or the
+only one without a result. If there are several, the session asks: a wrong name would be worse than none."""
 
 from __future__ import annotations
 
@@ -46,8 +43,7 @@ _WAITS: Final = {
     "goal proposal": "an approval of its goal",
     "input needed": "an answer",
 }
-_TITLES: Final = ("custom-title", "ai-title", "summary", "prompt")
-"""The kinds of titles, the best first."""
+_TITLES: Final = ("custom-title", "ai-title", "summary", "prompt")  # the kinds of titles, the best first
 _BY_HUMAN: Final = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
 _LIMIT: Final = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
 _LOST: Final = ("[tool call did not complete", "no completion record")
@@ -140,9 +136,7 @@ _BY_DIRECTORY: Final = "the session's directory"
 
 class Bond(NamedTuple):
     """The link of an agent to its parent: an agent's id or SESSION, the calls in their order, and by what it is known.
-
-    `claim` is the id of the call that began the agent, which may not have been read yet; None where none is known.
-    """
+    `claim` is the id of the call that began the agent, which may not have been read yet; None where none is known."""
 
     parent: str
     calls: tuple[AgentCall, ...]
@@ -151,10 +145,8 @@ class Bond(NamedTuple):
 
 
 def link_agents(transcripts: Mapping[str, Transcript], metas: Mapping[str, Fields]) -> dict[str, Bond]:
-    """The bonds of all agents of which anything is known, by id, and of calls that none is known of.
-
-    `transcripts` are by agent id, the session's own under SESSION.
-    """
+    """The bonds of all agents of which anything is known, by id, and of calls that none is known of. `transcripts` are
+    by agent id, the session's own under SESSION."""
     calls: dict[str, AgentCall] = {}
     owners: dict[str, str] = {}
     # The session first: what a forked agent's transcript repeats of it is not the agent's own.
@@ -230,10 +222,8 @@ def wait_in(process: Fields) -> Wait | None:
 
 
 def find_asker(open_uses: Mapping[str, Sequence[Entry]], wait: Wait) -> tuple[str | None, str]:
-    """The waiting ones of the agents that work, and their requests. None where it cannot be told.
-
-    The program does not say it. A use that came long before it began to wait is at work, unless there is no other.
-    """
+    """The waiting ones of the agents that work, and their requests. None where it cannot be told. The program does not
+    say it. A use that came long before it began to wait is at work, unless there is no other."""
     for earliest in (wait.since - _SLACK, 0.0):
         recent = {agent: [use for use in uses if use.at >= earliest] for agent, uses in open_uses.items()}
         chosen = {agent: uses for agent, uses in recent.items() if uses}

@@ -9,19 +9,16 @@ from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, t
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _NOTHING: Final[Fields] = {}
-ASKS: Final = "PermissionRequest"
-"""The event of a call that a person is asked about."""
+ASKS: Final = "PermissionRequest"  # the event of a call that a person is asked about
 
 
 class HookCall(NamedTuple):
-    """One call of a hook. Every text is foreign and unsanitised; None stands for what the payload does not say.
-
-    `event` is `SubagentStart`, `SubagentStop`, `PostToolUse`, …; `agent_id` is None for the session's own agent.
+    """One call of a hook. Every text is foreign and unsanitised; None stands for what the payload does not say. `event`
+    is `SubagentStart`, `SubagentStop`, `PostToolUse`, …; `agent_id` is None for the session's own agent.
     `agent_transcript` is the transcript of the agent that stops. `last_message` is whole, while the transcript may
     still lack its last lines. `stop_hook_active` says that a stop was already blocked. `given` and `answered` are what
     a tool was used with and what came of it. `transcript` is that of the session, `suggestions` are the rules that the
-    program would offer to a person.
-    """
+    program would offer to a person."""
 
     event: str
     session_id: str

@@ -31,10 +31,8 @@ from agentwatch.sources.sessions.fields import (
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, AgentCall, Answer, Keep
 from agentwatch.sources.sessions.tail import Record
 
-DELEGATING: Final = frozenset({"Task", "Agent"})
-"""The tool that hands out work, by its old and its new name."""
-NOTHING: Final = frozenset({"", "(no content)"})
-"""The content of a message without a word."""
+DELEGATING: Final = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
+NOTHING: Final = frozenset({"", "(no content)"})  # the content of a message without a word
 
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 """Tools that do nothing but ask; a use of any other may need a permission."""
@@ -43,8 +41,7 @@ _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}
 _CHECKLIST: Final = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate"})
 _MOST_ITEMS: Final = 500
 _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
-_ENDS: Final = ("end_turn", "stop_sequence")
-"""`max_tokens` and `pause_turn` are no ends: the program goes on by itself."""
+_ENDS: Final = ("end_turn", "stop_sequence")  # `max_tokens` and `pause_turn` are no ends: the program goes on by itself
 _KNOWN: Final = ("thinking", "tool_use", "tool_result")
 """How the types of other blocks end that are known: `redacted_thinking`, `server_tool_use`."""
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
@@ -55,10 +52,8 @@ _FEEDBACK: Final = "Stop hook feedback"
 _COMMANDS: Final = ("<command-", "<bash-input>")
 _LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _DECISIONS: Final = {"accept": True, "reject": False, "allow": True, "deny": False}
-_UNASKED: Final = ("", "config")
-"""Sources of calls that ran because nothing forbade them."""
-_REJECTED: Final = "user-rejected"
-"""A kind of denial that a person is behind, where the record names no source."""
+_UNASKED: Final = ("", "config")  # sources of calls that ran because nothing forbade them
+_REJECTED: Final = "user-rejected"  # A kind of denial that a person is behind, where the record names no source
 
 INTERRUPTED: Final = "[Request interrupted by user"
 _ERROR_TAG: Final = re.compile("</?tool_use_error>")
@@ -73,10 +68,8 @@ _EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
 _MOVED: Final = re.compile(
     r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)"
     r"|\b(?:in|into|to) the background\b"
-)
-"""Words of the program for a command that goes on in the background; they may follow what it has printed."""
-_EDGE: Final = 2_000
-"""Characters at both ends of a result that are searched for them."""
+)  # words of the program for a command that goes on in the background; they may follow what it has printed
+_EDGE: Final = 2_000  # characters at both ends of a result that are searched for them
 _NOT_OVER: Final = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
 _STORED: Final = ("persistedOutputPath", "persistedOutputSize")
 _LEVELS: Final = ("error", "warning")
@@ -92,9 +85,7 @@ _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"}
 class Transcript(Account):
     """The state of one file after the records that were folded in: the account of its agent, the calls with which it
     handed out work, and the last notification of each agent that it heard of. It depends on these records alone.
-
-    `places` are the spellings of the workspace.
-    """
+    `places` are the spellings of the workspace."""
 
     def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places)
@@ -108,16 +99,14 @@ class Transcript(Account):
         self._told: dict[str, object] = {}
         self._message_id: str | None = None
         self._usage = 0
-        self._text: Answer | None = None
-        """That of the last message."""
+        self._text: Answer | None = None  # that of the last message
         self._uses_tools = self._is_strange = False
         """Whether it asks for tools, and whether not all of it is understood."""
         self._command: tuple[str, float] | None = None
         """A command that was typed, until the program or the model answers it."""
         self._by_hooks: dict[str, bool | None] = {}
         self._written: tuple[Todo, ...] | None = None
-        self._items: dict[str, tuple[str, str]] = {}
-        """By number; one that has none yet by the call that makes it."""
+        self._items: dict[str, tuple[str, str]] = {}  # by number; one that has none yet by the call that makes it
 
     @property
     def uses(self) -> list[Entry]:
@@ -474,10 +463,8 @@ def _blocks_in(content: object) -> list[Fields]:
 
 
 def handed_back(blocks: list[str], result: Fields) -> str | None:
-    """An agent's words out of the parent's copy, None where it has none.
-
-    `blocks` are the texts of the tool result, `result` its structured form, which nested agents' parents do not have.
-    """
+    """An agent's words out of the parent's copy, None where it has none. `blocks` are the texts of the tool result,
+    `result` its structured form, which nested agents' parents do not have."""
     if isinstance(result.get("content"), list):
         parts = texts(result.get("content"))
         behind = len(parts) - (whole(result, "harnessTailCount") or 0)

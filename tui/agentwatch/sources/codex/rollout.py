@@ -1,8 +1,6 @@
-"""One rollout of Codex: what a record says, and the fold of all of them.
-
-A session is a series of turns: `task_started`, then `task_complete` or `turn_aborted`. Sessions of before Codex wrote
-turns have `user_message` and `agent_message` only; there an answer ends what a message began.
-"""
+"""One rollout of Codex: what a record says, and the fold of all of them. A session is a series of turns:
+`task_started`, then `task_complete` or `turn_aborted`. Sessions of before Codex wrote turns have `user_message` and
+`agent_message` only; there an answer ends what a message began."""
 
 from __future__ import annotations
 
@@ -37,31 +35,24 @@ _OWN_WORK: Final = frozenset({"compact", "memory_consolidation", "guardian"})
 _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})")
 _LOST: Final = "not_found"
 
-MCP: Final = "mcp__"
-"""How the names of the servers of tools begin."""
-TASK: Final = "task of an agent"
-"""The kind of a message between agents; that of an answer is `agent_message`."""
+MCP: Final = "mcp__"  # how the names of the servers of tools begin
+TASK: Final = "task of an agent"  # the kind of a message between agents; that of an answer is `agent_message`
 _PAYLOAD: Final = "\nPayload:\n"
 _REFUSED: Final = re.compile(
     r"(?:exec_command|apply_patch|execution|command)[^\n]{0,20} failed[^\n]{0,80}Rejected\("
     r"|patch rejected by user|(?:Wall time: [\d.]+ seconds\nOutput:\n)?user rejected MCP tool call"
-)
-"""How the output of a call begins that was refused: of a command, a patch, a server's tool."""
+)  # how the output of a call begins that was refused: of a command, a patch, a server's tool
 _ABORTED: Final = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user")
 _EXIT: Final = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
-_HEAD: Final = 600
-"""Characters before the output of a command in which Codex tells of it."""
+_HEAD: Final = 600  # characters before the output of a command in which Codex tells of it
 _OUTPUT: Final = "\nOutput:\n"
 _FAILED: Final = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\w ]* failed", re.IGNORECASE)
 
 
 class Header(NamedTuple):
-    """The session by the first line of a rollout, from Codex 0.66 to 0.169. `began_at` is in epoch seconds;
-    texts are foreign.
-
-    `inherited_below`: records with a smaller ordinal are a copy of the parent's history, None where that is not told.
-    `own_work`: no task of anybody, but housekeeping of Codex.
-    """
+    """The session by the first line of a rollout, from Codex 0.66 to 0.169. `began_at` is in epoch seconds; texts are
+    foreign. `inherited_below`: records with a smaller ordinal are a copy of the parent's history, None where that is
+    not told. `own_work`: no task of anybody, but housekeeping of Codex."""
 
     thread: str
     parent: str | None
@@ -102,11 +93,9 @@ def header_of(record: Fields) -> Header | None:
 
 
 class History:
-    """The copy of its parent's history that a rollout may open with; its records are asked about in their order.
-
-    Newer versions say where it ends. In the others it begins with the parent's header, and ends with the first turn
-    that is younger than this session; ids of threads and turns begin with the time they were made.
-    """
+    """The copy of its parent's history that a rollout may open with; its records are asked about in their order. Newer
+    versions say where it ends. In the others it begins with the parent's header, and ends with the first turn that is
+    younger than this session; ids of threads and turns begin with the time they were made."""
 
     def __init__(self, header: Header) -> None:
         self._header = header
@@ -156,16 +145,13 @@ class Rollout(Account):
         self.header = header
         self.started_at = self.updated_at = header.began_at
         self.is_encrypted = False
-        self.spawned: dict[str, AgentCall] = {}
-        """By the ids of other sessions, the calls that they came of."""
-        self.refused: dict[str, AgentCall] = {}
-        """By their ids, the calls that came to nothing."""
+        self.spawned: dict[str, AgentCall] = {}  # by the ids of other sessions, the calls that they came of
+        self.refused: dict[str, AgentCall] = {}  # by their ids, the calls that came to nothing
         self.lost: dict[str, float] = {}
         """Agents that Codex did not find, and when it last said so: their process is gone, and nobody took them up."""
         self._history = History(header)
         self._has_turns = False
-        self._last: Answer | None = None
-        """What it said last in a round that has not ended."""
+        self._last: Answer | None = None  # what it said last in a round that has not ended
         self._failure: str | None = None
         self._spawns: dict[str, AgentCall] = {}
 
@@ -398,10 +384,8 @@ def answers_in(output: str) -> str:
 
 
 def is_readable(words: str) -> bool:
-    """Whether a text that may be encrypted is not: what is encrypted has no space in it.
-
-    A model provider of the user's own leaves the texts of other agents readable.
-    """
+    """Whether a text that may be encrypted is not: what is encrypted has no space in it. A model provider of the user's
+    own leaves the texts of other agents readable."""
     return any(character.isspace() for character in words)
 
 

@@ -1,8 +1,6 @@
-"""The reader of OpenCode and Kilo Code: the sessions of one workspace in one database, made into runs.
-
-The database is looked at when `stat` says that it was written, each time in a connection of its own. A session of which
-anything has changed is read again, from the tables that hold what is now, with its rounds and its task calls.
-"""
+"""The reader of OpenCode and Kilo Code: the sessions of one workspace in one database, made into runs. The database is
+looked at when `stat` says that it was written, each time in a connection of its own. A session of which anything has
+changed is read again, from the tables that hold what is now, with its rounds and its task calls."""
 
 from __future__ import annotations
 
@@ -36,15 +34,12 @@ from agentwatch.state import is_there
 
 _RACY_SECONDS: Final = 2.0
 """A file that is written twice within one tick of its file system's clock looks the same after both."""
-_BUSY_SECONDS: Final = 5.0
-"""For so long it may be locked by its program, or otherwise not be read, before that is told."""
+_BUSY_SECONDS: Final = 5.0  # for so long it may be locked by its program, or otherwise not be read, before that is told
 _CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")
 """The error of a task call that a human aborted; Kilo says who did it behind it."""
 _LEFT_BEHIND: Final = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
-_PATIENCE: Final = 3.0
-"""Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
-_SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
-"""The ending of the title of a child."""
+_PATIENCE: Final = 3.0  # seconds after which a call that shows nothing of its work is taken to wait for a permission
+_SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of the title of a child
 _AT_ONCE: Final = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
 """Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
 _OVER: Final = ("completed", "error")
@@ -79,20 +74,16 @@ class OpenCodeReader(StoreReader):
     def __init__(self, workspace: Path, database: Path, name: str = "opencode") -> None:
         super().__init__()
         self.name = name
-        self.progress = Progress(0, 0)
-        """In bytes of the database, none of them before all sessions were read."""
+        self.progress = Progress(0, 0)  # in bytes of the database, none of them before all sessions were read
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
         self._places = spellings(workspace)
         self._seen: Signature | None = None
         self._seen_at = 0.0
         self._refusal = ""
-        self._read_at = float("-inf")
-        """When it could be read, on the monotonic clock."""
-        self._rows: dict[str, SessionRow] = {}
-        """The sessions that there are, as of the last look."""
-        self._sessions: dict[str, Session] = {}
-        """As far as they are read, which may be as of a row before."""
+        self._read_at = float("-inf")  # when it could be read, on the monotonic clock
+        self._rows: dict[str, SessionRow] = {}  # the sessions that there are, as of the last look
+        self._sessions: dict[str, Session] = {}  # as far as they are read, which may be as of a row before
         self._runs: dict[str, dict[str, Run]] = {}
         """By session: its run, and those of its calls that have no session, by key."""
 
@@ -208,12 +199,9 @@ class Session(Account):
     """The fold of all records of a session, as of one version of its row."""
 
     agent: str | None = None
-    last_answer = ""
-    """The message that it wrote last: its calls may be open, but none of an earlier one."""
-    unread = 0
-    """Records that cannot be read."""
-    uses_tools = False
-    """There is a call in its last answer."""
+    last_answer = ""  # the message that it wrote last: its calls may be open, but none of an earlier one
+    unread = 0  # records that cannot be read
+    uses_tools = False  # there is a call in its last answer
 
     def __init__(
         self, row: SessionRow, records: tuple[Sequence[Record], Sequence[Record]], keep: Keep, places: Sequence[str]
@@ -221,10 +209,8 @@ class Session(Account):
         super().__init__(keep, places)
         self.row = row
         self.started_at = self.updated_at = row.created
-        self.tasks: dict[str, TaskCall] = {}
-        """The last call for each child, or by their own ids those without one."""
-        self.notices: dict[str, Standing] = {}
-        """By child in the background, what the program told of its end."""
+        self.tasks: dict[str, TaskCall] = {}  # the last call for each child, or by their own ids those without one
+        self.notices: dict[str, Standing] = {}  # by child in the background, what the program told of its end
         self.waits: list[tuple[float, str]] = []
         """Since when, and for what, each open call of its last answer waits if nothing comes of it."""
         self._fold(*records)
@@ -412,10 +398,8 @@ def _error_in(data: Fields) -> str:
 
 
 def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entry]:
-    """The entries of a part, in their order; of a call, its result as well.
-
-    `at` is when the part was made, in epoch seconds. `is_asked`: the message is a human's, or the parent's.
-    """
+    """The entries of a part, in their order; of a call, its result as well. `at` is when the part was made, in epoch
+    seconds. `is_asked`: the message is a human's, or the parent's."""
     words = text(part, "text") or ""
     match part.get("type"):
         case "text" if words.strip():

@@ -18,8 +18,7 @@ from agentwatch.sources.sessions.tail import document
 
 _MAX_BYTES: Final = 64 * 1024
 _MOST: Final = 1000
-_START: Final = 19
-"""Index of a process's start time in `/proc/<pid>/stat`, counted behind its name."""
+_START: Final = 19  # index of a process's start time in `/proc/<pid>/stat`, counted behind its name
 _PATIENCE: Final = 0.5
 """Seconds that a wait has to last: hooks answer some at once, and a transcript shows a bit later what it is for."""
 _FIRST_NAMESPACE: Final = 0xEFFFFFFC
@@ -27,8 +26,7 @@ _FIRST_NAMESPACE: Final = 0xEFFFFFFC
 _SHARED: Final = (
     *("9p", "afs", "beegfs", "ceph", "cifs", "fakeowner", "fuse.grpcfuse", "fuse.osxfs", "fuse.rclone", "fuse.sshfs"),
     *("fuse.vmhgfs-fuse", "gpfs", "lustre", "nfs", "prl_fs", "smb", "vboxsf", "virtiofs", "vmhgfs"),
-)
-"""How file systems begin that other machines may write to, of which neither processes nor locks are seen here."""
+)  # how file systems begin that other machines may write to, of which neither processes nor locks are seen here
 
 
 class Wait(NamedTuple):
@@ -39,11 +37,9 @@ class Wait(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What is known of the programs that have run a session.
-
-    `gone` is True if they have ended or were killed, False if one of them runs, None where it is not known. The one
-    that runs `began` at a time in seconds since the epoch, and may wait for somebody.
-    """
+    """What is known of the programs that have run a session. `gone` is True if they have ended or were killed, False if
+    one of them runs, None where it is not known. The one that runs `began` at a time in seconds since the epoch, and
+    may wait for somebody."""
 
     gone: bool | None = None
     began: float = 0.0
@@ -54,10 +50,8 @@ UNKNOWN: Final = Program()
 
 
 class Registered(NamedTuple):
-    """What a program keeps of a process: its pid, and when it began, by our clock and by `/proc`.
-
-    `domain` names where its pid counts: the system, or with its number the namespace; None where nothing is said.
-    """
+    """What a program keeps of a process: its pid, and when it began, by our clock and by `/proc`. `domain` names where
+    its pid counts: the system, or with its number the namespace; None where nothing is said."""
 
     pid: int
     began: float
@@ -67,20 +61,17 @@ class Registered(NamedTuple):
 
 
 class Processes:
-    """Files `<pid>.json`: written when a program starts, removed when it ends well, left behind when it is killed.
-
-    A file that names no process of this system, of another machine's or container's, says nothing. One that does not
-    say where its number counts is believed if the process was seen to run, or if all processes that can have written it
-    are seen from here. `wait_in` tells what a file says that its program waits for.
-    """
+    """Files `<pid>.json`: written when a program starts, removed when it ends well, left behind when it is killed. A
+    file that names no process of this system, of another machine's or container's, says nothing. One that does not say
+    where its number counts is believed if the process was seen to run, or if all processes that can have written it are
+    seen from here. `wait_in` tells what a file says that its program waits for."""
 
     def __init__(self, directory: Path, wait_in: Callable[[Fields], Wait | None] = lambda _: None) -> None:
         self._directory = directory
         self._wait_in = wait_in
         self._registered: dict[str, list[Registered]] = {}
         """By session, the processes that the last files named of which it was the session."""
-        self._seen: set[tuple[int, str | None]] = set()
-        """Processes that ran here."""
+        self._seen: set[tuple[int, str | None]] = set()  # processes that ran here
 
     def look(self) -> None:
         """Read what the files say now."""

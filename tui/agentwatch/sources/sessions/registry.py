@@ -1,10 +1,8 @@
-"""The readers of the session stores of one workspace: those of this package, and what others ship by entry point.
-
-A reader is loaded once its program has a store: few machines have all of them, and loading takes longer than looking.
-That of Claude Code, the most usual, always is, and says where it has looked.
-An entry point of the group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and
-returns a `SessionReader`, or None where it has nothing to read.
-"""
+"""The readers of the session stores of one workspace: those of this package, and what others ship by entry point. A
+reader is loaded once its program has a store: few machines have all of them, and loading takes longer than looking.
+That of Claude Code, the most usual, always is, and says where it has looked. An entry point of the group
+`agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and returns a `SessionReader`, or None
+where it has nothing to read."""
 
 from __future__ import annotations
 
@@ -25,21 +23,17 @@ if TYPE_CHECKING:
 
 GROUP: Final = "agentwatch.sources"
 CLAUDE_CODE: Final = "claude-code"
-_NOT_READ: Final = "saoudrizwan.claude-dev"
-"""Cline, of which Roo Code was made: its tasks hand nothing to each other."""
+_NOT_READ: Final = "saoudrizwan.claude-dev"  # Cline, of which Roo Code was made: its tasks hand nothing to each other
 _COMMAND_LINE: Final = ".vscode-mock/global-storage"
-_LINES: Final = 20
-"""Lines of a transcript up to which one says in which directory it was begun."""
+_LINES: Final = 20  # lines of a transcript up to which one says in which directory it was begun
 _MOST_BYTES: Final = 256 * 1024
 
 
 class _Home(NamedTuple):
-    """A program that keeps its sessions in a directory of the user's home, or where one of its variables says.
-
-    `reader` of `module` is called with the workspace and that directory. Its transcripts fit `pattern` below
-    `sessions`. `is_home`: the variables name another home, with that directory in it. `with_below`: of a session below
-    the workspace it tells, too.
-    """
+    """A program that keeps its sessions in a directory of the user's home, or where one of its variables says. `reader`
+    of `module` is called with the workspace and that directory. Its transcripts fit `pattern` below `sessions`.
+    `is_home`: the variables name another home, with that directory in it. `with_below`: of a session below the
+    workspace it tells, too."""
 
     module: str
     reader: str
@@ -63,8 +57,7 @@ _HOMES: Final = {
     "qwen-code": _Home("qwen", "QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects", "*/chats/*.jsonl"),
     "copilot": _Home("copilot", "CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
     "gemini": _Home("gemini", "GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
-}
-"""By the name of the reader."""
+}  # by the name of the reader
 _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
 
@@ -138,11 +131,9 @@ def looked_in() -> dict[str, Sequence[Path]]:
 
 
 def databases() -> dict[str, Path]:
-    """The databases of OpenCode and Kilo Code that are there, the usual one of a program first, by their source.
-
-    A source is called `opencode`, `kilo`, or `opencode-<channel>` for one beside the usual one; a variable may name
-    another one. Both programs use `~/.local/share` on every system.
-    """
+    """The databases of OpenCode and Kilo Code that are there, the usual one of a program first, by their source. A
+    source is called `opencode`, `kilo`, or `opencode-<channel>` for one beside the usual one; a variable may name
+    another one. Both programs use `~/.local/share` on every system."""
     stores: dict[str, Path] = {}
     for program, (variable, stems) in _DATABASES.items():
         directory, chosen = _share() / program, os.environ.get(variable, "")
@@ -187,9 +178,7 @@ def _share() -> Path:
 
 class Alive(NamedTuple):
     """A directory, as the store spells it, in which a session was begun that was alive at a time (epoch seconds).
-
-    `with_below`: from a directory above it is seen as well.
-    """
+    `with_below`: from a directory above it is seen as well."""
 
     directory: str
     at: float
@@ -203,10 +192,8 @@ def sessions_alive(since: float) -> list[Alive]:
 
 
 def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
-    """The directories that are there, by their real paths, and when something was last alive in each.
-
-    One that `is_part` of another (that one, and this) is seen there.
-    """
+    """The directories that are there, by their real paths, and when something was last alive in each. One that
+    `is_part` of another (that one, and this) is seen there."""
     places: dict[str, float] = {}
     exact: set[str] = set()
     for one in alive:

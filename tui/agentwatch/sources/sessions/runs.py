@@ -31,12 +31,10 @@ UNREAD: Final = "ended, but what it said cannot be read"
 LEFT_BEHIND: Final = "left behind when the session was killed"
 CUT_OFF: Final = "cut off before it answered"
 
-Keep = Callable[[str, float], Message]
-"""Makes a message of a text and its time."""
+Keep = Callable[[str, float], Message]  # makes a message of a text and its time
 Answer = Callable[[], Message]
 
-_KEPT_ROUNDS: Final = 100
-"""Rounds before the last one that are kept of a session: people talk to one for days."""
+_KEPT_ROUNDS: Final = 100  # rounds before the last one that are kept of a session: people talk to one for days
 _MOST_OPEN: Final = 100
 
 
@@ -51,10 +49,8 @@ class Standing(NamedTuple):
 
 @dataclass(slots=True)
 class AgentAnswer:
-    """What a parent was told of a call, once it was: begun in the background, answered, or failed.
-
-    `status` is a word of the program: completed, failed, cancelled, error. `summary` says more in a line.
-    """
+    """What a parent was told of a call, once it was: begun in the background, answered, or failed. `status` is a word
+    of the program: completed, failed, cancelled, error. `summary` says more in a line."""
 
     at: float
     status: str = ""
@@ -67,10 +63,8 @@ class AgentAnswer:
 
 @dataclass(slots=True)
 class AgentCall:
-    """One use of a tool that hands out work: `asked_at` is that of a run, `child` the agent that it names.
-
-    `told` is how that stands where the result of the call says it at once.
-    """
+    """One use of a tool that hands out work: `asked_at` is that of a run, `child` the agent that it names. `told` is
+    how that stands where the result of the call says it at once."""
 
     id: str
     at: float | None = None
@@ -90,11 +84,9 @@ NO_CALL: Final = AgentCall("")
 
 
 class Account:
-    """The state of one agent by its records: its rounds, what it does and what it used. Times are epoch seconds.
-
-    A round begins with a prompt and ends with an answer. `begun` is how the last one began, `earlier` are those before
-    it, oldest first. `places` are the spellings of the workspace.
-    """
+    """The state of one agent by its records: its rounds, what it does and what it used. Times are epoch seconds. A
+    round begins with a prompt and ends with an answer. `begun` is how the last one began, `earlier` are those before
+    it, oldest first. `places` are the spellings of the workspace."""
 
     def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
         self.cwd: str | None = None
@@ -102,8 +94,7 @@ class Account:
         self.state = RunState.SUBMITTED
         self.reason = ""
         self.prompt: Message | None = None
-        self.answer: Answer | None = None
-        """Of the last round, once it has ended."""
+        self.answer: Answer | None = None  # of the last round, once it has ended
         self.started_at: float | None = None
         self.updated_at = 0.0
         self.ended_at: float | None = None
@@ -248,9 +239,7 @@ def run_of(
     prompt: Message | None = None,
 ) -> Run:
     """The run of an agent that was asked for by a call, either of which may say nothing, or of a session: no `parent`.
-
-    `seen_at` is when else there was a sign of life; `name` is its own, `agent` that of its kind.
-    """
+    `seen_at` is when else there was a sign of life; `name` is its own, `agent` that of its kind."""
     state, said = standing.state, standing.said if standing.state is RunState.ENDED else None
     started_at = next((at for at in (account.started_at, call.at, seen_at) if at is not None), 0.0)
     ended_at = None if state in OPEN or standing.ended_at is None else max(started_at, standing.ended_at)
@@ -287,10 +276,8 @@ def run_of(
 
 
 def settle(runs: dict[str, Run], program: Program, ask: Callable[[Wait], None]) -> None:
-    """Let all runs of a session, by key, be told by each other and by what is known of the program.
-
-    `ask` is called with what the program waits for.
-    """
+    """Let all runs of a session, by key, be told by each other and by what is known of the program. `ask` is called
+    with what the program waits for."""
     keys = {run.session_id: key for key, run in runs.items()}
     for key in sorted(runs, key=lambda one: runs[one].started_at):
         run = runs[key]

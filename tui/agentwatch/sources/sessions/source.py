@@ -37,8 +37,7 @@ _READING_COST: Final = 4.0
 _AT_WORK_SECONDS: Final = 900.0
 _MOST_AT_WORK: Final = 256
 """Such sessions are those with a sign of life in so many seconds; of more of them, only the last ones are."""
-_SEARCH_SECONDS: Final = 10.0
-"""Between two searches for stores that were not there before."""
+_SEARCH_SECONDS: Final = 10.0  # between two searches for stores that were not there before
 _FUTURE_SECONDS: Final = 60.0
 
 _Answer = TypeVar("_Answer")
@@ -47,11 +46,9 @@ OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
 class SessionsSource(Background[Batch], Source):
-    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has.
-
-    With a `session`, it tells of the one whose id begins so, and all that it asked for. One thread at a time asks any
-    reader anything. One that raises is a problem until it does not. Once it is started, a run outlives its transcript.
-    """
+    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has. With a
+    `session`, it tells of the one whose id begins so, and all that it asked for. One thread at a time asks any reader
+    anything. One that raises is a problem until it does not. Once it is started, a run outlives its transcript."""
 
     thread_name = "agentwatch-sessions"
 
@@ -68,8 +65,7 @@ class SessionsSource(Background[Batch], Source):
         self._troubles: dict[str, str | None] = {}
         self._search_at = self._changed_at = -math.inf
         self._seq = 0
-        self._runs: dict[str, Run] = {}
-        """All that the readers have told of, by path; and those of them that were told."""
+        self._runs: dict[str, Run] = {}  # all that the readers have told of, by path; and those of them that were told
         self._told: dict[str, Run] = {}
         self._told_health: Health | None = None
 

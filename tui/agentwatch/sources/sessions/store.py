@@ -26,8 +26,7 @@ from agentwatch.sources.sessions.runs import settle
 from agentwatch.sources.sessions.tail import Record, Tail, document, stamp_of
 from agentwatch.sources.worktrees import lies_in_another
 
-SESSION: Final = ""
-"""Stands for the session itself where agents are named by id."""
+SESSION: Final = ""  # stands for the session itself where agents are named by id
 
 LARGE: Final = 16 * 1024 * 1024
 """Bytes of a file from which all others are read before it, and of a session from which some of it is shown before."""
@@ -36,8 +35,7 @@ _CHUNK: Final = 1024 * 1024
 _HEAD: Final = 64 * 1024
 """Bytes that are read at a stretch, of a session of the workspace and of one that may be another's."""
 _LARGEST_META: Final = 256 * 1024
-_QUIET: Final = 15.0
-"""Seconds without a change after which a missing process is believed to be gone."""
+_QUIET: Final = 15.0  # seconds without a change after which a missing process is believed to be gone
 _CUT: Final = 200
 _OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
 
@@ -45,10 +43,8 @@ _OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
 class Fold(Protocol):
     """The fold of the records of one file: it depends on these alone, however they came."""
 
-    cwd: str | None
-    """The directory in which its agent began, None where no record says it yet."""
-    not_understood: int
-    """Lines that are left out."""
+    cwd: str | None  # the directory in which its agent began, None where no record says it yet
+    not_understood: int  # lines that are left out
 
     def add(self, fields: Record) -> None:
         """Fold in a record. Never raises for what it holds."""
@@ -58,12 +54,10 @@ F = TypeVar("F", bound=Fold)
 
 
 class Layout(NamedTuple):
-    """The layout of a project's directory, by paths from there on: patterns for `fullmatch`.
-
-    `files` has the groups `own`, a session's id, for its own file, or `session`, `agent` and `meta` for those of an
-    agent; `session` is missing where only the records say it, `meta` is there in what describes it. `directories` are
-    those to enter. Projects lie in `root` of the program.
-    """
+    """The layout of a project's directory, by paths from there on: patterns for `fullmatch`. `files` has the groups
+    `own`, a session's id, for its own file, or `session`, `agent` and `meta` for those of an agent; `session` is
+    missing where only the records say it, `meta` is there in what describes it. `directories` are those to enter.
+    Projects lie in `root` of the program."""
 
     files: str
     directories: str
@@ -108,11 +102,8 @@ class Description(NamedTuple):
 
 @dataclass(slots=True)
 class Session(Generic[F]):
-    """One session of a project directory. `files` and `metas` are by path.
-
-    `belongs` is whether it was begun in the workspace, None until it is known: what is another's is read only as far as
-    the record that says so.
-    """
+    """One session of a project directory. `files` and `metas` are by path. `belongs` is whether it was begun in the
+    workspace, None until it is known: what is another's is read only as far as the record that says so."""
 
     id: str
     project: str
@@ -121,10 +112,8 @@ class Session(Generic[F]):
     metas: dict[str, Description] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     is_changed: bool = False
-    is_whole: bool = False
-    """All was read to its end once."""
-    sketched_at: int = 0
-    """Bytes that were read when its runs were made last, before all was."""
+    is_whole: bool = False  # all was read to its end once
+    sketched_at: int = 0  # bytes that were read when its runs were made last, before all was
     program: object = UNKNOWN
 
     @property
@@ -172,16 +161,13 @@ def holds(workspace: str, directory: str) -> bool:
 
 
 class FilesReader(StoreReader, ABC, Generic[F]):
-    """The sessions that were begun in `workspace` or below it, out of `home`, the directory of the program.
-
-    Implements SessionReader.
-    """
+    """The sessions that were begun in `workspace` or below it, out of `home`, the directory of the program. Implements
+    SessionReader."""
 
     layout: ClassVar[Layout]
     all_belong: ClassVar[bool] = False
     """Whether all sessions that are found are the workspace's: their records need not say so."""
-    is_shared: ClassVar[bool] = False
-    """Whether a file may hold the records of several runs."""
+    is_shared: ClassVar[bool] = False  # whether a file may hold the records of several runs
 
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__()
@@ -387,10 +373,8 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             session.belongs = holds(self.workspace, file.fold.cwd)
 
     def _refold(self, session: Session[F]) -> bool:
-        """Make the runs of a session anew where something has changed.
-
-        One that is large is told of, as far as it is read, each time that this has doubled, before all of it is.
-        """
+        """Make the runs of a session anew where something has changed. One that is large is told of, as far as it is
+        read, each time that this has doubled, before all of it is."""
         program = self.program_of(session) if session.belongs else UNKNOWN
         if program.gone and time.time() - session.newest <= _QUIET:
             program = UNKNOWN
