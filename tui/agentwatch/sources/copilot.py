@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, text, whole
+from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, string, text, whole
 from agentwatch.sources.sessions.following import EntriesIn, Placed
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, Account, Answer, Keep, run_of
@@ -57,7 +57,7 @@ class Agent(Account):
 
     def ask(self, data: Fields, at: float, *, is_agent: bool) -> None:
         """It is told something."""
-        words, was_working = text(data, "content") or "", self.state is RunState.WORKING
+        words, was_working = string(data, "content"), self.state is RunState.WORKING
         if is_agent and not (was_working and data.get("delivery") == "steering"):
             if was_working and self.begun is not None:
                 self.end(RunState.FAILED, at, CUT_OFF)
@@ -90,7 +90,7 @@ class Events:
         self._begin = partial(Agent, keep, places)
 
     def add(self, fields: Record) -> None:
-        at, kind = moment(fields.get("timestamp")), text(fields, "type")
+        at, kind = moment(fields), text(fields, "type")
         if at is None or kind is None or text(fields, "id") is None:
             self.not_understood += 1
             return
@@ -102,7 +102,7 @@ class Events:
         match kind:
             case "session.start":
                 self.cwd = self.cwd or text(inner(data, "context"), "cwd")
-            case "session.info" if (text(data, "message") or "").startswith(_COPIED):
+            case "session.info" if string(data, "message").startswith(_COPIED):
                 # All before is a copy of what another session holds.
                 self.agents.clear()
                 self.asked.clear()
@@ -132,13 +132,13 @@ class Events:
                 agent.go_on(at)
                 agent.calls = True
                 if kind == "permission.requested":
-                    agent.asks[text(data, "requestId") or ""] = _leave_for(inner(data, "permissionRequest"))
+                    agent.asks[string(data, "requestId")] = _leave_for(inner(data, "permissionRequest"))
             case "permission.completed":
                 for one in self.agents.values():
-                    one.asks.pop(text(data, "requestId") or "", None)
+                    one.asks.pop(string(data, "requestId"), None)
             case "subagent.started":
                 agent.go_on(at)
-                asked = self.asked.pop(text(data, "toolCallId") or "", agent)
+                asked = self.asked.pop(string(data, "toolCallId"), agent)
                 is_background = data.get("executionMode") == "background"
                 agent.asker = asked.asker
                 agent.call = replace(asked.call, agent_type=text(data, "agentName"), background=is_background)
@@ -155,7 +155,7 @@ class Events:
                 agent.last = agent.later(entry.text, entry.at)
             case EntryKind.CALL, "task":
                 asked = self.asked[entry.call] = self._begin()
-                asked.asker, prompt = whose, agent.keep(text(entry.given, "prompt") or "", entry.at)
+                asked.asker, prompt = whose, agent.keep(string(entry.given, "prompt"), entry.at)
                 asked.call = agent.asked(entry, prompt, "agent_type")
             case EntryKind.RESULT, _ if entry.failed and entry.call in self.asked:
                 self.asked[entry.call].end(RunState.FAILED, entry.at, first_line(entry.text or "error"))
@@ -169,8 +169,8 @@ def _leave_for(asked: Fields) -> str:
 
 def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
     """What an event says; `at` (epoch seconds) is for one that has no time. Not what Copilot makes up itself."""
-    at, data = moment(fields.get("timestamp")) or at, inner(fields, "data")
-    words, call = text(data, "content"), text(data, "toolCallId") or ""
+    at, data = moment(fields) or at, inner(fields, "data")
+    words, call = text(data, "content"), string(data, "toolCallId")
     match fields.get("type"):
         case "user.message" if words:
             source = text(data, "source")
@@ -184,10 +184,10 @@ def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
             if words:
                 yield Entry(at, EntryKind.WORDS, words)
         case "tool.execution_start" if text(data, "model") is not None:
-            yield Entry(at, EntryKind.CALL, "", call, text(data, "toolName") or "", inner(data, "arguments"))
+            yield Entry(at, EntryKind.CALL, "", call, string(data, "toolName"), inner(data, "arguments"))
         case "tool.execution_complete":
             error, code = inner(data, "error"), whole(inner(data, "shellExecution"), "exitCode")
-            came = text(inner(data, "result"), "content") or text(error, "message") or ""
+            came = text(inner(data, "result"), "content") or string(error, "message")
             refused = text(error, "code") in _REFUSED
             failed = data.get("success") is False or bool(code)
             ended = None if refused else Ended(code, _ENDING.sub("", came))

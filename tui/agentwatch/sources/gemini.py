@@ -21,7 +21,9 @@ from agentwatch.sources.sessions.fields import (
     listed,
     mapping,
     moment,
+    objects,
     parts_in,
+    string,
     text,
     todos_in,
     whole,
@@ -66,7 +68,7 @@ class Chat(Account):
         self._messages: dict[str, tuple[int, int]] = {}  # the tokens and calls of each message, by id
 
     def add(self, fields: Record) -> None:
-        name, at = text(fields, "id"), moment(fields.get("timestamp"))
+        name, at = text(fields, "id"), moment(fields)
         if name is not None and at is not None:
             self._message(name, fields, at)
         elif inner(fields, "$set").get("messages") == [] and self._is_agent and self.state is RunState.WORKING:
@@ -102,7 +104,7 @@ class Chat(Account):
     def _called(self, call: Fields, at: float) -> None:
         """A call that is over."""
         given, status, came = inner(call, "args"), call.get("status"), _came_of(call)
-        ended_at = moment(call.get("timestamp")) or at
+        ended_at = moment(call) or at
         self.updated_at = max(self.updated_at, ended_at)
         if status == "cancelled" and _STOPPED in came and not self._is_agent:
             self.end(RunState.CANCELED, ended_at, first_line(came))
@@ -119,11 +121,11 @@ class Chat(Account):
                 reason = first_line(came)
             state = RunState.ENDED if reason == "GOAL" else RunState.FAILED
             state = RunState.CANCELED if status == "cancelled" else state
-            name = text(call, "id") or ""
+            name = string(call, "id")
             self.calls[name] = AgentCall(
                 name,
                 at,
-                prompt=self.keep(text(given, "prompt") or "", at),
+                prompt=self.keep(string(given, "prompt"), at),
                 agent_type=text(given, "agent_name"),
                 child=text(call, "agentId"),
                 told=Standing(state, reason, None, ended_at),
@@ -132,22 +134,22 @@ class Chat(Account):
 
 def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
     """What a line says, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(fields.get("timestamp")) or at
+    at = moment(fields) or at
     words = _words_of(fields)
     match fields.get("type"):
         case "user" if words:
             yield Entry(at, EntryKind.PROMPT, words)
         case "gemini":
-            for thought in map(mapping, listed(fields, "thoughts")):
-                yield Entry(at, EntryKind.THOUGHT, text(thought, "description") or "")
+            for thought in objects(fields, "thoughts"):
+                yield Entry(at, EntryKind.THOUGHT, string(thought, "description"))
             if words:
                 yield Entry(at, EntryKind.WORDS, words)
-            for call in map(mapping, listed(fields, "toolCalls")):
-                name, ended_at, came = text(call, "id") or "", moment(call.get("timestamp")) or at, _came_of(call)
+            for call in objects(fields, "toolCalls"):
+                name, ended_at, came = string(call, "id"), moment(call) or at, _came_of(call)
                 if (said := _handed_back(call)) is not None:
                     yield Entry(ended_at, EntryKind.WORDS, said)
                     continue
-                yield Entry(at, EntryKind.CALL, "", name, text(call, "name") or "", inner(call, "args"))
+                yield Entry(at, EntryKind.CALL, "", name, string(call, "name"), inner(call, "args"))
                 refused = call.get("status") == "cancelled"
                 failed, ended = refused or call.get("status") == "error", None if refused else _ended(came)
                 yield Entry(ended_at, EntryKind.RESULT, came, name, failed=failed, refused=refused, ended=ended)
@@ -162,7 +164,7 @@ def _words_of(fields: Fields) -> str:
 
 def _came_of(call: Fields) -> str:
     responses = (inner(mapping(one), "functionResponse", "response") for one in listed(call, "result"))
-    return "\n".join(text(one, "error") or text(one, "output") or "" for one in responses)
+    return "\n".join(text(one, "error") or string(one, "output") for one in responses)
 
 
 def _ended(told: str) -> Ended | None:

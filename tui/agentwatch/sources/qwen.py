@@ -16,9 +16,10 @@ from agentwatch.sources.sessions.fields import (
     first_line,
     inner,
     listed,
-    mapping,
     moment,
+    objects,
     read_notification,
+    string,
     text,
     todos_in,
     whole,
@@ -75,7 +76,7 @@ class Chat(Account):
         self._is_agent = is_agent
 
     def add(self, fields: Record) -> None:
-        at = moment(fields.get("timestamp"))
+        at = moment(fields)
         if at is None or text(fields, "uuid") is None:
             self.not_understood += 1
             return
@@ -94,7 +95,7 @@ class Chat(Account):
                 # What a signal breaks off stands nowhere else.
                 event = inner(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
-                    self._break_off(text(event, "call_id") or "", at, "")
+                    self._break_off(string(event, "call_id"), at, "")
 
     def _prompted(self, fields: Fields, at: float) -> None:
         words, by_program = words_of(fields), "subtype" in fields
@@ -124,7 +125,7 @@ class Chat(Account):
             if entry.tool == "todo_write":
                 self.list(todos_in(listed(given, "todos"), "content"), at)
             elif entry.tool == "agent":
-                self.calls[entry.call] = self.asked(entry, self.keep(text(given, "prompt") or "", at))
+                self.calls[entry.call] = self.asked(entry, self.keep(string(given, "prompt"), at))
         words = words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self._is_agent):
@@ -135,7 +136,7 @@ class Chat(Account):
         self.updated_at = max(self.updated_at, entry.at)
         if result.get("status") == "cancelled":
             self._break_off(entry.call, entry.at, entry.text)
-        status = text(inner(result, "resultDisplay"), "status") or text(result, "status") or ""
+        status = text(inner(result, "resultDisplay"), "status") or string(result, "status")
         call = self.calls.get(entry.call)
         if call is not None and status == "background":
             call.background = True
@@ -154,7 +155,7 @@ class Chat(Account):
 
 def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
     """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(fields.get("timestamp")) or at
+    at = moment(fields) or at
     match fields.get("type"):
         case "user" if words := words_of(fields):
             told = read_notification(words) if "subtype" in fields else None
@@ -165,22 +166,20 @@ def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
                 if (said := text(part, "text")) is not None:
                     yield Entry(at, EntryKind.THOUGHT if part.get("thought") is True else EntryKind.WORDS, said)
                 elif call := inner(part, "functionCall"):
-                    name, tool, cwd = (
-                        text(one, key) or "" for one, key in ((call, "id"), (call, "name"), (fields, "cwd"))
-                    )
+                    name, tool, cwd = (string(one, key) for one, key in ((call, "id"), (call, "name"), (fields, "cwd")))
                     yield Entry(at, EntryKind.CALL, "", name, tool, inner(call, "args"), cwd=cwd)
         case "tool_result":
             status = inner(fields, "toolCallResult").get("status")
             for part in _parts_of(fields):
                 answer = inner(part, "functionResponse")
                 response = inner(answer, "response")
-                came = text(response, "error") or text(response, "output") or ""
+                came = text(response, "error") or string(response, "output")
                 refused = _REFUSED.match(came) is not None or (status == "cancelled" and not came.startswith(_STOPPED))
                 failed = refused or status in ("cancelled", "error") or "error" in response
                 ran = None if refused else _COMMAND.search(came)
                 ended = Ended(int(ran["code"]) if ran["code"] else None, ran["output"]) if ran else None
                 yield Entry(
-                    at, EntryKind.RESULT, came, text(answer, "id") or "", failed=failed, refused=refused, ended=ended
+                    at, EntryKind.RESULT, came, string(answer, "id"), failed=failed, refused=refused, ended=ended
                 )
 
 
@@ -191,7 +190,7 @@ def words_of(fields: Fields) -> str:
 
 
 def _parts_of(fields: Fields) -> Iterator[Fields]:
-    return map(mapping, listed(inner(fields, "message"), "parts"))
+    return objects(inner(fields, "message"), "parts")
 
 
 _NO_CHAT: Final = Chat(no_message, is_agent=True)
@@ -233,7 +232,7 @@ class QwenReader(FilesReader[Chat]):
         for key, agent_id, chat, meta, asker, call in rows:
             if (chat.started_at, call.at) == (None, None):
                 continue
-            written = moment(meta.get("lastUpdatedAt"))
+            written = moment(meta, "lastUpdatedAt")
             run = run_of(
                 chat,
                 call,
@@ -255,8 +254,8 @@ def _standing(chat: Chat, meta: Fields, call: AgentCall, prompted_at: float) -> 
     """By the description first, then by what the parent was told, then by the chat."""
     # The end of an earlier round says nothing of one that began later.
     answer = call.answer if call.answer is not None and call.answer.at >= chat.round_at else None
-    written = moment(meta.get("lastUpdatedAt"))
-    status = "running" if written is not None and written < chat.round_at else text(meta, "status") or ""
+    written = moment(meta, "lastUpdatedAt")
+    status = "running" if written is not None and written < chat.round_at else string(meta, "status")
     state, reason = _STATES.get(status), ""
     is_open = state in (None, RunState.WORKING)
     # An agent that is broken off in a streamed answer calls that a failure.

@@ -24,7 +24,7 @@ from typing import Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, string, text, todos_in
 from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, is_at
 from agentwatch.sources.sessions.registry import roo_storages
@@ -148,7 +148,7 @@ class RooReader(StoreReader):
         """Half a file, in an editor that does not replace it at once, changes nothing."""
         try:
             item = mapping(document(path / _ITEM, _MOST_BYTES))
-            is_ours = is_at(self._workspace, text(item, "workspace") or "")
+            is_ours = is_at(self._workspace, string(item, "workspace"))
             messages = document(path / _MESSAGES, _MOST_BYTES) if is_ours else None
         except FileNotFoundError:
             task.refusal, task.run = "", None
@@ -185,7 +185,7 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
         _add(task, message)
     status, at = text(item, "status"), _moment(item)
     task.touch(at)
-    task.tokens = (whole(item, "tokensIn") or 0) + (whole(item, "tokensOut") or 0)
+    task.tokens = int((number(item, "tokensIn") or 0) + (number(item, "tokensOut") or 0))
     is_over = task.state is RunState.ENDED
     # A task that was not handed on may have no status: what it said last tells how it is.
     state = _STATES.get(status or ("completed" if is_over else ""), RunState.WORKING)
@@ -200,7 +200,7 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
         NO_CALL,
         Standing(state, reason, task.said, task.updated_at),
         source=RooReader.name,
-        session_id=text(item, "id") or "",
+        session_id=string(item, "id"),
         parent=text(item, "parentTaskId"),
         place=place,
         link="its history item names the parent",
@@ -212,7 +212,7 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
 
 def _add(task: Account, message: Fields) -> None:
     """Fold in a message. A request to the model that a human broke off is the reason until the next one."""
-    at, say, words, inside = _moment(message), message.get("say"), text(message, "text") or "", _inside(message)
+    at, say, words, inside = _moment(message), message.get("say"), string(message, "text"), _inside(message)
     if task.begun is None:
         task.begun, task.prompt = Turn(at), task.keep(words, at)
     task.touch(at)
@@ -233,7 +233,7 @@ def _add(task: Account, message: Fields) -> None:
 
 def _waits(last: Fields) -> str:
     """The thing that a task needs from a human by its last message, "" for nothing."""
-    what, inside = _WAITING.get(text(last, "ask") or ""), _inside(last)
+    what, inside = _WAITING.get(string(last, "ask")), _inside(last)
     if what is None or last.get("partial") is True or last.get("isAnswered") is True:
         return ""
     words = text(inside, "question") or text(inside, "tool")
@@ -252,7 +252,7 @@ def _moment(fields: Fields) -> float:
 
 def _inside(message: Fields) -> Fields:
     """The object that some messages have as their text."""
-    words = text(message, "text") or ""
+    words = string(message, "text")
     return object_in(words) if words.startswith("{") else {}
 
 
@@ -276,14 +276,14 @@ def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
         said = [] if entry is None else [entry]
         if entry is not None and entry.kind is EntryKind.CALL and following is not None:
             is_result = text(following, "say") in ("command_output", "mcp_server_response")
-            words = (text(following, "text") or "") if is_result else ""
+            words = string(following, "text") if is_result else ""
             said.append(Entry(_moment(following), EntryKind.RESULT, words, entry.call))
         yield place, said
 
 
 def _entry(message: Fields, *, is_first: bool) -> Entry | None:
     at, fields = _moment(message), _inside(message)
-    words, say, ask = text(message, "text") or "", text(message, "say"), text(message, "ask")
+    words, say, ask = string(message, "text"), text(message, "say"), text(message, "ask")
     if is_first and words.strip():
         return Entry(at, EntryKind.PROMPT, words)
     if say in _SAID and words.strip():

@@ -17,7 +17,7 @@ from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.transcript import DELEGATING, QUESTIONS, Transcript, entries, words_of_use
 from agentwatch.sources.sessions.entries import Entry
-from agentwatch.sources.sessions.fields import Fields, first_line, number, text
+from agentwatch.sources.sessions.fields import Fields, first_line, number, string, text
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Processes, Wait
 from agentwatch.sources.sessions.runs import (
@@ -213,7 +213,7 @@ def _standing(talk: Transcript, heard: Sequence[AgentAnswer]) -> Standing:
 
 def wait_in(process: Fields) -> Wait | None:
     """The wait that `sessions/<pid>.json` names."""
-    what = text(process, "waitingFor") or ""
+    what = string(process, "waitingFor")
     # Somebody who sits there has opened a dialog; no work waits for it.
     if process.get("status") != "waiting" or what == "dialog open":
         return None

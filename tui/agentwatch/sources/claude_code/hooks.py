@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final, NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
+from agentwatch.sources.sessions.fields import Fields, inner, mapping, objects, text
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _NOTHING: Final[Fields] = {}
@@ -62,5 +62,5 @@ def read_hook_call(payload: bytes | str) -> HookCall | None:
         given=inner(fields, "tool_input"),
         answered=inner(fields, "tool_response"),
         transcript=text(fields, "transcript_path"),
-        suggestions=tuple(map(mapping, listed(fields, "permission_suggestions"))),
+        suggestions=tuple(objects(fields, "permission_suggestions")),
     )

@@ -23,6 +23,7 @@ from agentwatch.sources.sessions.fields import (
     moment,
     question_in,
     read_notification,
+    string,
     text,
     todos_in,
     todos_of,
@@ -120,7 +121,7 @@ class Transcript(Account):
 
     def add(self, fields: Record) -> None:
         self.cwd = self.cwd or text(fields, "cwd")
-        written, kind = moment(fields.get("timestamp")), fields.get("type")
+        written, kind = moment(fields), fields.get("type")
         at, uuid = self.updated_at if written is None else written, text(fields, "uuid")
         match kind:
             case "user" | "assistant" if uuid is None:
@@ -143,7 +144,7 @@ class Transcript(Account):
                     self._notified(attachment.get("prompt"), at)
                 elif attachment.get("hookEvent") == "PermissionRequest" and "decision" in attachment:
                     # A hook has decided about a call that was asked about.
-                    call = text(attachment, "toolUseID") or ""
+                    call = string(attachment, "toolUseID")
                     self._by_hooks[call] = _DECISIONS.get(str(attachment["decision"]))
                 elif fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
                     self._end_turn(at)
@@ -316,7 +317,7 @@ class Transcript(Account):
             self._written = todos_in(listed(given, "todos"), "content")
         elif tool == "TaskCreate":
             if len(self._items) < _MOST_ITEMS:
-                self._items[call] = text(given, "subject") or "", "pending"
+                self._items[call] = string(given, "subject"), "pending"
         elif status == "deleted":
             self._items.pop(number, None)
         elif number in self._items:
@@ -330,7 +331,7 @@ class Transcript(Account):
     def _permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
         """A call has its result, and the program may write beside it who allowed it, or refused it."""
         decision, denial = inner(record, "permissionDecision"), text(record, "toolDenialKind")
-        source = text(decision, "source") or ""
+        source = string(decision, "source")
         if denial is None and source in _UNASKED:
             return
         allowed = _DECISIONS.get(str(decision.get("decision")), None if denial is None else False)
@@ -373,7 +374,7 @@ def _spell(value: object) -> tuple[str, str]:
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
     """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(record.get("timestamp")) or at
+    at = moment(record) or at
     match record.get("type"):
         case "assistant":
             yield from answer_entries(record, at)
@@ -396,7 +397,7 @@ def answer_entries(record: Fields, at: float) -> list[Entry]:
             case "thinking" if words := text(block, "thinking"):
                 said.append(Entry(at, EntryKind.THOUGHT, words))
             case "tool_use" if tool := text(block, "name"):
-                call, cwd = text(block, "id") or "", text(record, "cwd") or ""
+                call, cwd = string(block, "id"), string(record, "cwd")
                 said.append(Entry(at, EntryKind.CALL, "", call, tool, inner(block, "input"), cwd=cwd))
     return said
 
@@ -411,7 +412,7 @@ def _told(record: Fields, at: float) -> Iterator[Entry]:
                 words = _came_back(texts(block.get("content")), result)
                 failed = block.get("is_error") is True
                 refused = failed and (text(record, "toolDenialKind") is not None or words.startswith(_REFUSED))
-                call = text(block, "tool_use_id") or ""
+                call = string(block, "tool_use_id")
                 words = _ERROR_TAG.sub("", words)
                 ended = None if refused else _ended(words, result, failed=failed)
                 yield Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)

@@ -20,6 +20,7 @@ from agentwatch.sources.sessions.fields import (
     object_in,
     parts_in,
     question_in,
+    string,
     text,
     todos_in,
     whole,
@@ -77,12 +78,12 @@ def header_of(record: Fields) -> Header | None:
     told = {**meta, **spawn}
     kind = subagent if isinstance(subagent, str) else text(mapping(subagent), "other")
     role, nickname = text(told, "agent_role") or text(told, "agent_type") or kind, text(told, "agent_nickname")
-    version = _VERSION.match(text(meta, "cli_version") or "")
+    version = _VERSION.match(string(meta, "cli_version"))
     return Header(
         thread=thread,
         parent=text(told, "parent_thread_id"),
-        directory=text(meta, "cwd") or "",
-        began_at=moment(meta.get("timestamp")) or 0.0,
+        directory=string(meta, "cwd"),
+        began_at=moment(meta) or 0.0,
         ordinal=whole(record, "ordinal") or 0,
         agent=f"{nickname} ({role})" if nickname and role else nickname or role,
         task_name=text(told, "agent_path"),
@@ -112,7 +113,7 @@ class History:
             return True
         payload = mapping(fields.get("payload")) if self._goes_on else {}
         if payload.get("type") in ("task_started", "turn_started"):
-            turn = text(payload, "turn_id") or ""
+            turn = string(payload, "turn_id")
             self._goes_on = THREAD_ID.fullmatch(turn) is None or turn < self._header.thread
         return self._goes_on
 
@@ -164,7 +165,7 @@ class Rollout(Account):
     def add(self, fields: Record) -> None:
         if self._history.holds(fields):
             return
-        at = moment(fields.get("timestamp")) or self.updated_at
+        at = moment(fields) or self.updated_at
         self.updated_at = max(self.updated_at, at)
         kind, payload = kind_of(fields)
         for entry in entries(fields, at):
@@ -267,7 +268,7 @@ class Rollout(Account):
         """Codex tells that it has done something with other agents."""
         self._miss(inner(item, "agents_states"), at)
         if item.get("tool") == "spawn_agent" or item.get("kind") == "started":
-            entry = Entry(at, EntryKind.CALL, "", text(item, "id") or "", given=item)
+            entry = Entry(at, EntryKind.CALL, "", string(item, "id"), given=item)
             asked = self._spawns.get(entry.call) or self.asked(entry, None, "", "agent_path")
             for thread in (item.get("agent_thread_id"), *listed(item, "receiver_thread_ids")):
                 if isinstance(thread, str):
@@ -286,15 +287,15 @@ def kind_of(record: Fields) -> tuple[str, Fields]:
     kind = text(payload, "type") or (text(record, "type") if payload else None) or ""
     if kind == "item_completed":
         payload = inner(payload, "item")
-        kind = text(payload, "type") or ""
+        kind = string(payload, "type")
     return TASK if kind == "agent_message" and record.get("type") == "response_item" else kind, payload
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
     """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(record.get("timestamp")) or at
+    at = moment(record) or at
     kind, payload = kind_of(record)
-    call = text(payload, "call_id") or ""
+    call = string(payload, "call_id")
     match kind:
         case "user_message" | "UserMessage" | "task of an agent" if words := prompt_in(kind, payload):
             yield Entry(at, EntryKind.PROMPT, words)
@@ -311,7 +312,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
         case "reasoning" if words := "\n".join(parts_in(payload, "summary")):
             yield Entry(at, EntryKind.THOUGHT, words)
         case "function_call":
-            name, server = text(payload, "name") or "", text(payload, "namespace") or ""
+            name, server = string(payload, "name"), string(payload, "namespace")
             given = object_in(text(payload, "arguments"))
             if name == "spawn_agent" and "message" in given:
                 given = {**given, "prompt": given["message"]}
@@ -319,7 +320,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             is_mcp = server.startswith(MCP) and not name.startswith(MCP)
             yield Entry(at, EntryKind.CALL, "", call, f"{server.rstrip('_')}__{name}" if is_mcp else name, given)
         case "custom_tool_call":
-            yield Entry(at, EntryKind.CALL, "", call, text(payload, "name") or "", {"input": payload.get("input")})
+            yield Entry(at, EntryKind.CALL, "", call, string(payload, "name"), {"input": payload.get("input")})
         case "local_shell_call":
             yield Entry(at, EntryKind.CALL, "", call, "shell", inner(payload, "action"))
         case "web_search_call":
@@ -353,7 +354,7 @@ def prompt_in(kind: str, payload: Fields) -> str | None:
     if kind != TASK:
         return _words_of(payload)
     parts = [mapping(part) for part in listed(payload, "content")]
-    opening = (text(parts[0], "text") or "") if parts else ""
+    opening = string(parts[0], "text") if parts else ""
     if _PAYLOAD not in opening or "NEW_TASK" not in opening:
         return None
     task = opening.partition(_PAYLOAD)[2]
@@ -361,7 +362,7 @@ def prompt_in(kind: str, payload: Fields) -> str | None:
         encrypted = text(part, "encrypted_content")
         if encrypted is not None and not is_readable(encrypted):
             return None
-        task += encrypted or text(part, "text") or ""
+        task += encrypted or string(part, "text")
     return task or None
 
 

@@ -25,7 +25,7 @@ from agentwatch.sources.opencode.database import (
     sessions_of,
 )
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, question_in, text, todos_in, whole
+from agentwatch.sources.sessions.fields import Fields, inner, objects, question_in, string, text, todos_in, whole
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, Standing, run_of
@@ -292,7 +292,7 @@ class Session(Account):
         if data.get("type") == "tool":
             self.uses_tools = True
             self._tool(part, message_id)
-        elif data.get("synthetic") is True and (frame := _FRAME.match(text(data, "text") or "")):
+        elif data.get("synthetic") is True and (frame := _FRAME.match(string(data, "text"))):
             # The program tells of the end of a child in the background.
             is_error = frame["state"] == "error"
             self.notices[frame["id"]] = (
@@ -302,10 +302,10 @@ class Session(Account):
 
     def _tool(self, part: Record, message_id: str) -> None:
         data = part.data
-        tool, state, call_id = text(data, "tool") or "", inner(data, "state"), text(data, "callID") or part.id
+        tool, state, call_id = string(data, "tool"), inner(data, "state"), text(data, "callID") or part.id
         status, given, about_it = text(state, "status"), inner(state, "input"), inner(state, "metadata")
         began, ended = _when(state, "start") or part.created, _when(state, "end") or part.updated
-        todos = [one for one in listed(given, "todos") if mapping(one).get("status") != "cancelled"]
+        todos = [one for one in objects(given, "todos") if one.get("status") != "cancelled"]
         if tool == "todowrite" and todos:
             self.list(todos_in(todos, "content"), began)
         if status == "running" and (waits := _waits(tool, given, about_it)):
@@ -313,12 +313,12 @@ class Session(Account):
         if status in _OVER:
             self.permits.append(_permit(call_id, tool, state, ended))
         if tool == "task":
-            frame = _FRAME.match(text(state, "output") or "")
+            frame = _FRAME.match(string(state, "output"))
             child = text(about_it, "sessionId") or (frame["id"] if frame is not None else None)
             call = self.tasks[child or part.id] = TaskCall(
                 part.id,
                 began,
-                prompt=self.keep(text(given, "prompt") or "", began),
+                prompt=self.keep(string(given, "prompt"), began),
                 agent_type=text(given, "subagent_type"),
                 title=text(given, "description"),
                 background=given.get("background") is True or about_it.get("background") is True,
@@ -328,7 +328,7 @@ class Session(Account):
                 launched=frame is not None and frame["state"] == "running",
             )
             if status == "error":
-                call.told = _failed(text(state, "error") or "", ended)
+                call.told = _failed(string(state, "error"), ended)
             elif status == "completed" and not call.launched:
                 words = frame["body"] if frame is not None else ""
                 said = self.keep(words, ended) if words.strip() else None
@@ -366,7 +366,7 @@ def _is_left_behind(call: TaskCall, parent: Session, above: Run | None) -> bool:
 
 def _permit(call_id: str, tool: str, state: Fields, at: float) -> Permit:
     """The result of a finished call. OpenCode does not say whether anybody was asked. Kilo does, but not where."""
-    told, error = inner(state, "metadata"), text(state, "error") or ""
+    told, error = inner(state, "metadata"), string(state, "error")
     is_refused = error.startswith(_REFUSED) or told.get("dismissed") is True
     # One that began and failed, or was stopped while it waited, does not say.
     allowed = None if state.get("status") == "error" and not is_refused else not is_refused
@@ -400,7 +400,7 @@ def _error_in(data: Fields) -> str:
 def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entry]:
     """The entries of a part, in their order; of a call, its result as well. `at` is when the part was made, in epoch
     seconds. `is_asked`: the message is a human's, or the parent's."""
-    words = text(part, "text") or ""
+    words = string(part, "text")
     match part.get("type"):
         case "text" if words.strip():
             is_own = part.get("synthetic") is True or part.get("ignored") is True
@@ -416,11 +416,11 @@ def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entr
 def _entries_of_call(part: Fields, at: float) -> Iterator[Entry]:
     state, call = inner(part, "state"), text(part, "callID") or "call"
     at, status = _when(state, "start") or at, state.get("status")
-    yield Entry(at, EntryKind.CALL, "", call, text(part, "tool") or "", inner(state, "input"))
+    yield Entry(at, EntryKind.CALL, "", call, string(part, "tool"), inner(state, "input"))
     if status not in _OVER:
         return
-    told, error = inner(state, "metadata"), text(state, "error") or ""
-    words, code = error or text(state, "output") or "", whole(told, "exit")
+    told, error = inner(state, "metadata"), string(state, "error")
+    words, code = error or string(state, "output"), whole(told, "exit")
     ended = Ended(code, text(told, "output") or words, told.get("truncated") is True) if status == "completed" else None
     refused = error.startswith(_REFUSED)
     failed = status == "error" or bool(code)

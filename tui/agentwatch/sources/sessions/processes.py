@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
+from agentwatch.sources.sessions.fields import Fields, mapping, number, string, text, whole
 from agentwatch.sources.sessions.tail import document
 
 _MAX_BYTES: Final = 64 * 1024
@@ -83,7 +83,7 @@ class Processes:
                     session, pid, namespace = text(fields, "sessionId"), whole(fields, "pid"), whole(fields, "pidNs")
                     if session is not None and pid is not None and pid > 1:
                         # Qwen Code writes the id of the boot before it, and knows a namespace by its number.
-                        start = (text(fields, "procStart") or "").rpartition(":")[2] or None
+                        start = string(fields, "procStart").rpartition(":")[2] or None
                         domain = text(fields, "pidDomain") or (str(namespace) if namespace is not None else None)
                         began = (number(fields, "startedAt") or 0.0) / 1000
                         found[session].append(Registered(pid, began, start, domain, self._wait_in(fields)))
