@@ -84,7 +84,7 @@ class Events:
     cwd: str | None = None
     not_understood = 0
 
-    def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
+    def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool) -> None:  # noqa: ARG002
         self.agents: dict[str, Agent] = {}  # by id; that of the session itself under SESSION
         self.asked: dict[str, Agent] = {}  # those that did not begin, by the ids of their calls
         self._begin = partial(Agent, keep, places)
@@ -201,6 +201,7 @@ class CopilotReader(FilesReader[Events]):
     """`home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
 
     name = NAME
+    fold = Events
     layout: ClassVar = Layout(
         r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl", r"(?P<session>[0-9a-zA-Z_-]{1,128})", root="session-state"
     )
@@ -222,9 +223,6 @@ class CopilotReader(FilesReader[Events]):
             # Where a process has got its number since, it counts as running.
             found += (Registered(int(path.name.split(".")[1]), path.stat().st_mtime) for path in locks)
         return self.processes.program(found)
-
-    def begin(self, agent: str, path: str) -> Events:  # noqa: ARG002
-        return Events(self.message, self.places)
 
     def mark(self, fields: Fields) -> str | None:
         return text(fields, "id")

@@ -28,13 +28,12 @@ from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
+    NO_ACCOUNT,
     NO_CALL,
     Account,
     AgentAnswer,
     AgentCall,
-    Keep,
     Standing,
-    no_message,
     run_of,
 )
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
@@ -65,16 +64,6 @@ _STOPPED: Final = f"{_BY_HUMAN} User cancelled tool execution"  # A call that ha
 class Chat(Account):
     """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
 
-    cwd: str | None = None
-    not_understood = 0
-    round_at = 0.0
-    prompted_at = 0.0  # when a human, or a parent, has told it something
-
-    def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
-        super().__init__(keep, places)
-        self.calls: dict[str, AgentCall] = {}
-        self._is_agent = is_agent
-
     def add(self, fields: Record) -> None:
         at = moment(fields)
         if at is None or text(fields, "uuid") is None:
@@ -104,7 +93,7 @@ class Chat(Account):
             said = self.keep(told.said, at) if told.said is not None else None
             call.answer = AgentAnswer(at, told.status, told.summary, said)
         prompt = self.keep(words, at)
-        if self._is_agent:
+        if self.is_agent:
             if self.state is RunState.WORKING:
                 self.state, self.reason = RunState.FAILED, CUT_OFF
             self.ended_at = self.ended_at or self.updated_at
@@ -128,7 +117,7 @@ class Chat(Account):
                 self.calls[entry.call] = self.asked(entry, self.keep(string(given, "prompt"), at))
         words = words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
-        if not calls and (words.strip() or not self._is_agent):
+        if not calls and (words.strip() or not self.is_agent):
             self.end(RunState.ENDED, at)
             self.answer = self.later(words, at) if words.strip() else None
 
@@ -193,21 +182,16 @@ def _parts_of(fields: Fields) -> Iterator[Fields]:
     return objects(inner(fields, "message"), "parts")
 
 
-_NO_CHAT: Final = Chat(no_message, is_agent=True)
-
-
 class QwenReader(FilesReader[Chat]):
     """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is `agent-<id>.meta.json`."""
 
     name = NAME
+    fold = Chat
     layout: ClassVar = Layout(
         r"chats/(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
         r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))",
         r"chats|subagents(?:/(?P<session>[^/]+))?",
     )
-
-    def begin(self, agent: str, path: str) -> Chat:  # noqa: ARG002
-        return Chat(self.message, agent != SESSION, self.places)
 
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         return entries
@@ -226,8 +210,8 @@ class QwenReader(FilesReader[Chat]):
             name = text(meta, "toolUseId") or next((one for one in calls if agent_id.endswith(f"-{one}")), "")
             asker, call = calls.pop(name, (SESSION, NO_CALL))
             key = name or f"{session.id}/{agent_id}".removesuffix("/")
-            rows.append((key, agent_id, folds.get(agent_id, _NO_CHAT), meta, asker, call))
-        rows += [(name, name, _NO_CHAT, {}, asker, call) for name, (asker, call) in calls.items()]
+            rows.append((key, agent_id, folds.get(agent_id, NO_ACCOUNT), meta, asker, call))
+        rows += [(name, name, NO_ACCOUNT, {}, asker, call) for name, (asker, call) in calls.items()]
         runs: dict[str, Run] = {}
         for key, agent_id, chat, meta, asker, call in rows:
             if (chat.started_at, call.at) == (None, None):
@@ -236,7 +220,7 @@ class QwenReader(FilesReader[Chat]):
             run = run_of(
                 chat,
                 call,
-                _standing(chat, meta, call, folds.get(asker, _NO_CHAT).prompted_at),
+                _standing(chat, meta, call, folds.get(asker, NO_ACCOUNT).prompted_at),
                 source=NAME,
                 session_id=agent_id or session.id,
                 parent=(text(meta, "parentAgentId") or asker or session.id) if agent_id else None,
@@ -250,7 +234,7 @@ class QwenReader(FilesReader[Chat]):
         return runs
 
 
-def _standing(chat: Chat, meta: Fields, call: AgentCall, prompted_at: float) -> Standing:
+def _standing(chat: Account, meta: Fields, call: AgentCall, prompted_at: float) -> Standing:
     """By the description first, then by what the parent was told, then by the chat."""
     # The end of an earlier round says nothing of one that began later.
     answer = call.answer if call.answer is not None and call.answer.at >= chat.round_at else None

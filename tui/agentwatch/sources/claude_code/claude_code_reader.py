@@ -54,13 +54,14 @@ _STATES: Final = {
     "canceled": RunState.CANCELED,
     "cancelled": RunState.CANCELED,
 }
-_UNTOLD: Final = Transcript(no_message, is_agent=True)
+_UNTOLD: Final = Transcript(no_message)
 
 
 class ClaudeCodeReader(FilesReader[Transcript]):
     """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
     name = NAME
+    fold = Transcript
     # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
     layout: ClassVar = Layout(
         r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
@@ -72,9 +73,6 @@ class ClaudeCodeReader(FilesReader[Transcript]):
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
         self.processes = Processes(home / "sessions", wait_in)
-
-    def begin(self, agent: str, path: str) -> Transcript:  # noqa: ARG002
-        return Transcript(self.message, agent != SESSION, self.places)
 
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         return entries

@@ -3,7 +3,6 @@ for, what it heard of them."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -29,7 +28,7 @@ from agentwatch.sources.sessions.fields import (
     todos_of,
     whole,
 )
-from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, AgentCall, Answer, Keep
+from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, Answer, Keep
 from agentwatch.sources.sessions.tail import Record
 
 DELEGATING: Final = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
@@ -88,14 +87,10 @@ class Transcript(Account):
     handed out work, and the last notification of each agent that it heard of. It depends on these records alone.
     `places` are the spellings of the workspace."""
 
-    def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
-        super().__init__(keep, places)
-        self.calls: dict[str, AgentCall] = {}
+    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
+        super().__init__(keep, places, is_agent=is_agent)
         self.ends: dict[str, AgentAnswer] = {}
         self.titles: dict[str, str] = {}
-        self.round_at = -math.inf
-        """When the last round began, unless it is the first: what an agent's parent heard before is of others."""
-        self._is_agent = is_agent
         self._uuids: set[int] = set()
         self._told: dict[str, object] = {}
         self._message_id: str | None = None
@@ -121,15 +116,15 @@ class Transcript(Account):
 
     def add(self, fields: Record) -> None:
         self.cwd = self.cwd or text(fields, "cwd")
-        written, kind = moment(fields), fields.get("type")
-        at, uuid = self.updated_at if written is None else written, text(fields, "uuid")
+        written, kind, uuid = moment(fields), fields.get("type"), text(fields, "uuid")
+        at = written or self.updated_at
         match kind:
             case "user" | "assistant" if uuid is None:
                 # The program never writes one without; a forged one must not end, or begin again, what is sound.
                 self.not_understood += 1
             case "user" | "assistant":
                 # Some records are written twice, when a session is gone on with; agents once stood in its file.
-                if hash(uuid) not in self._uuids and (self._is_agent or fields.get("isSidechain") is not True):
+                if hash(uuid) not in self._uuids and (self.is_agent or fields.get("isSidechain") is not True):
                     self._uuids.add(hash(uuid))
                     self.touch(at)
                     (self._user if kind == "user" else self._assistant)(fields, at)
@@ -160,10 +155,10 @@ class Transcript(Account):
 
     def _user(self, fields: Fields, at: float) -> None:
         results = [block for block in blocks_of(fields) if block.get("type") == "tool_result"]
-        result = inner(fields, "toolUseResult") if len(results) == 1 else {}
         for block in results:
+            result = inner(fields, "toolUseResult")
             call = self._returned(block, result, at)
-            if call is not None and len(results) == 1:
+            if call is not None:
                 self._permit(call, fields, block, result, at)
         said = "\n".join(texts(inner(fields, "message").get("content")))
         if said.startswith(INTERRUPTED):
@@ -191,7 +186,7 @@ class Transcript(Account):
         asker = StartedBy.PROGRAM if is_told else StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
-        prompt = self.keep(said, at) if self.prompt is None or self._is_agent else None
+        prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
         if self.prompt is not None and self.state is RunState.WORKING:
             self.round_at = at
         self.prompt = self.prompt or prompt
@@ -249,14 +244,14 @@ class Transcript(Account):
         tool, call, given = entry.tool, entry.call, entry.given
         if tool in _CHECKLIST:
             self._update_checklist(tool, call, given, at)
-        elif tool in _SPAWNING and call not in self.calls:
-            prompt = text(given, "prompt") if tool in DELEGATING else None
+        elif tool in _SPAWNING:
+            prompt = text(given, "prompt")
             self.calls[call] = self.asked(entry, self.keep(prompt, at) if prompt is not None else None)
 
     def _returned(self, block: Fields, result: Fields, at: float) -> Entry | None:
         """A call has its result. Returns the call, None where it is not open."""
         name = str(block.get("tool_use_id"))
-        blocks = texts(block.get("content")) if name in self._items or name in self.calls else []
+        blocks = texts(block.get("content"))
         if (item := self._items.pop(name, None)) is not None:
             number = text(inner(result, "task"), "id")
             if number is None and (match := _CREATED.search("".join(blocks[:1]))) is not None:
@@ -298,7 +293,7 @@ class Transcript(Account):
             self.answer, self.reason = self._text, ""
 
     def _begin(self, at: float, begun: Turn) -> None:
-        if self.state is not RunState.WORKING and self._is_agent:
+        if self.state is not RunState.WORKING and self.is_agent:
             self.round_at = self.round_at if self.begun is None else at
             self.begin_round(begun)
         self.go_on(at)

@@ -58,14 +58,11 @@ _LONGEST: Final = 2_000
 
 @dataclass(slots=True)
 class TaskCall(AgentCall):
-    """A call of the task tool, a part of a message. `child` is the session that it names, None for none yet; `told` is
-    how that stands by the answer, None as long as there is none: it may have been launched in the background."""
+    """A call of the task tool, a part of a message: without an answer it may have been launched in the background."""
 
-    child: str | None = None
     message_id: str = ""
     is_open: bool = True
     launched: bool = False
-    told: Standing | None = None
 
 
 class OpenCodeReader(StoreReader):

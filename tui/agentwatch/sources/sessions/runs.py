@@ -88,9 +88,11 @@ class Account:
     round begins with a prompt and ends with an answer. `begun` is how the last one began, `earlier` are those before
     it, oldest first. `places` are the spellings of the workspace."""
 
-    def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
+    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
         self.cwd: str | None = None
         self.not_understood = 0
+        self.is_agent = is_agent
+        self.calls: dict[str, AgentCall] = {}
         self.state = RunState.SUBMITTED
         self.reason = ""
         self.prompt: Message | None = None
@@ -98,6 +100,8 @@ class Account:
         self.started_at: float | None = None
         self.updated_at = 0.0
         self.ended_at: float | None = None
+        self.round_at = float("-inf")  # when the last round began: what its parent heard before is of others
+        self.prompted_at = 0.0  # when a human, or a parent, has told it something
         self.model: str | None = None
         self.tokens = 0
         self.todos: tuple[Todo, ...] | None = None

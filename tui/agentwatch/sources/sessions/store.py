@@ -9,7 +9,7 @@ import stat
 import time
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -165,6 +165,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
     SessionReader."""
 
     layout: ClassVar[Layout]
+    fold: Callable[..., F]
     all_belong: ClassVar[bool] = False
     """Whether all sessions that are found are the workspace's: their records need not say so."""
     is_shared: ClassVar[bool] = False  # whether a file may hold the records of several runs
@@ -187,9 +188,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     # A program says all this of itself.
 
-    @abstractmethod
-    def begin(self, agent: str, path: str) -> F:
+    def begin(self, agent: str, path: str) -> F:  # noqa: ARG002
         """The fold of no record: at first, and once the file is another one."""
+        return self.fold(self.message, self.places, is_agent=agent != SESSION)
 
     @abstractmethod
     def runs_of(self, session: Session[F]) -> dict[str, Run]:
