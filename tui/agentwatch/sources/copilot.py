@@ -222,7 +222,7 @@ class CopilotReader(FilesReader[Events]):
             locks = Path(self.root, session.id).glob("inuse.*.lock")
             # Where a process has got its number since, it counts as running.
             found += (Registered(int(path.name.split(".")[1]), path.stat().st_mtime) for path in locks)
-        return self.processes.program(found)
+        return self.processes.of(session.id, found)
 
     def mark(self, fields: Fields) -> str | None:
         return text(fields, "id")

@@ -211,7 +211,7 @@ class GeminiReader(FilesReader[Chat]):
 
     def projects(self) -> list[str]:
         found = []
-        for project in self.directories():
+        for project in (one.path for one, _ in self.scan(self.root) if one.is_dir(follow_symlinks=False)):
             self.refused.discard(project)
             try:
                 found += [project] if holds(self.workspace, root_of(project)) else []

@@ -154,13 +154,15 @@ class Transcript(Account):
         return self._text() if self._text is not None and not self._uses_tools else None
 
     def _user(self, fields: Fields, at: float) -> None:
-        results = [block for block in blocks_of(fields) if block.get("type") == "tool_result"]
+        results = [
+            block for block in blocks_of(inner(fields, "message").get("content")) if block.get("type") == "tool_result"
+        ]
         for block in results:
             result = inner(fields, "toolUseResult")
             call = self._returned(block, result, at)
             if call is not None:
                 self._permit(call, fields, block, result, at)
-        said = "\n".join(texts(inner(fields, "message").get("content")))
+        said = "\n".join(texts(content))
         if said.startswith(INTERRUPTED):
             # An answer that was whole by then stays one.
             if self.state is not RunState.ENDED:
@@ -385,7 +387,7 @@ def answer_entries(record: Fields, at: float) -> list[Entry]:
     """Entries of a record of the model."""
     said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
-    for block in blocks_of(record):
+    for block in blocks_of(inner(record, "message").get("content")):
         match block.get("type"):
             case "text" if words := text(block, "text"):
                 said.append(Entry(at, EntryKind.WORDS, words, failed=failed))
@@ -398,7 +400,7 @@ def answer_entries(record: Fields, at: float) -> list[Entry]:
 
 
 def _told(record: Fields, at: float) -> Iterator[Entry]:
-    for block in blocks_of(record):
+    for block in blocks_of(inner(record, "message").get("content")):
         match block.get("type"):
             case "text" if (words := text(block, "text")) and not words.startswith(_REMINDER):
                 yield _prompt(record, words, at)
@@ -447,12 +449,8 @@ def _prompt(record: Fields, words: str, at: float) -> Entry:
     return Entry(at, EntryKind.NOTE if is_own else EntryKind.PROMPT, _LOCAL_TAG.sub("", words))
 
 
-def blocks_of(record: Fields) -> list[Fields]:
-    """The blocks of a message."""
-    return _blocks_in(inner(record, "message").get("content"))
-
-
-def _blocks_in(content: object) -> list[Fields]:
+def blocks_of(content: object) -> list[Fields]:
+    """The blocks of a message's or a tool result's content, which may be one string."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
@@ -504,6 +502,6 @@ def _unframed(text: str) -> str:
 
 
 def texts(content: object) -> list[str]:
-    """The text blocks of a message's or a tool result's content, which may be one string."""
-    said = [block.get("text") for block in _blocks_in(content) if block.get("type") == "text"]
+    """The texts in content."""
+    said = [block.get("text") for block in blocks_of(content) if block.get("type") == "text"]
     return [words for words in said if isinstance(words, str)]

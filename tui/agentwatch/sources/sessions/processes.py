@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import islice
@@ -91,13 +91,9 @@ class Processes:
         before = {name: [one._replace(wait=None) for one in known] for name, known in self._registered.items()}
         self._registered = before | found
 
-    def of(self, session_id: str) -> Program:
-        """The program of a session, as of the last look."""
-        return self.program(self._registered.get(session_id, []))
-
-    def program(self, registered: list[Registered]) -> Program:
-        """The program that some processes were, or are."""
-        answers = {one: self._gone(one) for one in registered}
+    def of(self, session_id: str, others: Sequence[Registered] = ()) -> Program:
+        """The program of a session, as of the last look, or of other processes that are known of it."""
+        answers = {one: self._gone(one) for one in (*others, *self._registered.get(session_id, ()))}
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
             return Program(gone=True) if answers and all(answers.values()) else UNKNOWN

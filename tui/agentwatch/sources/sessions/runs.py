@@ -23,7 +23,6 @@ from agentwatch.delegation.run import (
 )
 from agentwatch.sources.sessions.entries import Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import first_line, text
-from agentwatch.sources.sessions.processes import Program, Wait
 
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS: Final = "ended without a word"
@@ -277,36 +276,3 @@ def run_of(
         asked_at=call.asked_at,
         permits=tuple(account.permits),
     )
-
-
-def settle(runs: dict[str, Run], program: Program, ask: Callable[[Wait], None]) -> None:
-    """Let all runs of a session, by key, be told by each other and by what is known of the program. `ask` is called
-    with what the program waits for."""
-    keys = {run.session_id: key for key, run in runs.items()}
-    for key in sorted(runs, key=lambda one: runs[one].started_at):
-        run = runs[key]
-        if run.state not in OPEN:
-            continue
-        above = runs.get(keys.get(run.parent_session or "", ""))
-        cut_off = above is not None and above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
-        if above is not None and (cut_off or above.reason == LEFT_BEHIND):
-            # One in the foreground ends with the one that waits for it; a killed program takes all of them along.
-            at = max(run.started_at, above.ended_at or above.updated_at)
-            runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
-            continue
-        # Those of before the program began are among those that no process runs any more: nobody can answer them.
-        gone = True if run.updated_at < program.began else program.gone
-        waiting = "" if gone else run.waiting
-        if (gone, waiting) != (run.process_gone, run.waiting):
-            runs[key] = replace(run, process_gone=gone, waiting=waiting)
-    if program.wait is not None:
-        ask(program.wait)
-    # A session that waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well.
-    for run in list(runs.values()):
-        parent = run.parent_session
-        while parent in keys:
-            above = runs[keys[parent]]
-            if above.state is not RunState.WORKING or above.updated_at >= run.updated_at:
-                break
-            runs[keys[parent]] = replace(above, updated_at=run.updated_at)
-            parent = above.parent_session

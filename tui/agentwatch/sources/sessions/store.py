@@ -11,18 +11,18 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.background import let_others_work
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.sessions.fields import Fields, mapping, text
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
-from agentwatch.sources.sessions.runs import settle
+from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN
 from agentwatch.sources.sessions.tail import Record, Tail, document, stamp_of
 from agentwatch.sources.worktrees import lies_in_another
 
@@ -85,10 +85,6 @@ class StoredFile(Generic[F]):
     status: os.stat_result
     unread: bool = True
     is_refused: bool = False
-
-    @property
-    def left(self) -> int:
-        return max(self.status.st_size - self.tail.position, 0)
 
 
 class Description(NamedTuple):
@@ -206,14 +202,41 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     def settle(self, session: Session[F], runs: dict[str, Run], program: Program) -> None:
         """Let the runs be told by each other and by what is known of the program."""
-        settle(runs, program, partial(self.ask, session, runs))
+        keys = {run.session_id: key for key, run in runs.items()}
+        for key in sorted(runs, key=lambda one: runs[one].started_at):
+            run = runs[key]
+            if run.state not in OPEN:
+                continue
+            above = runs.get(keys.get(run.parent_session or "", ""))
+            cut_off = above is not None and above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
+            if above is not None and (cut_off or above.reason == LEFT_BEHIND):
+                # One in the foreground ends with the one that waits for it; a killed program takes all of them along.
+                at = max(run.started_at, above.ended_at or above.updated_at)
+                runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
+                continue
+            # Those of before the program began are among those that no process runs any more: nobody can answer them.
+            gone = True if run.updated_at < program.began else program.gone
+            waiting = "" if gone else run.waiting
+            if (gone, waiting) != (run.process_gone, run.waiting):
+                runs[key] = replace(run, process_gone=gone, waiting=waiting)
+        if program.wait is not None:
+            self.ask(session, runs, program.wait)
+        # A session that waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well.
+        for run in list(runs.values()):
+            parent = run.parent_session
+            while parent in keys:
+                above = runs[keys[parent]]
+                if above.state is not RunState.WORKING or above.updated_at >= run.updated_at:
+                    break
+                runs[keys[parent]] = replace(above, updated_at=run.updated_at)
+                parent = above.parent_session
 
     def ask(self, session: Session[F], runs: dict[str, Run], wait: Wait) -> None:
         """The program waits for a human."""
 
     def projects(self) -> list[str]:
         """Directories that may be those of the workspace or of a directory below it."""
-        return [path for path in self.directories() if f"{os.path.basename(path)}-".startswith(self._slug)]  # noqa: PTH119
+        return [one.path for one, _ in self.scan(self.root) if one.is_dir() and f"{one.name}-".startswith(self._slug)]
 
     def mark(self, fields: Fields) -> str | None:
         """The mark of a record that may stand in a file twice."""
@@ -249,10 +272,6 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         reasons = [self.trouble or "", f"{several(other, 'session')} of other directories" if other else ""]
         reasons += ["no session of this workspace is there"] if not self._projects else []
         return [Found(self.name, place, len(self.given) - children, "; ".join(filter(None, reasons)), children)]
-
-    def directories(self) -> list[str]:
-        """The directories in the root."""
-        return sorted(entry.path for entry, _ in self.scan(self.root) if entry.is_dir(follow_symlinks=False))
 
     def scan(self, directory: str) -> list[tuple[os.DirEntry[str], os.stat_result]]:
         """The names in a directory, none where it cannot be listed."""
@@ -345,7 +364,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             (session, file) for session in self.sessions.values() for file in session.files.values() if file.unread
         ]
         unread.sort(
-            key=lambda one: (one[1].left > LARGE, -one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime)
+            key=lambda one: (one[1].status.st_size > LARGE, -one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime)
         )
         for session, file in unread:
             while session.wants(file):
@@ -398,7 +417,8 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         sessions = [session for session in self.sessions.values() if session.belongs is not False]
         files = [file for session in sessions for file in session.files.values()]
         total = sum(file.status.st_size for file in files)
-        left = sum(file.left for session in sessions for file in session.unread)
+        unread = (file for session in sessions for file in session.unread)
+        left = sum(max(file.status.st_size - file.tail.position, 0) for file in unread)
         self.progress = Progress(total - left, total)
         refused = sorted({*self.refused, *(os.fspath(file.tail.path) for file in files if file.is_refused)})
         parts = [f"{several(len(refused), 'place')} cannot be read: {refused[0]}"] if refused else []
