@@ -154,9 +154,8 @@ class Transcript(Account):
         return self._text() if self._text is not None and not self._uses_tools else None
 
     def _user(self, fields: Fields, at: float) -> None:
-        results = [
-            block for block in blocks_of(inner(fields, "message").get("content")) if block.get("type") == "tool_result"
-        ]
+        content = inner(fields, "message").get("content")
+        results = [block for block in blocks_of(content) if block.get("type") == "tool_result"]
         for block in results:
             result = inner(fields, "toolUseResult")
             call = self._returned(block, result, at)

@@ -81,8 +81,7 @@ class OpenCodeReader(StoreReader):
         self._read_at = float("-inf")  # when it could be read, on the monotonic clock
         self._rows: dict[str, SessionRow] = {}  # the sessions that there are, as of the last look
         self._sessions: dict[str, Session] = {}  # as far as they are read, which may be as of a row before
-        self._runs: dict[str, dict[str, Run]] = {}
-        """By session: its run, and those of its calls that have no session, by key."""
+        self._runs: dict[str, Run] = {}
 
     @property
     def trouble(self) -> str | None:
@@ -97,11 +96,13 @@ class OpenCodeReader(StoreReader):
         signature = self._database.signature()
         is_calm = signature == self._seen and time.monotonic() - self._seen_at > _RACY_SECONDS
         is_news = not is_calm or self.progress.done < self.progress.total
-        stale = self._look(signature, time.monotonic() + seconds) if is_news else set[str]()
+        if is_news:
+            self._look(signature, time.monotonic() + seconds)
         if self._refusal:
             return ()
-        self._fold_runs(stale)
-        runs = {key: run for mine in self._runs.values() for key, run in mine.items()}
+        if is_news or any(session.waits for session in self._sessions.values()):
+            self._runs = self._fold_runs()
+        runs = dict(self._runs)
         still_open = [key for key, run in runs.items() if run.state in OPEN]
         if still_open and self._database.has_users() is False:
             # A program that has ended writes nothing any more, and nobody can answer what it asks.
@@ -121,9 +122,9 @@ class OpenCodeReader(StoreReader):
     def close(self) -> None:
         self._database.close()
 
-    def _look(self, signature: Signature, end: float) -> set[str]:
-        """Read what has changed, the youngest sessions first, until a time; the sessions of which something has."""
-        before, read, is_behind = self._rows, dict[str, Session](), False
+    def _look(self, signature: Signature, end: float) -> None:
+        """Read what has changed, the youngest sessions first, until a time."""
+        read, is_behind = dict[str, Session](), False
         try:
             with self._database.look() as connection:
                 self._rows = sessions_of(connection, self._is_ours)
@@ -137,36 +138,30 @@ class OpenCodeReader(StoreReader):
             self._rows = {}
         except (sqlite3.Error, OSError) as error:
             self._seen, self._refusal = None, getattr(error, "strerror", None) or str(error)
-            return set()
+            return
         if signature != self._seen:
             self._seen, self._seen_at = signature, time.monotonic()
         self._refusal, self._read_at = "", time.monotonic()
         self._sessions = {name: one for name, one in (self._sessions | read).items() if name in self._rows}
         size = signature[0][2] if signature[0] else 0
         self.progress = Progress(0 if is_behind else size, size)
-        # Of a session that comes or goes, its parent and its children may be different.
-        return {*read} if self._rows.keys() == before.keys() else {*self._rows}
 
     def _is_ours(self, directory: str) -> bool:
         return any(holds(place, directory) for place in self._places)
 
-    def _fold_runs(self, stale: set[str]) -> None:
-        """Make the runs of the sessions that are stale, and of those below them; time alone lets others wait."""
-        self._runs = {name: runs for name, runs in self._runs.items() if name in self._rows}
+    def _fold_runs(self) -> dict[str, Run]:
+        """The runs of all sessions, and of their calls that have no session, by key."""
+        runs: dict[str, Run] = {}
         for name, row in self._rows.items():
             above = row.parent_id or ""
             session, parent = self._sessions.get(name), self._sessions.get(above)
             if session is None or (parent is None and above in self._rows):
                 continue
-            if stale & {name, above}:
-                stale.add(name)
-            elif name in self._runs and not session.waits:
-                continue
             call = parent.tasks.get(name) if parent is not None else None
-            run = run_of(
+            run = runs[name] = run_of(
                 session,
                 call or NO_CALL,
-                _standing(session, call, parent, self._runs.get(above, {}).get(above)),
+                _standing(session, call, parent, runs.get(above)),
                 source=self.name,
                 session_id=name,
                 parent=row.parent_id,
@@ -175,12 +170,11 @@ class OpenCodeReader(StoreReader):
                 title=_SUFFIX.sub("", row.title),
                 agent=session.agent,
             )
-            self._runs[name] = {name: run}
             for task in session.tasks.values():
                 # A call that is open may still get a session.
                 told = task.told or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
                 if told is not None and task.child not in self._rows:
-                    self._runs[name][task.id] = run_of(
+                    runs[task.id] = run_of(
                         NO_ACCOUNT,
                         task,
                         told,
@@ -190,6 +184,7 @@ class OpenCodeReader(StoreReader):
                         place=run.place,
                         link="the task call of the parent",
                     )
+        return runs
 
 
 class Session(Account):

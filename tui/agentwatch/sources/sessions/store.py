@@ -360,12 +360,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     def _read_on(self, until: float) -> None:
         """Read the newest sessions first, and of each its own file, but what is large last."""
-        unread = [
-            (session, file) for session in self.sessions.values() for file in session.files.values() if file.unread
-        ]
-        unread.sort(
-            key=lambda one: (one[1].status.st_size > LARGE, -one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime)
-        )
+        unread = [(one, file) for one in self.sessions.values() for file in one.files.values() if file.unread]
+        unread.sort(key=lambda one: (-one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime))
+        unread.sort(key=lambda one: one[1].status.st_size > LARGE)
         for session, file in unread:
             while session.wants(file):
                 self._read_file(session, file)
