@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from agentwatch.app.theming import variable_defaults
 from agentwatch.app.widgets.details import DetailsPane
-from agentwatch.app.widgets.details.view import View
+from agentwatch.app.widgets.details.tabs import View
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import (
     Contract,

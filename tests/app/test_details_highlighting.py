@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.widgets.details.source import (
+    CODE,
     JSON,
     KEY,
     MARKDOWN,
@@ -56,18 +57,18 @@ def test_markdown_lines(line: str, expected: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "line", "expected"),
+    ("line", "expected"),
     [
-        ("#", 'def f(): return "a" # b', [("def", KEY), ("return", KEY), ('"a"', STRING), ("# b", FAINT)]),
-        ("//", "let x = 0x1f; // c", [("let", KEY), ("0x1f", NUMBER), ("// c", FAINT)]),
-        ("//", "fn f(x: &'static str) {}", [("fn", KEY), ("static", KEY)]),
-        ("--", "SELECT 'x' -- y", [("SELECT", KEY), ("'x'", STRING), ("-- y", FAINT)]),
-        ("#", "values = None", [("None", WORD)]),
-        ("#", '"cut off', [('"cut off', STRING)]),
+        ('def f(): return "a" # b', [("def", KEY), ("return", KEY), ('"a"', STRING), ("# b", FAINT)]),
+        ("let x = 0x1f; // c", [("let", KEY), ("0x1f", NUMBER), ("// c", FAINT)]),
+        ("fn f(x: &'static str) {}", [("fn", KEY), ("static", KEY)]),
+        ("SELECT 'x' -- y", [("SELECT", KEY), ("'x'", STRING), ("-- y", FAINT)]),
+        ("values = None", [("None", WORD)]),
+        ('"cut off', [('"cut off', STRING)]),
     ],
 )
-def test_lines_of_code(language: str, line: str, expected: list[tuple[str, str]]) -> None:
-    assert styled(line, spans_of(line, language)) == expected
+def test_lines_of_code(line: str, expected: list[tuple[str, str]]) -> None:
+    assert styled(line, spans_of(line, CODE)) == expected
 
 
 def test_json_in_a_fence_is_coloured_and_other_code_is_not() -> None:
@@ -81,7 +82,7 @@ def test_json_in_a_fence_is_coloured_and_other_code_is_not() -> None:
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.text(alphabet='ab1-.:"\\{}[]#>*`~ \t', max_size=60), max_size=6),
-    st.sampled_from([JSON, MARKDOWN, PLAIN, "#", "//", "--"]),
+    st.sampled_from([JSON, MARKDOWN, PLAIN, CODE]),
 )
 def test_spans_lie_inside_their_line(lines: list[str], language: str) -> None:
     found = list(highlighted(lines, language))

@@ -9,8 +9,8 @@ from tests.app.deciding import Office, office
 from tests.app.stage import stage
 
 from agentwatch.app.messages import Inspect
+from agentwatch.app.screens.detailed import TaskScreen
 from agentwatch.app.screens.inspect import InspectScreen
-from agentwatch.app.screens.task import TaskScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.app.widgets.details.tabs import Entry
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.app.widgets.timeline import FOLD, Window, fitting_scale, fold_width, ticks
+from agentwatch.app.screens.timeline import FOLD, Window, fitting_scale, fold_width, ticks
 from agentwatch.view.axis import Axis
 
 MONDAY = 1_800_258_000.0

@@ -9,7 +9,7 @@ import pytest
 from tests.app.scenes import NOW, Scene
 from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
-from agentwatch.app.widgets.timeline import IDLE, activity_of
+from agentwatch.app.screens.timeline import IDLE, activity_of
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Decided, Event, Tick

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.app import editor, notifying, pager
+from agentwatch.app import editor, notifying
 from agentwatch.cli import run
 from agentwatch.config import Settings
 from tests.homes import live_in
@@ -67,8 +67,8 @@ def test_no_other_program_of_an_agent_is_run(
     assert "ssh cannot be started here" in capsys.readouterr().err
     run(["fleet", "config", "--directory", str(root / "fleet")])
     with pytest.raises(FileNotFoundError):
-        editor.edit(["vi"], root / "file")
-    assert (editor.editor_command(None, {"PATH": str(root / place)}), pager.pager_command()) == ([], [])
+        editor.run(["vi", "file"])
+    assert (editor.editor_command(None, {"PATH": str(root / place)}), editor.pager_command()) == ([], [])
     assert "could not be started" in (notifying.run(["notify-send"]) or "")
     assert notifying.desktop_command(Settings(), {"DISPLAY": ":0"}) is None
     assert not (root / "ran").exists()
@@ -80,7 +80,7 @@ def test_a_program_elsewhere_is_found_and_an_absolute_path_is_taken(
     (root / "own").mkdir()
     (root / "plain/.venv/bin/vi").rename(root / "own/vi")
     monkeypatch.setenv("PATH", f"{root}/public:{root}/own")
-    assert (editor.editor_command(None), editor.edit(["vi"], root / "file")) == (["vi"], 0)
+    assert (editor.editor_command(None), editor.run(["vi", "file"])) == (["vi"], 0)
     (root / "ran").unlink()
     assert editor.edit([str(root / "other/.venv/bin/vi")], root / "file") == 0
     assert (root / "ran").exists()

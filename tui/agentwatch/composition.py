@@ -172,9 +172,10 @@ def scanned(
     inspects: bool = True,
     requests: bool = False,
     dates: bool = False,
+    about: str | None = None,
 ) -> Monitor:
     """A monitor that has looked once, with the history of the workspace, and with what programs ask the operator if
-    `requests`. Blocks, and writes nothing."""
+    `requests`; `about` a task, it knows for certain only that one. Blocks, and writes nothing."""
     state = state_directory(workspace)
     monitor = monitor_of(
         workspace,
@@ -188,7 +189,7 @@ def scanned(
         open_inbox=partial(inbox_of, workspace) if requests and is_there(state / "requests") else None,
         sessions=sessions,
     )
-    monitor.scan()
+    monitor.scan(about)
     return monitor
 
 
@@ -205,15 +206,15 @@ def shown_worktrees(workspace: Path, settings: Settings, session: str | None = N
 
 
 Load = Callable[..., Monitor]
-"""Loads a workspace by its path and the settings; takes `desk`, `inspects` and `dates` as `scanned` does."""
+"""Loads a workspace by its path and the settings; takes `desk`, `inspects`, `dates` and `about` as `scanned` does."""
 
 
 def find_task(
     workspace: Path, settings: Settings, task_id: str, load: Load, *, inspects: bool = False
 ) -> tuple[Task | None, Sequence[Problem]]:
     """A task of a workspace as it is now, if there is one, and what could not be read; `inspects` checks its claims."""
-    # When its handoff was given tells which claims are true.
-    monitor = load(workspace, settings, inspects=False, dates=inspects)
+    # When its handoff was given tells which claims are true, and what other tasks wrote.
+    monitor = load(workspace, settings, inspects=False, dates=inspects, about=None if inspects else task_id)
     if inspects:
         check_claims(monitor, [task_id])
     return monitor.tree.tasks.get(task_id), monitor.problems

@@ -160,9 +160,8 @@ class Settings(NamedTuple):
     """Names of your own for workspaces on other machines, each with its address, or a list of them. Then `agentwatch
     build1` shows them, and `agentwatch --hosts` those of all."""
     editor: Annotated[str | None, _TEXT, '"nano"'] = None
-    """The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `core.editor` of your own
-    or the machine's git configuration, never of a repository's; then `vi`. A name is looked up in PATH, but not in
-    workspaces and git work trees."""
+    """The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `vi`. A name is looked up
+    in PATH, but not in workspaces and git work trees."""
     remote_always: bool = False
     """`true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does."""
     remote_queue: Annotated[float, _number(0, 7 * _DAY)] = 0.0

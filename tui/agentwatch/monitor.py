@@ -229,8 +229,9 @@ class Monitor:
 
     # Once, for a command
 
-    def scan(self) -> None:
-        """Look at everything once, for faces that show one moment. Blocks, and writes nothing."""
+    def scan(self, about: str | None = None) -> None:
+        """Look once, for faces that show one moment: at everything, or at the files of the directories of one task and
+        at those that the history does not know as they are. Blocks, and writes nothing."""
         self._open_parts()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
@@ -239,8 +240,8 @@ class Monitor:
             from agentwatch.history.store import History
 
             self._history = History(state_directory(self.workspace))
-            recalled = self._history.recall()
-            self._source.remember(recalled.files, recalled.watched_at)
+            recalled = self._history.recall(about)
+            self._source.remember(recalled.files, recalled.watched_at, recalled.elsewhere)
             self._add(recalled.events)
         self.load(self._source.scan())
 
@@ -276,6 +277,7 @@ class Monitor:
         def observed(batch: Batch) -> None:
             # In the source's thread: it counts as known, whether the loop still takes it or not.
             if self._recorder is not None:
+                self._recorder.is_complete |= batch.health.mode != "starting"
                 # Sessions are not recorded, and they go on all the time.
                 self._recorder.note(one for one in batch.events if not isinstance(one, Ran))
             hand_over(*batch)
@@ -324,7 +326,7 @@ class Monitor:
         self.health = self.health._replace(detail="reading the history")
         recorder = Recorder(self.workspace, self._source.content, read_only=self.settings.read_only)
         self._recorder = self._history = recorder
-        events, files, watched_at = await asyncio.to_thread(recorder.open)
+        events, files, watched_at, _ = await asyncio.to_thread(recorder.open)
         await asyncio.to_thread(self._source.remember, files, watched_at)
         worker.add(recorder)
         return self._replace(await asyncio.to_thread(self._tree_of, events), events) if events else frozenset()

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 
+from agentwatch.history.store import Recorder
+from agentwatch.sources.files.source import FilesSource
 from tests.goldens.ledger.dsse import record_in
 from tests.goldens.world import World
 
@@ -56,6 +59,16 @@ class Scene:
 
     def verify(self) -> int:
         return self.world.run("verify", cwd=self.shop).code
+
+    def remember(self) -> None:
+        """Record the workspace as a screen does that has looked at all of it."""
+        files = FilesSource(self.shop)
+        recorder = Recorder(self.shop, files.content)
+        with time_machine.travel(self.world.now, tick=False):
+            recorder.open()
+            recorder.note(files.scan().events)
+            recorder.is_complete = True
+            recorder.poll()
 
     def stages(self, task: str) -> list[str]:
         """How far the decision about a task has got."""

@@ -300,11 +300,11 @@ def document(scene: Scene, command: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-@pytest.mark.parametrize("asked_before", [True, False])
-def test_an_old_decision_does_not_answer_wait(
-    scene: Scene, change: Callable[[Scene], None], asked_before: bool
-) -> None:
-    if asked_before:
+@pytest.mark.parametrize("before", ["new", "asked", "remembered"])
+def test_an_old_decision_does_not_answer_wait(scene: Scene, change: Callable[[Scene], None], before: str) -> None:
+    if before == "remembered":
+        scene.remember()
+    if before != "new":
         assert scene.wait("shop.api")[1]["action"] == "retry"
     scene.world.wait(minutes=1)
     change(scene)
@@ -319,6 +319,15 @@ def test_an_old_decision_does_not_answer_wait(
     if asks:
         assert scene.decide("shop.api", "--abort") == 0
         assert scene.wait("shop.api")[1]["action"] == "abort"
+
+
+def test_wait_finds_a_task_that_the_history_does_not_know(scene: Scene) -> None:
+    scene.remember()
+    packet = json.loads((scene.shop / "api.handoff.json").read_text())
+    (scene.shop / "deep").mkdir()
+    (scene.shop / "deep" / "new.handoff.json").write_text(json.dumps(packet | {"task_id": "new"}))
+    scene.world.date_files()
+    assert scene.wait("new")[1]["state"] == "submitted"
 
 
 def test_a_copy_of_the_handoff_is_no_new_one(scene: Scene) -> None:

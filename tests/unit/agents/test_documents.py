@@ -94,6 +94,13 @@ def test_a_return_that_nothing_ties_to_its_task_waits_for_the_handoff(tmp_path: 
     assert submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).accepted
 
 
+def test_a_task_has_one_return_in_whichever_form_it_came_last(tmp_path: Path) -> None:
+    submit_handoff(tmp_path, packet(TASK), read_only=False)
+    for text in (returned("SUCCESS"), EXAMPLES["subagent-return"], returned("SUCCESS")):
+        assert submit_return(tmp_path, TASK, text, accept_invalid=True, read_only=False).accepted
+        assert len(list(tmp_path.glob("returns/*"))) == 1
+
+
 def test_nothing_is_written_where_the_operator_forbids_it(tmp_path: Path) -> None:
     told = submit_handoff(tmp_path, packet(TASK), read_only=True)
     assert not told.accepted

@@ -52,11 +52,12 @@ def load(
     desk: Desk | None = None,
     inspects: bool = True,
     dates: bool = False,
+    about: str | None = None,
 ) -> Monitor:
     open_desk = None if desk is None else lambda: desk
     files = FilesSource(workspace)
     monitor = Monitor(workspace, settings, files, lambda: 2e9, open_desk=open_desk)
-    monitor.scan()
+    monitor.scan(about)
     return monitor
 
 

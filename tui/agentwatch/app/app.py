@@ -313,7 +313,7 @@ class AgentwatchApp(App[None]):
     @work(exit_on_error=False)
     async def _load_screens(self) -> None:
         """Have every screen at hand when its key is pressed: reading their code takes a moment."""
-        names = [f"screens.{name}" for name in ("task", "timeline", "inspect", "pages")]
+        names = [f"screens.{name}" for name in ("inspect", "pages")]
         for name in (*names, "dialogs.opening") if self.monitor.clerk else names:
             await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
 
@@ -416,12 +416,11 @@ class AgentwatchApp(App[None]):
         self.push_screen(StepScreen(self.monitor, self.clock, event, getattr(self.screen, "task_id", None)))
 
     @on(PageTranscript)
-    @work(group="file", exclusive=True)
-    async def _page_transcript(self, event: PageTranscript) -> None:
+    def _page_transcript(self, event: PageTranscript) -> None:
         """Open a transcript in the operator's pager; the screen waits."""
-        from agentwatch.app.pager import open_in_pager  # rarely wanted
+        from agentwatch.app.editor import open_in_pager  # rarely wanted
 
-        trouble = await open_in_pager(self, event.transcript)
+        trouble = open_in_pager(self, event.transcript)
         if trouble is not None:
             self._complain(trouble)
 

@@ -1,4 +1,4 @@
-"""The file that the operator's commands are about, and the operator's editor on it."""
+"""The operator's editor and pager, to which the terminal is lent, and the file that commands are about."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 import shlex
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,15 +14,25 @@ from typing import TYPE_CHECKING, Any, Final
 from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
 
-from agentwatch.evidence.plumbing import TooSlowError, run
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.sources.files.walk import to_name
-from agentwatch.text import clean
+from agentwatch.sources.sessions.entries import Entry, EntryKind
+from agentwatch.sources.sessions.following import RunTranscript, written
+from agentwatch.text import clean, clean_lines
+from agentwatch.view import times
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-_GIT_SECONDS: Final = 2.0
+_LINES: Final = 100_000
+_CHARACTERS: Final = 4 * 1024 * 1024
+"""Of one entry; what is cut is said."""
+_HEADS: Final = {
+    EntryKind.WORDS: "says",
+    EntryKind.PROMPT: "is told",
+    EntryKind.THOUGHT: "thinks",
+    EntryKind.NOTE: "note",
+}
 
 
 async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool = False) -> Path | str:
@@ -39,19 +49,17 @@ async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool 
         return inspected
     if task is None:
         return "No task is selected."
-    if task.workspace:
-        return "This row is a workspace: no file speaks of it."
     if version is None:
-        return "No file speaks of this task: it is only named in another's delegation path."
+        return "No file speaks of this row."
     own = monitor.of(task.task_id)[0]
     path = own.workspace / to_name(version.path)
-    if own.host and not version.stored:
+    if version.stored:
+        return "A session store keeps it, not a file of its own: the Raw tab has its text."
+    if own.host:
         where = f"{clean(version.path, 200)} is on {clean(own.host, 60)}"
         return path if names else f"{where}: it cannot be opened from here; the Raw tab has its text."
     if await asyncio.to_thread(_is_file, path):
         return path
-    if version.stored:
-        return "A session store keeps it, not a file of its own: the Raw tab has its text."
     return f"{clean(version.path, 200)} is no longer there; the Raw tab has its last content."
 
 
@@ -64,37 +72,26 @@ def _is_file(path: Path) -> bool:
 
 
 def editor_command(configured: str | None, environment: Mapping[str, str] | None = None) -> list[str]:
-    """The words of the editor's command; empty if there is none on this machine.
+    """The words of the editor's command: `$VISUAL`, `$EDITOR`, the configured one, `vi`; empty if there is none here.
 
-    `$VISUAL`, `$EDITOR`, the configured one, git's, `vi`. Not `$GIT_EDITOR`: scripts set it so that git asks nothing.
     Raises ValueError if the command's quotation marks do not match.
     """
     environment = os.environ if environment is None else environment
-    words = environment.get("VISUAL") or environment.get("EDITOR") or configured or _of_git(environment)
-    if not words and find_program("vi", environment.get("PATH")) is not None:
-        words = "vi"
-    return shlex.split(words)
+    return _command(environment.get("VISUAL") or environment.get("EDITOR") or configured, ("vi",), environment)
 
 
-def _of_git(environment: Mapping[str, str]) -> str:
-    """git's `core.editor`, as this user or this machine has it; empty if there is none.
+def pager_command(environment: Mapping[str, str] | None = None) -> list[str]:
+    """The words of the pager's command: `$PAGER`, else `less` or `more`; empty if there is none on this machine.
 
-    A workspace has no say in what is run here: git is asked for the two files that no agent's repository holds.
+    Raises ValueError if the command's quotation marks do not match.
     """
-    for scope in ("--global", "--system"):
-        with suppress(OSError, TooSlowError):
-            words = ["git", "config", scope, "--includes", "--get", "core.editor"]
-            command = resolve_command(words, environment.get("PATH"))
-            output = run(command, directory="/", seconds=_GIT_SECONDS, max_bytes=4_096, environment=environment)
-            if output.code == 0 and (editor := output.text.decode(errors="replace").strip()):
-                return editor
-    return ""
+    environment = os.environ if environment is None else environment
+    return _command(environment.get("PAGER"), ("less", "more"), environment)
 
 
-def edit(command: list[str], path: Path) -> int:
-    """Run the editor on a file and wait for it; its exit code. Raises OSError if it cannot be started."""
-    # No shell: neither the file's name nor anything in it is ever a command. An absolute path is never an option.
-    return subprocess.run([*resolve_command(command), str(path.absolute())], check=False).returncode  # noqa: S603
+def _command(wanted: str | None, usual: Iterable[str], environment: Mapping[str, str]) -> list[str]:
+    names = (name for name in usual if find_program(name, environment.get("PATH")) is not None)
+    return shlex.split(wanted or "") or list(names)[:1]
 
 
 def hand_over(app: App[Any], configured: str | None, path: Path) -> str | None:
@@ -108,20 +105,62 @@ def hand_over(app: App[Any], configured: str | None, path: Path) -> str | None:
         return f"The editor's command cannot be understood ({error}): correct it where it is set, or set $VISUAL."
     if not command:
         return "No editor is set, and there is no vi: set $VISUAL or $EDITOR, or `editor` in agentwatch's config.toml."
-    return lend(app, command, path, "Set $VISUAL or $EDITOR.")
+    # No shell: neither the file's name nor anything in it is ever a command. An absolute path is never an option.
+    return lend(app, [*command, str(path.absolute())], (), "Set $VISUAL or $EDITOR.")
 
 
-def lend(app: App[Any], command: list[str], path: Path, advice: str) -> str | None:
-    """Give the terminal to a command on a file, until it ends.
+def open_in_pager(app: App[Any], transcript: RunTranscript) -> str | None:
+    """Give the terminal to the pager on a whole transcript, until it ends. Returns what went wrong, as `hand_over`."""
+    try:
+        command = pager_command()
+    except ValueError as error:
+        return f"$PAGER cannot be understood ({error})."
+    if not command:
+        return "No pager is set, and there is no less: set $PAGER."
+    return lend(app, command, plain_lines(transcript.entries()), "Set $PAGER.")
+
+
+def lend(app: App[Any], command: list[str], lines: Iterable[str], advice: str) -> str | None:
+    """Give the terminal to a command until it ends, with lines on its standard input, where there are any.
 
     Returns what went wrong, a sentence, with advice where it cannot be started; None if nothing did.
     """
     name = clean(command[0], 80)
     try:
         with app.suspend():
-            code = edit(command, path)
+            code = run(command, lines)
     except SuspendNotSupported:
         return f"The terminal cannot be handed over to {name} from here."
     except OSError as error:
         return f"{name} could not be started: {error.strerror}. {advice}"
     return f"{name} ended with exit code {code}." if code else None
+
+
+def run(command: list[str], lines: Iterable[str] = ()) -> int:
+    """Run a command and wait for it; its exit code. Raises OSError if it cannot be started."""
+    source = subprocess.PIPE if lines else None
+    words = resolve_command(command)
+    with subprocess.Popen(words, stdin=source, encoding="utf-8", errors="backslashreplace") as process:  # noqa: S603
+        if process.stdin is not None:
+            # An operator who has seen enough ends it before the end.
+            with suppress(BrokenPipeError), process.stdin as pipe:
+                pipe.writelines(f"{line}\n" for line in lines)
+        return process.wait()
+
+
+def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
+    """What entries say, as safe lines: a heading for each, and its text indented below."""
+    for entry in entries:
+        if entry.kind is EntryKind.CALL:
+            head, body = f"calls {clean(entry.tool, 200)}", written(entry.given)
+        elif entry.kind is EntryKind.RESULT:
+            how = "was refused" if entry.refused else "failed" if entry.failed else "came back"
+            head, body = how, entry.text
+        else:
+            head, body = _HEADS[entry.kind] + (", failed" if entry.failed else ""), entry.text
+        yield f"{times.local(entry.at)}  {head}"
+        lines, note = clean_lines(body, _LINES, _CHARACTERS)
+        yield from (f"    {line}".rstrip() for line in lines)
+        if note:
+            yield f"    ({note})"
+        yield ""

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
-from itertools import accumulate
 from typing import Final, NamedTuple
 
-from textual.content import Content, Span
+from textual.content import Content
 
 from agentwatch.text import clean_lines
 
@@ -37,12 +36,14 @@ _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 _TABLE_RULE: Final = re.compile(r"[ :|-]+")
 _CHECKED: Final = {" ": "○ ", "-": "◐ ", "x": "✓ ", "X": "✓ "}
 
-# How everything begins that could be more than plain text.
-_SPECIAL: Final = re.compile(r"([`*_~])\1*|[\\!\[]")
-_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
-# Neither part may hold a character that could start another link: a failed match never looks at a character twice.
-_LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\(([^()\s]*)\)")
-_DELIMITERS: Final = {"*": "italic", "_": "italic", "**": "bold", "__": "bold", "***": "bold italic", "~~": "strike"}
+# No part may hold a character that ends it: a match that fails looks at no character more than a few times.
+_INLINE: Final = re.compile(
+    r"(?<!`)(`{1,3})(?P<code>[^`]+)\1(?!`)"
+    r"|(?P<mark>(?P<stars>\*{1,3})|~~|(?<![^\W_])__?)(?=\S)(?P<inner>(?(stars)[^*]|[^~_])+)(?<=\S)(?P=mark)(?!(?<=_)\w)"
+    r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
+    r"|!?\[(?P<words>[^\[\]]*)\]\((?P<address>[^()\s]*)\)"
+)
+_EMPHASIS: Final = {"*": "italic", "_": "italic", "**": "bold", "__": "bold", "***": "bold italic", "~~": "strike"}
 
 
 class Line(NamedTuple):
@@ -134,70 +135,17 @@ def _line(line: str) -> Iterator[Text]:
 
 def inline(text: str) -> Content:
     """One line of Markdown, already cleaned, as content: emphasis, code, links as text and address."""
-    draft = _Draft()
-    missing_ticks: set[int] = set()
+    pieces: list[Content | str | tuple[str, str]] = []
     position = 0
-    while special := _SPECIAL.search(text, position):
-        start = special.start()
-        draft.put(text[position:start])
-        character = text[start]
-        position = start + 1
-        if character in "*_~":
-            position = start + len(special[0])
-            draft.delimit(text[start:position], text[start - 1 : start] or " ", text[position : position + 1] or " ")
-        elif character == "`":
-            ticks = special[0]
-            position = start + len(ticks)
-            close = -1 if len(ticks) in missing_ticks else text.find(ticks, position)
-            if close < 0:
-                # Not found once is not found later: no length is looked for twice in vain.
-                missing_ticks.add(len(ticks))
-                draft.put(ticks)
-            else:
-                draft.put(text[position:close].strip(" "), CODE)
-                position = close + len(ticks)
-        elif character == "\\" and (escaped := _ESCAPED.match(text, start)):
-            draft.put(escaped[1])
-            position = escaped.end()
-        elif link := _LINK.match(text, start):
-            draft.put(f"{link[1]} (")
-            draft.put(link[2], ADDRESS)
-            draft.put(")")
-            position = link.end()
+    for found in _INLINE.finditer(text):
+        pieces.append(text[position : found.start()])
+        position = found.end()
+        if found["code"]:
+            pieces.append((found["code"].strip(" "), CODE))
+        elif found["inner"]:
+            pieces.append(inline(found["inner"]).stylize(_EMPHASIS[found["mark"]]))
+        elif found["escaped"]:
+            pieces.append(found["escaped"])
         else:
-            draft.put(character)
-    draft.put(text[position:])
-    return draft.content()
-
-
-class _Draft:
-    """A line being put together from pieces; a pair of delimiters is taken out again when it closes."""
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._styled: list[tuple[int, int, str]] = []
-        # Each kind of run waits in one slot, so that closing never searches back.
-        self._opened: dict[str, int] = {}
-
-    def put(self, text: str, style: str = "") -> None:
-        if style:
-            self._styled.append((len(self._pieces), len(self._pieces) + 1, style))
-        self._pieces.append(text)
-
-    def delimit(self, run: str, before: str, after: str) -> None:
-        """Open or close emphasis with a run of one character that stands between `before` and `after`."""
-        here = len(self._pieces)
-        self._pieces.append(run)
-        if run not in _DELIMITERS or (run[0] == "_" and before.isalnum() and after.isalnum()):
-            return
-        if run in self._opened and not before.isspace():
-            there = self._opened.pop(run)
-            self._pieces[there] = self._pieces[here] = ""
-            self._styled.append((there, here, _DELIMITERS[run]))
-        elif not after.isspace():
-            self._opened[run] = here
-
-    def content(self) -> Content:
-        offsets = list(accumulate(map(len, self._pieces), initial=0))
-        spans = [Span(offsets[first], offsets[last], style) for first, last, style in self._styled]
-        return Content("".join(self._pieces), [span for span in spans if span.end > span.start])
+            pieces += [f"{found['words']} (", (found["address"], ADDRESS), ")"]
+    return Content.assemble(*pieces, text[position:])

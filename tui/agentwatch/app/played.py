@@ -1,11 +1,13 @@
-"""The app on what is played, a recording or the demo: the same screens, with a line on each that says so."""
+"""The app on what is played, a recording or the demo: the same screens, each with a line at its top that says so."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from datetime import UTC, datetime
+from math import ceil, inf
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.style import Style
 from textual import actions, events
 from textual.actions import ActionParseResult
 from textual.binding import BindingType
@@ -13,20 +15,124 @@ from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from agentwatch.app.actions import COMMANDS, ActionSpec, Home, action_name, bindings
+from agentwatch.app.actions import COMMANDS, ActionSpec, Home, action_name, bindings, command_of, commands_of
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.once import once
-from agentwatch.app.widgets.play_bars import DemoBar, ReplayBar
+from agentwatch.app.decision_words import can_answer
+from agentwatch.app.theming import Palette
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
+from agentwatch.delegation.decision import Action
+from agentwatch.view.words import is_on_its_way
 
 if TYPE_CHECKING:
+    from agentwatch.delegation.tree import Tree
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
 _OUR_ACTIONS: Final = frozenset(action_name(command.action) for command in COMMANDS if Home.REPLAY in command.homes)
 _ACTING: Final = frozenset(action_name(command.action) for command in COMMANDS if command.acts)
+_DEMO_PERIOD: Final = 0.5
+_REPLAY_PERIOD: Final = 0.1
+"""Seconds between two looks."""
+_WARNED: Final = 30.0
+"""Seconds before the demo starts over from which that is said."""
+_REVERSED: Final = Style(reverse=True)
+_SHORTEST: Final = 10
+"""Cells from which the way that was played is drawn."""
+_LONGEST: Final = 40
+_DATED: Final = 72
+"""Cells from which the day is said."""
 
-_PATIENCE: Final = 2.0
-"""Seconds after which keys are heard, whatever the rows are."""
+
+class DemoBar(LineWidget):
+    """The line that says what a newcomer can try in the demo now."""
+
+    def __init__(self, tree: Tree, starts_over_in: Callable[[], float | None] = lambda: None) -> None:
+        """`starts_over_in` gives the seconds until the demo starts over, infinite where it will not; None
+        while it is played."""
+        super().__init__()
+        self._tree = tree
+        self._starts_over_in = starts_over_in
+
+    def on_mount(self) -> None:
+        self.set_interval(_DEMO_PERIOD, self.redraw)
+
+    def make_lines(self, width: int, palette: Palette) -> list[Parts]:
+        parts = [Part(" DEMO ", palette.needs + _REVERSED), Part("  ")]
+        seconds = self._starts_over_in()
+        if seconds == inf:
+            parts += [Part("The demo is over: nothing more comes by itself. ")]
+        elif seconds is not None and seconds <= _WARNED:
+            parts += [Part("It starts over in "), Part(f"{ceil(seconds)} s", palette.strong), Part("; any key waits. ")]
+        for sentence in self._sentences(palette):
+            if width_of(parts) + width_of(sentence) <= width:
+                parts += sentence
+        return [parts]
+
+    def _sentences(self, palette: Palette) -> list[Parts]:
+        """The thing to do, and what to know of it if there is room."""
+        selected = self._tree.tasks.get(getattr(self.screen, "task_id", None) or "")
+        decisions = [one.decision for task in self._tree.tasks.values() for one in task.attempts if one.decision]
+        sentences: tuple[str, ...] = ("Agents build the checkout of a shop. ", "Soon one of them will need you. ")
+        command, words = "", ""
+        if any(map(is_on_its_way, decisions)):
+            sentences = ("Decided. ", "Now see how far it gets: recorded, delivered, read, acted. ")
+        elif selected is not None and selected.needs_operator:
+            # Not for the first frame, in which nobody asks yet.
+            from agentwatch.decisions import policy
+
+            asks = Action.RESPOND if can_answer(selected) else None
+            command = f"decide.{asks or policy.suggested(selected) or Action.ACCEPT}"
+            words, sentences = "", ("Only ctrl+s records it. ", "All of it is temporary. ")
+        elif self._tree.totals.needs_operator:
+            command, words, sentences = "needs.next", "go to a child that needs you", ()
+        elif decisions:
+            quit_key = command_of(self.app, "quit").key_label
+            sentences = ("That was the whole loop. ", f"Look around; {quit_key} leaves, and nothing of it is kept. ")
+        parts = [[Part(sentence)] for sentence in sentences]
+        if command:
+            spec = command_of(self.app, command)
+            key = Part(spec.key_label, palette.strong, f"app.{spec.action}" if not words else "", spec.tooltip)
+            parts.insert(0, [Part("Try it: "), key, Part(f" to {words or spec.words}. ")])
+        return parts
+
+
+class ReplayBar(LineWidget):
+    """The line that says where the playback of a recording is, how fast, and the keys that steer it."""
+
+    def __init__(self, playback: Playback) -> None:
+        super().__init__()
+        self._playback = playback
+
+    def on_mount(self) -> None:
+        self.set_interval(_REPLAY_PERIOD, self.redraw)
+
+    def make_lines(self, width: int, palette: Palette) -> list[Parts]:
+        position = self._playback.position
+        count, moment = f"{position.count:,}", datetime.fromtimestamp(position.at, UTC)
+        at_rest = "■ at the end" if position.number == position.count else "‖ paused"
+        speed = f"{position.speed:.3g}×" if position.speed < 1000 else f"{position.speed:.0f}×"
+        parts = [
+            Part(" REPLAY ", palette.needs + _REVERSED),
+            # As wide in each state: what stands behind it must not jump.
+            Part(f" {'▶ playing' if position.playing else at_rest:<12}", palette.accent),
+            Part(f" {speed:>5}"),
+            Part(f"  {moment:{'%Y-%m-%d %H:%M:%S' if width >= _DATED else '%H:%M:%S'}}Z"),
+            Part(f"  {position.number:>{len(count)},} of {count}"),
+        ]
+        room = width - width_of(parts) - 1
+        keys: Parts = []
+        for command in (one for one in commands_of(self.app) if Home.REPLAY in one.homes):
+            words = "pause" if command.id == "replay.play" and position.playing else command.words
+            click = f"app.{command.action}", command.tooltip
+            hint = [Part(f" {command.key_label}", palette.strong, *click), Part(f" {words} ", palette.muted, *click)]
+            if width_of(keys) + width_of(hint) > room:
+                break
+            keys += hint
+        length = min(room - width_of(keys) - 2, _LONGEST)
+        if length >= _SHORTEST:
+            played = round(length * position.number / position.count)
+            parts += [Part("  "), Part("━" * played, palette.accent), Part("─" * (length - played), palette.line)]
+        return [apart(parts, keys, width)]
 
 
 class _PlayedApp(AgentwatchApp):
@@ -35,10 +141,10 @@ class _PlayedApp(AgentwatchApp):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self.screen_change_signal.subscribe(self, self._take_screen)
-        _PlayedApp._take_screen(self, self.screen)
+        self.screen_change_signal.subscribe(self, self._add_bar)
+        _PlayedApp._add_bar(self, self.screen)
 
-    def _take_screen(self, screen: Screen[object]) -> None:
+    def _add_bar(self, screen: Screen[object]) -> None:
         """The line stands on every screen of its own: a modal one lets it shine through."""
         if not isinstance(screen, ModalScreen) and not screen.query("DemoBar, ReplayBar"):
             screen.mount(self.new_bar(), before=0)
@@ -74,9 +180,9 @@ class DemoApp(_PlayedApp):
     def on_ready(self) -> None:
         self._hold(False)
 
-    def _take_screen(self, screen: Screen[object]) -> None:
+    def _add_bar(self, screen: Screen[object]) -> None:
         self._hold(isinstance(screen, ModalScreen))
-        super()._take_screen(screen)
+        super()._add_bar(screen)
 
 
 class ReplayApp(_PlayedApp):
@@ -93,9 +199,7 @@ class ReplayApp(_PlayedApp):
             for command in self.commands
             if Home.REPLAY not in command.homes and ours.issuperset(command.keys.split(" "))
         }
-        """What a replay cannot do: what acts, and what has lost its keys to those of the replay."""
-        self._waiting: ExitStack | None = None
-        """What keeps keys waiting for the rows of another place."""
+        """The actions that a replay cannot do: those that act, and those whose keys are the replay's."""
 
     def new_bar(self) -> ReplayBar:
         return ReplayBar(self.playback)
@@ -130,41 +234,15 @@ class ReplayApp(_PlayedApp):
 
     def action_play(self) -> None:
         self.playback.play()
-        self._go()
 
     def action_step(self, by: int) -> None:
         self.playback.step(by)
-        self._go()
 
     def action_change_speed(self, factor: float) -> None:
         self.playback.change_speed(factor)
-        self._show_position()
 
     def action_rewind(self) -> None:
         self.playback.seek(1)
-        self._go()
 
     def action_wind(self) -> None:
         self.playback.seek(self.playback.position.count)
-        self._go()
-
-    def _refresh_screens(self, changed: frozenset[str]) -> None:
-        super()._refresh_screens(changed)
-        if self._waiting is not None and self.monitor.health == self.playback.place and self.screen_stack:
-            # Behind the update that the screen has just been sent.
-            self.screen.call_after_refresh(self._waiting.close)
-
-    def _go(self) -> None:
-        """What is typed behind a key that goes elsewhere is for the rows there, and waits for them."""
-        self._show_position()
-        if self._waiting is not None:
-            self._waiting.close()
-        self._waiting = None
-        if self.monitor.health != self.playback.place:
-            self._waiting = ExitStack()
-            self._waiting.enter_context(self._typeahead.held())
-            once(self, _PATIENCE, self._waiting.close)
-
-    def _show_position(self) -> None:
-        for bar in self.screen.query(ReplayBar):
-            bar.redraw()

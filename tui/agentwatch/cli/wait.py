@@ -120,7 +120,9 @@ def wait(
             # It may have returned meanwhile.
             task = None if isinstance(found, final) else find()
     if isinstance(found, final):
-        question = question_about(load_decided(workspace, settings, inspects=False).tree, task_id, attempt)
+        question = question_about(
+            load_decided(workspace, settings, inspects=False, about=task_id).tree, task_id, attempt
+        )
         found = asker.reader.wait(question, 0.0)
         if not isinstance(found, final) and not is_needless(find()):
             # One of before was decided; this one asks, or has not returned.

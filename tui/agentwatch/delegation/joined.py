@@ -89,8 +89,13 @@ class JoinedTree(Tree):
         self.now = max([tree.now for tree in trees], default=self.now)
         lines = [tree.rules.history_before for tree in trees]
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
-        self.totals = sums_of(self.tasks.values())
-        self._line_up()
+        if not self._tops and "" in self._trees:
+            # The usual one: what is true of it is known.
+            tree = self._trees[""]
+            self.totals, self.queue, self.unseen = tree.totals, tree.queue, tree.unseen
+        else:
+            self.totals = sums_of(self.tasks.values())
+            self._line_up()
 
     # What the trees are asked
 

@@ -5,6 +5,7 @@ Sessions are not copied, for that would put private transcripts into a second pl
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections import deque
@@ -18,16 +19,19 @@ from agentwatch.background import Part
 from agentwatch.contracts.shapes import Return
 from agentwatch.delegation.events import Event, Gone, Seen
 from agentwatch.delegation.files import MAX_VERSIONS
+from agentwatch.delegation.links import slot
 from agentwatch.delegation.task import Task
 from agentwatch.history.database import Database, UnusableError, select
 from agentwatch.history.errors_file import Entry, append, entries_of
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
-from agentwatch.sources.files.documents import KnownFile
+from agentwatch.sources.files.documents import Elsewhere, KnownFile
 from agentwatch.state import record_first_watch, state_directory
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Compressed texts that are kept: some fifty thousand returns."""
 
+_LATEST_SECONDS: Final = 60.0
+"""A change of a file is recorded by then."""
 _WAITING: Final = 10_000
 """Events kept in memory while the disk refuses them; the oldest go first."""
 _LAST: Final = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
@@ -44,11 +48,12 @@ T = TypeVar("T")
 
 class Recalled(NamedTuple):
     """All that a history tells at one moment: the versions of files, the last one of each, and when the workspace was
-    last watched (epoch seconds), None where that is not known."""
+    last watched (epoch seconds), None where that is not known. `elsewhere` is of what is told about one task only."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
     watched_at: float | None = None
+    elsewhere: Elsewhere | None = None
 
 
 class History(Database):
@@ -62,6 +67,8 @@ class History(Database):
         self._waiting: deque[tuple[Seen | Gone, bytes | None]] = deque(maxlen=_WAITING)
         """Events with their packed texts."""
         self._problem = ""
+        self.is_complete = False
+        """Whether the first look at the workspace is over: then what is recorded is all that there is."""
 
     @property
     def notice(self) -> str | None:
@@ -85,7 +92,7 @@ class History(Database):
         if not self._waiting:
             return True
         try:
-            self.write(lambda connection: _write_versions(connection, self._waiting))
+            self.write(lambda connection: _write_versions(connection, self._waiting, self.is_complete))
         except UnusableError as error:
             self._problem = f"the last attempts are not saved yet: {error}"
             return False
@@ -93,9 +100,9 @@ class History(Database):
         self._problem = ""
         return True
 
-    def recall(self) -> Recalled:
-        """Everything as it was recorded."""
-        return self._read(_recall, Recalled())
+    def recall(self, about: str | None = None) -> Recalled:
+        """Everything as it was recorded; `about` a task, of events only those of its directories, if it is known."""
+        return self._read(lambda connection: _recall(connection, about), Recalled())
 
     def text(self, digest: str) -> str | None:
         """The text of a version, None where it is not kept (any more)."""
@@ -104,7 +111,7 @@ class History(Database):
     def note_watched(self) -> None:
         """The workspace is watched until now. If that cannot be written, the next start sees a little more as new."""
         with suppress(UnusableError):
-            self.write(_set_watched)
+            self.write(lambda connection: _set_watched(connection, self.is_complete))
 
     def _read(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
         try:
@@ -115,7 +122,9 @@ class History(Database):
         return nothing if found is None else found
 
 
-def _write_versions(connection: sqlite3.Connection, versions: Iterable[tuple[Seen | Gone, bytes | None]]) -> None:
+def _write_versions(
+    connection: sqlite3.Connection, versions: Iterable[tuple[Seen | Gone, bytes | None]], is_complete: bool
+) -> None:
     for event, packed in versions:
         path, digest = event.path, event.digest if isinstance(event, Seen) else None
         newest = "SELECT digest, at < ? FROM observations WHERE path = ? ORDER BY id DESC LIMIT 1"
@@ -140,11 +149,12 @@ def _write_versions(connection: sqlite3.Connection, versions: Iterable[tuple[See
         connection.executemany("DELETE FROM observations WHERE id = ?", rows[1 : max(len(rows) - MAX_VERSIONS + 1, 1)])
         if packed is not None:
             connection.execute("INSERT OR IGNORE INTO texts (digest, packed) VALUES (?, ?)", (digest, packed))
-    _set_watched(connection)
+    _set_watched(connection, is_complete)
 
 
-def _set_watched(connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT OR REPLACE INTO times VALUES ('watched', ?)", (time.time(),))
+def _set_watched(connection: sqlite3.Connection, is_complete: bool) -> None:
+    for name in ("watched", "complete") if is_complete else ("watched",):
+        connection.execute("INSERT OR REPLACE INTO times VALUES (?, ?)", (name, time.time()))
 
 
 def _text(connection: sqlite3.Connection, digest: str) -> str | None:
@@ -152,19 +162,33 @@ def _text(connection: sqlite3.Connection, digest: str) -> str | None:
     return unpack(rows[0][0]) if rows else None
 
 
-def _recall(connection: sqlite3.Connection) -> Recalled:
+def _recall(connection: sqlite3.Connection, about: str | None) -> Recalled:
     # At one moment: a version that another screen records between two reads would be a known file, and no event.
     connection.execute("BEGIN")
     rows = select(connection, "SELECT id, at, path, digest, outline FROM observations ORDER BY id")
     last = select(connection, _LAST)
-    times = select(connection, "SELECT at FROM times")
+    times = dict(select(connection, "SELECT name, at FROM times"))
     connection.execute("COMMIT")
+    elsewhere = None
+    if about is not None and "complete" in times and (directories := _directories_of(rows, about)):
+        elsewhere = Elsewhere(directories, times["complete"] - _LATEST_SECONDS)
+        rows = [row for row in rows if slot(row[2])[0] in directories]
     files = {
         path: KnownFile(digest=digest, shown=digest if is_there else None, at=at if isinstance(at, float) else None)
         for path, digest, at, is_there in last
         if digest and isinstance(digest, str)
     }
-    return Recalled(list(_versions(connection, rows)), files, times[0][0] if times else None)
+    return Recalled(list(_versions(connection, rows)), files, times.get("watched"), elsewhere)
+
+
+def _directories_of(rows: Sequence[tuple[Any, ...]], task_id: str) -> set[str]:
+    """The directories with files that speak of a task, or may: files are given to tasks within one directory."""
+    quoted = json.dumps(task_id, ensure_ascii=False)[1:-1]
+    return {
+        slot(path)[0]
+        for _, _, path, digest, outline in rows
+        if task_id in path or (digest and (outline is None or quoted in outline))
+    }
 
 
 def _versions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> Iterator[Seen | Gone]:

@@ -17,7 +17,7 @@ from agentwatch.text import clean, complain
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Event
     from agentwatch.delegation.run import Run
-    from agentwatch.sources.files.documents import KnownFile
+    from agentwatch.sources.files.documents import Elsewhere, KnownFile
     from agentwatch.sources.sessions.following import RunTranscript
 
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
@@ -86,7 +86,12 @@ class Batch(NamedTuple):
 class Source(Protocol):
     """Where events come from. It runs on its own thread and never blocks the caller."""
 
-    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:  # noqa: ARG002
+    def remember(
+        self,
+        files: Mapping[str, KnownFile],  # noqa: ARG002
+        looked_at: float | None = None,  # noqa: ARG002
+        elsewhere: Elsewhere | None = None,  # noqa: ARG002
+    ) -> None:
         """Take over what was known of the files when agentwatch last ran; called before `start` or `scan`."""
         return
 
@@ -120,9 +125,11 @@ class CombinedSource(Source):
         self._health: dict[int, Health] = {}
         self._emitting = threading.Lock()
 
-    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
+    def remember(
+        self, files: Mapping[str, KnownFile], looked_at: float | None = None, elsewhere: Elsewhere | None = None
+    ) -> None:
         for source in self._sources:
-            source.remember(files, looked_at)
+            source.remember(files, looked_at, elsewhere)
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         for number, source in enumerate(self._sources):

@@ -1,14 +1,16 @@
-"""What screens share: header and footer, the details of a task, and the way to the next that needs the operator."""
+"""The base of screens, with header and footer; and of those of one task at a time, one of which has nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import on
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.screen import Screen, ScreenResultType
 
-from agentwatch.app.actions import COMMANDS, Home
+from agentwatch.app.actions import COMMANDS, Home, Place, bindings
 from agentwatch.app.decision_words import ACTIONS, can_answer, to_answer, why_not
 from agentwatch.app.messages import KeysChanged, Missing, TreeUpdated
 from agentwatch.app.widgets.footer import Footer
@@ -64,27 +66,29 @@ class MonitorScreen(Screen[ScreenResultType]):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self.set_interval(1.0, self.tick)
+        self.set_interval(1.0, self._pass_time)
 
-    def _compositor_refresh(self) -> None:
+    @on(events.ScreenResume)
+    def _pass_time(self) -> None:
         # Below a screen that lets nothing through, Textual would paint that one anew, whole, each second.
-        stack = self.app.screen_stack
-        above = stack[stack.index(self) + 1 :] if self in stack else ()
-        if any(screen.styles.background.a == 1 for screen in above):
-            self._dirty_widgets.clear()
-        else:
-            super()._compositor_refresh()
+        if self.is_current or self.app.screen.is_modal:
+            self.tick()
 
     def tick(self) -> None:
-        """A second has passed."""
+        """A second has passed, or the screen is back in sight."""
         self.header.redraw()
         self.footer.redraw()
+
+    def leave(self, result: ScreenResultType | None = None) -> None:
+        """End this screen where it is on top. Any other was left before, or Textual would end the one above it."""
+        if self.is_active:
+            self.dismiss(result)
 
     @on(TreeUpdated)
     def _take_update(self, event: TreeUpdated) -> None:
         self.refresh_tasks(event)
         self.header.redraw()
-        # What the keys do follows from the task that they are about; whatever else it follows from, within a second.
+        # The keys follow from the task that they are about; from whatever else, within a second.
         if self.task_id in event.changed:
             self.footer.redraw()
 
@@ -229,3 +233,55 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
             self.post_message(Missing(nothing))
         else:
             self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])
+
+
+class TaskScreen(DetailedScreen[str]):
+    """One task on the whole screen, where there is no room for its details beside the tree; it ends with the id of the
+    task that it shows last."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.PAGE)
+
+    DEFAULT_CSS = "TaskScreen DetailsPane { height: 1fr; padding: 0 1; }"
+
+    details: DetailsPane
+
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, tab: int, sought: Query) -> None:
+        from agentwatch.app.widgets.details import DetailsPane  # not for the first frame
+
+        super().__init__(monitor, clock)
+        self._task_id, self._tab, self._sought = task_id, tab, sought
+        self.details = DetailsPane(dict(monitor.settings.prices))
+        self.footer = Footer(Place.PAGE, is_useless=self.is_useless, why_not=self.why_not)
+
+    @property
+    def task_id(self) -> str:
+        return self._task_id
+
+    @property
+    def sought(self) -> Query:
+        return self._sought
+
+    def show_task(self, task_id: str) -> None:
+        self._task_id = task_id
+        self.show_details()
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield self.details
+        yield self.footer
+
+    def on_mount(self) -> None:
+        self.action_tab(self._tab)
+        self.details.focus()
+        self.show_details()
+        self.set_interval(PERIOD, self.show_details)
+
+    def action_back(self) -> None:
+        if not self.details.leave_search():
+            self.leave(self.task_id)
+
+    def action_tab(self, number: int) -> None:
+        """Bring a tab to the front."""
+        from agentwatch.app.widgets.details import TABS  # there by now
+
+        self.details.activate(list(TABS)[number])

@@ -14,17 +14,15 @@ from textual.content import Content
 from textual.widgets import Static, Tab, Tabs
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.leaving import leave
 from agentwatch.app.markdown_safe import Line, markdown
 from agentwatch.app.messages import Inspect, ReadStep, TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
-from agentwatch.app.widgets.details.blocks import GAP, Block, caution, faint, heading, plain, text
+from agentwatch.app.widgets.details.blocks import Block, caution, faint, heading, plain, text
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.app.widgets.details.source import MARKED, Difference, Listing, language_of_file, read_git
+from agentwatch.app.widgets.details.source import MARKED, Listing, language_of_file, read_git
 from agentwatch.app.widgets.details.tabs import Entry, claimed, verdict_line
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.evidence.disk import trace
-from agentwatch.evidence.inspect import Inspection, difference, file_text
+from agentwatch.evidence.inspect import difference, file_text
 from agentwatch.sources.files.walk import to_name
 from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.following import Outcome, Step, WholeStep, step_of, written
@@ -59,7 +57,7 @@ def _claim_of(monitor: Monitor, wanted: Inspect) -> Claim | None:
 
 
 class _PageScreen(MonitorScreen[None]):
-    """A head, a page, and the way back; it looks again each second."""
+    """A head, a page, and the way back."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.INSPECT)
 
@@ -89,63 +87,34 @@ class _PageScreen(MonitorScreen[None]):
 
     def on_mount(self) -> None:
         self._page.focus()
-        self.look()
-
-    def tick(self) -> None:
-        super().tick()
-        self.look()
-
-    def look(self) -> None:
-        """Read what is shown, where it may be another."""
-        raise NotImplementedError
+        self._page.show([text(faint("reading…"))], keep=False)
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         """Show what has changed in the tree."""
 
     def action_back(self) -> None:
-        leave(self)
+        self.leave()
 
     def action_switch(self) -> None:
         """There is nothing to switch to."""
 
 
-# A file
-
-
-class _Seen(NamedTuple):
-    """A file as it was read, and its difference where that was asked for. `lost` says why the file is no more."""
-
-    file: Inspection
-    difference: Difference | str | None = None
-    lost: str = ""
-
-
 class InspectScreen(_PageScreen):
-    """Shows the file of an entry of the attestation, and follows it while it changes.
-
-    Reading and asking git happen in a thread. Where the file vanishes, what it held stays.
-    """
+    """Shows the file of a claim, and its difference; each is read anew when it comes to the front."""
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: Inspect) -> None:
         super().__init__(monitor, clock, wanted.task_id)
-        self._wanted, self._entry = wanted, wanted.entry
-        self._workspace = monitor.of(wanted.task_id)[0].workspace
+        self._wanted = wanted
         self._claim = _claim_of(monitor, wanted)
-        self._file = self._entry.path if not self._entry.kind else self._claim.file if self._claim else None
-        self._trace: object = None
-        self._seen: _Seen | None = None
-        self._is_reading = False
+        self._file = self._claim.file if self._claim else None
+        self._workspace = monitor.of(wanted.task_id)[0].workspace
+        self.inspected: Path | None = None
+        """The file that is shown, None if there is none that may be."""
         task = monitor.tree.tasks.get(wanted.task_id)
         self._since = task.latest.handed_off_at if task and task.latest else None
         since = "last commit" if self._since is None else "handoff"
         self._tabs = Tabs(Tab("File", id="file"), Tab(f"Difference since the {since}", id="difference"))
         self._tabs.can_focus = False
-
-    @property
-    def inspected(self) -> Path | None:
-        """The file that is shown, None if there is none that may be."""
-        is_there = self._seen is not None and not self._seen.file.problem and not self._seen.lost
-        return self._workspace / to_name(self._file) if self._file and is_there else None
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -156,89 +125,52 @@ class InspectScreen(_PageScreen):
 
     def on_mount(self) -> None:
         self._show_head()
-        self._show(keep=False)
 
     def action_switch(self) -> None:
         """From the file to its difference and back."""
         self._tabs.active = "file" if self._tabs.active == "difference" else "difference"
-
-    @on(Tabs.TabActivated)
-    def _turn(self) -> None:
-        # A commit may have changed the difference, and not the file.
-        self._trace = None
-        self._show(keep=False)
-        self.look()
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         if self.task_id in event.changed:
             self._claim = _claim_of(self._monitor, self._wanted) or self._claim
             self._show_head()
 
-    def look(self) -> None:
-        if self._file is not None and not self._is_reading:
-            self._is_reading = True
-            self._read(to_name(self._file), wants_difference=self._tabs.active == "difference")
-
-    @work
-    async def _read(self, name: str, *, wants_difference: bool) -> None:
-        workspace, before = self._workspace, self._seen
-        now = await asyncio.to_thread(trace, f"{workspace}/{name}")
-        if before is None or now != self._trace or (wants_difference and before.difference is None):
-            file = await asyncio.to_thread(file_text, workspace, name)
-            changes = await asyncio.to_thread(_difference, workspace, name, self._since) if wants_difference else None
-            is_lost = bool(file.problem) and before is not None and not before.file.problem
-            self._seen = _Seen(before.file, changes, file.problem) if before and is_lost else _Seen(file, changes)
-            self._trace = now
-            self._show(keep=before is not None)
-            if before is None:
-                marked = next((at for at, line in enumerate(self._page.lines) if line.startswith(MARKED)), 0)
-                self._page.scroll_to(y=max(marked - _ABOVE, 0), animate=False)
-        self._is_reading = False
-
     def _show_head(self) -> None:
-        path = claimed(self._entry.path, self._entry.lines).stylize("bold")
-        words = "this claim is not there any more" if self._entry.kind else "no return claims this change"
-        about = verdict_line(self._claim) if self._claim else Content.styled(f"± {words}", "$text-warning")
-        self._head.update(Content.assemble(path, "\n", about))
+        entry, claim = self._wanted.entry, self._claim
+        about = verdict_line(claim) if claim else Content.styled("this claim is not there any more", "$text-warning")
+        self._head.update(Content.assemble(claimed(entry.path, entry.lines).stylize("bold"), "\n", about))
 
-    def _show(self, *, keep: bool) -> None:
-        if self._seen is not None and isinstance(changes := self._seen.difference, Difference):
-            tab = self._tabs.query_one("#difference", Tab)
-            tab.label = Content(f"{tab.label_text.partition('  ')[0]}  {changes.counts}")
-        self._page.show(list(self._write()), keep=keep)
-
-    def _write(self) -> Iterator[Block]:
-        seen, is_file = self._seen, self._tabs.active != "difference"
+    @on(Tabs.TabActivated)
+    @work(exclusive=True)
+    async def _read(self) -> None:
         if self._file is None:
             reason = plain(self._claim.detail).plain if self._claim else "the claim names none"
-            yield text(Content(f"There is no file to show: {reason}."))
-        elif seen is None or (not is_file and seen.difference is None):
-            yield text(faint("reading…"))
-        else:
-            if seen.lost:
-                yield caution(f"{seen.lost} This is what was there last.")
-                yield GAP
-            if isinstance(seen.difference, Difference) and not is_file:
-                yield from seen.difference.noted
-            elif words := seen.file.problem if is_file else seen.difference:
-                yield text(Content(str(words)))
-            elif not seen.file.text:
-                yield text(faint("The file is empty."))
-            else:
-                lines, note = clean_lines(seen.file.text.removesuffix("\n"))
-                language = language_of_file(self._file, len(seen.file.text))
-                yield Listing(lines, language, marked=self._entry.lines)
-                if note or seen.file.truncated:
-                    yield caution(note or "truncated: the file is longer than is shown")
+            self._page.show([text(Content(f"There is no file to show: {reason}."))], keep=False)
+            return
+        name, lines = to_name(self._file), self._wanted.entry.lines
+        write = self._changes if self._tabs.active == "difference" else self._listing
+        self._page.show(await asyncio.to_thread(write, name), keep=False)
+        marked = next((at for at, line in enumerate(self._page.lines) if lines and line.startswith(MARKED)), 0)
+        self._page.scroll_to(y=max(marked - _ABOVE, 0), animate=False)
 
+    def _listing(self, name: str) -> list[Block]:
+        """The text of the file. Blocks."""
+        file = file_text(self._workspace, name)
+        self.inspected = None if file.problem else self._workspace / name
+        if file.problem or not file.text:
+            return [text(Content(file.problem or "The file is empty."))]
+        lines, note = clean_lines(file.text.removesuffix("\n"))
+        cut = note or ("truncated: the file is longer than is shown" if file.truncated else "")
+        listing = Listing(lines, language_of_file(name, len(file.text)), marked=self._wanted.entry.lines)
+        return [listing, *([caution(cut)] if cut else [])]
 
-def _difference(workspace: Path, name: str, since: float | None) -> Difference | str:
-    """The words of git, ready to be shown, or in words why there are none. Blocks."""
-    inspection = difference(workspace, name, since)
-    if inspection.problem:
-        return inspection.problem
-    changes = read_git(inspection.text, language_of_file(name, len(inspection.text)))
-    return changes if changes.rows else "git sees a change, but the text is the same: perhaps its mode has changed."
+    def _changes(self, name: str) -> list[Block]:
+        """The words of git about the file, or in words why there are none. Blocks."""
+        inspection = difference(self._workspace, name, self._since)
+        changes = read_git(inspection.text, language_of_file(name, len(inspection.text)))
+        if inspection.problem or not changes.rows:
+            return [text(Content(inspection.problem or "git sees a change of its mode, and none of its text."))]
+        return [text(changes.counted), *changes.noted]
 
 
 # An entry of a transcript
@@ -272,38 +204,31 @@ class Verbatim(NamedTuple):
 
 
 class StepScreen(_PageScreen):
-    """Shows an entry of the transcript; as long as a call has no result, it waits for that."""
+    """Shows an entry of the transcript; as long as a call has no result, it looks for that each second."""
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: ReadStep, task_id: str | None) -> None:
         super().__init__(monitor, clock, task_id)
         self._wanted = wanted
         self._step: Step | None = None
-        self._whole: WholeStep | None = None
-        self._is_reading = False
-
-    def on_mount(self) -> None:
-        self._page.show([text(faint("reading…"))], keep=False)
 
     def is_useless(self, command_id: str) -> bool:
         return command_id in ("inspect.switch", "edit", "copy") or super().is_useless(command_id)
 
-    def look(self) -> None:
-        if self._step is None or (self._step.outcome is Outcome.OPEN and not self._wanted.place):
-            step = self._wanted.current() or self._step
-            if step is not None and step != self._step and not self._is_reading:
-                self._is_reading = True
-                self._read(step)
+    def tick(self) -> None:
+        super().tick()
+        step = self._wanted.current()
+        if step is not None and step != self._step:
+            self._step = step
+            self._read(step)
 
-    @work
+    @work(exclusive=True)
     async def _read(self, step: Step) -> None:
         whole = await asyncio.to_thread(self._wanted.transcript.whole, step)
-        self._is_reading = False
         if whole is not None and not step.tool and step.kind is EntryKind.CALL:
             # Nobody has looked at the transcript: only now is known what stands there.
             step = step_of(step.place, whole.said, step.answered, whole.result)
-        self._step, self._whole = step, whole or self._whole
         self._head.update(self._about(step))
-        self._page.show(list(self._write(step)), keep=True)
+        self._page.show(list(_write_step(step, whole)), keep=True)
 
     def _about(self, step: Step) -> Content:
         is_call = step.kind is EntryKind.CALL
@@ -312,30 +237,29 @@ class StepScreen(_PageScreen):
             parts.append(faint(times.local(step.at)))
             if step.ended_at is not None:
                 parts.append(faint(f"took {times.span(step.ended_at - step.at)}"))
-        if words := _OUTCOMES[step.outcome][0]:
-            parts.append(Content.styled(words, _OUTCOMES[step.outcome][1]))
-        head = Content("   ").join(parts)
+        if _OUTCOMES[step.outcome][0]:
+            parts.append(Content.styled(*_OUTCOMES[step.outcome]))
+        lines = [Content("   ").join(parts)]
         if self._wanted.place:
-            head = Content.assemble(head, "\n", faint(f"in {plain(self._wanted.place).plain}"))
+            lines.append(faint(f"in {plain(self._wanted.place).plain}"))
         if (claim := self._wanted.claim) is not None:
-            path = plain(claim.path).stylize("bold")
-            head = Content.assemble(path, "\n", verdict_line(claim), "\n", head)
-        return head
+            lines = [plain(claim.path).stylize("bold"), verdict_line(claim), *lines]
+        return Content("\n").join(lines)
 
-    def _write(self, step: Step) -> Iterator[Block]:
-        whole = self._whole
-        if whole is None:
-            yield caution("It is not in the transcript any more. Its line said:")
-            yield text(plain(step.about))
-        elif whole.said.kind is EntryKind.CALL:
-            yield from heading("Given")
-            yield Verbatim(written(whole.said.given)) if whole.said.given else text(faint("nothing"))
-            yield from heading("Result")
-            if whole.result is None:
-                yield text(faint("There is none yet."))
-            else:
-                yield Verbatim(whole.result.text) if whole.result.text.strip() else text(faint("It gave nothing back."))
-        elif whole.said.kind is EntryKind.WORDS:
-            yield from markdown(whole.said.text)
+
+def _write_step(step: Step, whole: WholeStep | None) -> Iterator[Block]:
+    if whole is None:
+        yield caution("It is not in the transcript any more. Its line said:")
+        yield text(plain(step.about))
+    elif whole.said.kind is EntryKind.CALL:
+        yield from heading("Given")
+        yield Verbatim(written(whole.said.given)) if whole.said.given else text(faint("nothing"))
+        yield from heading("Result")
+        if whole.result is None:
+            yield text(faint("There is none yet."))
         else:
-            yield Verbatim(whole.said.text)
+            yield Verbatim(whole.result.text) if whole.result.text.strip() else text(faint("It gave nothing back."))
+    elif whole.said.kind is EntryKind.WORDS:
+        yield from markdown(whole.said.text)
+    else:
+        yield Verbatim(whole.said.text)

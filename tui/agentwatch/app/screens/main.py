@@ -15,7 +15,7 @@ from textual.containers import Horizontal, Vertical
 
 from agentwatch.app.actions import VIEWS, Home, Place, bindings
 from agentwatch.app.messages import STILL_READING, Missing, Refused, ScreenComplete, TreeUpdated
-from agentwatch.app.screens.detailed import PERIOD, DetailedScreen
+from agentwatch.app.screens.detailed import PERIOD, DetailedScreen, TaskScreen
 from agentwatch.app.widgets.empty import Empty
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.footer import Footer
@@ -210,8 +210,6 @@ class MainScreen(DetailedScreen[None]):
             self.details.focus()
 
     def _open_page(self, tab: int) -> None:
-        from agentwatch.app.screens.task import TaskScreen  # it needs what the details need
-
         if self.task_id is not None:
             page = TaskScreen(self._monitor, self._clock, self.task_id, tab, self.sought)
             page.header.counted = self.header.counted

@@ -18,7 +18,7 @@ from textual.widgets import Static
 from agentwatch import manual
 from agentwatch.app.actions import COMMANDS, VIEWS, ActionSpec, Group, command_of, key_label
 from agentwatch.app.markdown_safe import Text, markdown
-from agentwatch.app.widgets import timeline as bars
+from agentwatch.app.screens import timeline as bars
 from agentwatch.app.widgets.details.blocks import GAP, Block, lay_out, left_out, text
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import clean

@@ -94,7 +94,8 @@ class NeedsYou(LineWidget):
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         self._spans = []
         queue, tasks = list(self._tree.queue), self._tree.tasks
-        inside = [task_id for task_id in self._inside if task_id in self._tree.queue]
+        asking = set(queue)
+        inside = [task_id for task_id in self._inside if task_id in asking]
         if not queue:
             return []
         lines, is_tall = min(_LINES, self.screen.size.height // 10), self.has_class("-tall")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Document, Fields, Finding, Return
@@ -38,6 +38,13 @@ _FIRST: Final = 1_577_836_800.0
 """2020 began: before that no agent handed work to another."""
 _LATE_SECONDS: Final = 60.0
 """Before now, that the time of a new change may say; one that is older was set, or kept."""
+
+
+class Elsewhere(NamedTuple):
+    """Known files that need no look: those outside these directories, if they last changed `before` (epoch seconds)."""
+
+    directories: Set[str]
+    before: float
 
 
 @dataclass(slots=True)
@@ -72,6 +79,7 @@ class Documents:
         """By digest: the file that held it last, and since when."""
         self._last: dict[str, tuple[str, float, float]] = {}
         """By file: the digest of what it held last, since when, and until when it was certainly not written again."""
+        self._elsewhere: Elsewhere | None = None
         self.watched_until: float | None = None
         """The workspace was watched before, until then; None where it was not."""
         self.is_watching = False
@@ -86,9 +94,12 @@ class Documents:
         self.unread: dict[str, str] = {}
         """Why files were wanted and could not be read, whatever they are called: what they hold is not known."""
 
-    def remember(self, files: Mapping[str, KnownFile], looked_at: float | None = None) -> None:
+    def remember(
+        self, files: Mapping[str, KnownFile], looked_at: float | None = None, elsewhere: Elsewhere | None = None
+    ) -> None:
         """Take over what was known of the files at the last look, by path, before any is read. What is not `shown` was
         gone. `looked_at` is when that was (epoch seconds). Without a file the first look is perhaps still going on."""
+        self._elsewhere = elsewhere
         if files:
             self.watched_until = looked_at
         for path, file in files.items():
@@ -123,7 +134,12 @@ class Documents:
     def may_differ(self, path: str, status: os.stat_result | None) -> bool:
         """Whether a file has perhaps changed since it was read; `status` is what lstat says now."""
         file = self.files.get(path)
-        return file is None or path in self.withheld or status is None or file.fingerprint != fingerprint(status)
+        if file is None or path in self.withheld or status is None:
+            return True
+        elsewhere = self._elsewhere
+        if elsewhere is not None and file.shown is not None and status.st_ctime < elsewhere.before:
+            return links.slot(to_path(path))[0] in elsewhere.directories
+        return file.fingerprint != fingerprint(status)
 
     def read(self, path: str) -> None:
         """Read a file if it may have changed; it is gone where it is not where its path says."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, zip_longest
+from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from textual.content import Content
 
-from agentwatch.app.markdown_safe import FAINT, NOTHING, Line, Text, inline, markdown
+from agentwatch.app.markdown_safe import FAINT, NOTHING, Line, Text, markdown
 from agentwatch.app.widgets.cells import shown, summary
-from agentwatch.text import LINE_LIMIT, clean
+from agentwatch.text import LINE_LIMIT
 from agentwatch.view.looks import Look
 
 LABEL_WIDTH: Final = 12
-WIDE: Final = 60
-"""Cells from which labels stand in a column of their own; narrower, each stands above its value."""
 MAX_LINES: Final = 4_000
 MAX_ROWS: Final = 300
 """Rows of one table or list that are shown."""
@@ -55,11 +53,6 @@ def gist(text: str) -> Content:
     return Content(summary(text, LINE_LIMIT))
 
 
-def rich_line(source: str) -> Content:
-    """A foreign Markdown string as one line."""
-    return inline(clean(source))
-
-
 def faint(text: str) -> Content:
     """Words of ours that stand back."""
     return Content.styled(text, FAINT)
@@ -94,22 +87,14 @@ def heading(title: str, number: int | None = None, note: Content | None = None) 
 
 
 class Field(NamedTuple):
-    """A label and its value: side by side, but if there is little room a longer value stands below its label."""
+    """A label, and its value beside it."""
 
     label: str
     body: Sequence[Block]
 
     def lines(self, width: int) -> Iterator[Line]:
-        title, under = faint(self.label.ljust(LABEL_WIDTH)), Content(" " * LABEL_WIDTH)
-        beside = list(islice(self._shifted(title, under, width), 2)) if width < WIDE else []
-        if width >= WIDE or (len(beside) == 1 and beside[0].content.cell_length <= width):
-            yield from self._shifted(title, under, width)
-        else:
-            yield Line(faint(self.label))
-            yield from self._shifted(Content("  "), Content("  "), width)
-
-    def _shifted(self, first: Content, rest: Content, width: int) -> Iterator[Line]:
-        for line in chain.from_iterable(block.lines(max(width - len(rest), 8)) for block in self.body):
+        first, rest = faint(self.label.ljust(LABEL_WIDTH)), Content(" " * LABEL_WIDTH)
+        for line in chain.from_iterable(block.lines(max(width - LABEL_WIDTH, 8)) for block in self.body):
             yield line._replace(content=first + line.content, margin=len(first) + line.margin) if line.content else line
             first = rest
 
@@ -129,64 +114,29 @@ def rich_fields(*pairs: tuple[str, str | None]) -> Iterator[Field]:
     return (Field(label, tuple(markdown(source))) for label, source in pairs if source)
 
 
-class Column(NamedTuple):
-    """A column of a table. Flexible columns share the room that the others leave, and wrap."""
-
-    title: str
-    flexible: bool = False
-    right: bool = False
-
-
 class Table(NamedTuple):
-    """Rows in aligned columns. Where the flexible ones would get too narrow, their cells have lines of their own."""
+    """Rows in aligned columns, of which the last wraps. Where that would get too narrow, it has lines of its own."""
 
-    columns: Sequence[Column]
+    titles: Sequence[str]
     rows: Sequence[Sequence[Content]]
 
     def lines(self, width: int) -> Iterator[Line]:
-        rows = list(self.rows[:MAX_ROWS])
-        widths = self._widths(rows, width)
-        if widths is None:
-            yield from self._stacked(rows, width)
-        else:
-            titles = [faint(column.title) for column in self.columns]
-            for row in [titles, *rows] if any(titles) else rows:
-                wrapped = [cell.wrap(size) if cell else [cell] for cell, size in zip(row, widths, strict=True)]
-                for cells in zip_longest(*wrapped, fillvalue=NOTHING):
-                    parts = []
-                    for cell, size, column in zip(cells, widths, self.columns, strict=True):
-                        missing = size - cell.cell_length
-                        parts.append(cell.pad_left(missing) if column.right else cell.pad_right(missing))
-                    yield Line(Content(" " * _GAP).join(parts).rstrip())
+        titles = [[faint(title) for title in self.titles]] if any(self.titles) else []
+        rows = [*titles, *self.rows[:MAX_ROWS]]
+        sizes = [max(cell.cell_length for cell in column) for column in zip(*rows, strict=True)][:-1]
+        lead = sum(sizes) + _GAP * len(sizes)
+        is_stacked = width - lead < _MIN_FLEXIBLE
+        for row in rows[len(titles) :] if is_stacked else rows:
+            *fixed, last = row
+            if is_stacked:
+                yield from text(Content(" " * _GAP).join(filter(None, fixed))).lines(width)
+                yield from text(last, _GAP if any(fixed) else 0).lines(width)
+            else:
+                padded = zip(fixed, sizes, strict=True)
+                cells = (cell.pad_right(size + _GAP - cell.cell_length) for cell, size in padded)
+                yield from Text(last, Content.assemble(*cells), " " * lead).lines(width)
         for block in left_out(len(self.rows)):
             yield from block.lines(width)
-
-    def _widths(self, rows: Sequence[Sequence[Content]], width: int) -> list[int] | None:
-        """Cells of each column; None if the flexible ones do not fit."""
-        natural = [
-            max([len(column.title), *(row[index].cell_length for row in rows)])
-            for index, column in enumerate(self.columns)
-        ]
-        flexible = [index for index, column in enumerate(self.columns) if column.flexible]
-        fixed = sum(size for index, size in enumerate(natural) if index not in flexible)
-        room = width - _GAP * (len(self.columns) - 1) - fixed
-        # The narrowest first: the room that it does not need is left for the others.
-        for left, index in enumerate(sorted(flexible, key=natural.__getitem__)):
-            share = room // (len(flexible) - left)
-            if natural[index] > share:
-                if share < _MIN_FLEXIBLE:
-                    return None
-                natural[index] = share
-            room -= natural[index]
-        return natural if room >= 0 else None
-
-    def _stacked(self, rows: Sequence[Sequence[Content]], width: int) -> Iterator[Line]:
-        for row in rows:
-            cells = list(zip(row, self.columns, strict=True))
-            fixed = [cell for cell, column in cells if not column.flexible and cell]
-            yield from text(Content("  ").join(fixed)).lines(width)
-            for cell in (cell for cell, column in cells if column.flexible and cell):
-                yield from text(cell, indent=2 if fixed else 0).lines(width)
 
 
 def left_out(count: int, most: int = MAX_ROWS, where: str = "", indent: str = "") -> Iterator[Block]:

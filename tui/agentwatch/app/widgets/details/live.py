@@ -1,12 +1,11 @@
-"""The live tab: the transcript of a task's run, one line a step, newest below. It follows until one scrolls up."""
+"""The live tab: the transcript of a task's run, one line a step, newest below. It follows until one leaves the end."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Sequence
+from bisect import bisect_left
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, cast
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -20,9 +19,8 @@ from agentwatch.app.markdown_safe import FAINT, NOTHING, Line
 from agentwatch.app.widgets.cells import clip, right
 from agentwatch.app.widgets.details.blocks import faint
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.app.widgets.details.view import View
+from agentwatch.app.widgets.details.tabs import View
 from agentwatch.delegation.run import RunState
-from agentwatch.delegation.task import Task
 from agentwatch.sources.sessions.entries import EntryKind, Place
 from agentwatch.sources.sessions.following import (
     Follower,
@@ -37,18 +35,9 @@ from agentwatch.text import folded
 from agentwatch.view import times
 from agentwatch.view.plain import shown, summary
 
-if TYPE_CHECKING:
-    from agentwatch.delegation.tree import Tree
-
-NameOf = Callable[[str], str]
-"""How the task is called that was handed a prompt, by the digest of that; "" where none is known."""
-
-_FAMILY: Final = 2_000
-"""Tasks below that are looked through for the name of one."""
 _CLOCK: Final = 8
-_DATED: Final = 16
 _SHORT: Final = 5
-"""Cells of a time: with its seconds, with its date, without both."""
+"""Cells of a time: with its seconds, and without."""
 _NARROW: Final = 56
 """Cells from which lines say the seconds and how long a call took."""
 _TOOK: Final = 5
@@ -70,35 +59,30 @@ _ENDED: Final = {
 }
 
 
-class Pose(NamedTuple):
-    """All that a line depends on besides its step. `clock`: cells of the time; `is_working`: open calls are at work."""
+def line_of(
+    step: Step, width: int, now: float, *, clock: int = _CLOCK, is_working: bool = True, name: str = ""
+) -> Content:
+    """A step in one line: time, kind, and how it came out. It begins with a blank for the cursor.
 
-    width: int
-    now: float
-    clock: int
-    is_working: bool = True
-
-
-def line_of(step: Step, pose: Pose, name: str = "") -> Content:
-    """A step in one line: time, kind, and how it came out. It begins with a blank for the cursor."""
-    clock = times.clock(step.at, pose.now) if step.at else ""
-    start = Content.assemble(" ", (right(clock[: pose.clock], pose.clock), FAINT), "  ", _mark(step, pose), " ")
-    is_wide = pose.width >= _NARROW
-    room = max(pose.width - start.cell_length - (_TOOK if is_wide else 0), 1)
+    `clock`: cells of the time; `is_working`: open calls are at work; `name`: of the task that a call handed work to.
+    """
+    began = times.clock(step.at, now)[:clock] if step.at else ""
+    start = Content.assemble(" ", (right(began, clock), FAINT), "  ", _mark(step, is_working=is_working), " ")
+    is_wide = width >= _NARROW
+    room = max(width - start.cell_length - (_TOOK if is_wide else 0), 1)
     if step.kind is not EntryKind.CALL:
         style = "$text-error" if step.outcome is Outcome.FAILED else FAINT if step.kind in _FAINT_KINDS else ""
         return start + Content.styled(clip(summary(step.about), room), style)
-    body = _call(step, room, name)
-    ended = step.ended_at if step.outcome is not Outcome.OPEN else pose.now if pose.is_working else None
+    body = _call(step, room, summary(name))
+    ended = step.ended_at if step.outcome is not Outcome.OPEN else now if is_working else None
     if is_wide and ended and step.at and ended - step.at >= 1:
-        took = right(times.duration(ended - step.at), _TOOK)
-        body = body.pad_right(room - body.cell_length) + faint(took)
+        body = body.pad_right(room - body.cell_length) + faint(right(times.duration(ended - step.at), _TOOK))
     return start + body
 
 
-def _mark(step: Step, pose: Pose) -> tuple[str, str]:
+def _mark(step: Step, *, is_working: bool) -> tuple[str, str]:
     if step.outcome is Outcome.OPEN:
-        return ("◐", "$state-working") if pose.is_working else ("○", FAINT)
+        return ("◐", "$state-working") if is_working else ("○", FAINT)
     if step.kind is not EntryKind.CALL and step.outcome is not Outcome.FAILED:
         return _MARKS[step.kind]
     is_list = step.is_checklist and step.outcome is Outcome.DONE
@@ -106,12 +90,10 @@ def _mark(step: Step, pose: Pose) -> tuple[str, str]:
 
 
 def _call(step: Step, room: int, name: str) -> Content:
-    tool, result, about = shown(step.tool), shown(step.result), shown(step.about)
-    handed = f"▸ {summary(name)}  " if name else ""
-    if name and summary(name) == summary(step.about):
-        about = ""
-    if step.is_checklist and step.outcome is Outcome.DONE:
-        result = ""
+    """What was called, and its result where there is room for it."""
+    tool, about = shown(step.tool), "" if name and name == summary(step.about) else shown(step.about)
+    result = "" if step.is_checklist and step.outcome is Outcome.DONE else shown(step.result)
+    handed = f"▸ {name}  " if name else ""
     wanted = max(int(room * _SHARE), room - len(_ARROW) - len(result)) if result else room
     has_room = room - wanted >= len(_ARROW) + _LEAST_RESULT
     line = Content(clip(f"{tool} {handed}{about}".rstrip(), wanted if has_room else room))
@@ -128,40 +110,27 @@ def _call(step: Step, room: int, name: str) -> Content:
 
 
 class LiveLog(Page):
-    """The steps that are shown. As long as it `follows`, the cursor goes to each new one."""
+    """The steps that are shown, each a line that is made when it is drawn."""
 
     class Moved(Message):
         """The cursor, or what is in sight, is another."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.follows = True
         self.look = Look()
         self.steps: Sequence[Step] = ()
         """Those that are shown, oldest first."""
         self.sought = ""
-        self.pose = Pose(0, 0.0, _CLOCK)
-        self.name_of: NameOf = lambda _: ""
-        self._newest: Place | None = None
-        """The last one that there was when it followed."""
-        self._is_moving = False
-        """It scrolls of its own accord."""
+        self.view: View | None = None
 
     @property
     def allow_select(self) -> bool:
         return False
 
     @property
-    def unseen(self) -> int:
-        """Steps that came since it follows no more."""
-        if self.follows or self._newest is None:
-            return 0
-        return len(self.look.steps) - bisect_right(self.look.steps, self._newest, key=place_of)
-
-    @property
-    def wants_older(self) -> bool:
-        """Whether the beginning of what is known is in sight, and there is more before it."""
-        return self.look.has_older and self.scroll_offset.y <= self.height
+    def follows(self) -> bool:
+        """Whether the end is in sight, and the cursor on it: then both go to each new step."""
+        return self.is_vertical_scroll_end and (not self.steps or self.chosen == self.steps[-1].place)
 
     def current(self, place: Hashable) -> Step | None:
         """A step as it is known by now."""
@@ -169,73 +138,51 @@ class LiveLog(Page):
         return self.look.steps[at] if at is not None else None
 
     def line(self, number: int) -> Line:
-        if number >= len(self.steps):
+        if number >= len(self.steps) or self.view is None:
             return Line(NOTHING)
-        step = self.steps[number]
-        name = self.name_of(step.handed) if step.handed else ""
-        return Line(line_of(step, self.pose, name), choice=step.place)
+        step, width, now = self.steps[number], self.scrollable_content_region.width, self.view.now
+        run = self.view.task.run
+        is_working = run is not None and run.state is RunState.WORKING and not run.process_gone
+        clock = len(times.clock(self.steps[0].at, now)) if width >= _NARROW else _SHORT
+        name = self._name_of(step)
+        return Line(line_of(step, width, now, clock=clock, is_working=is_working, name=name), choice=step.place)
 
-    def update(self, look: Look) -> None:
+    def _name_of(self, step: Step) -> str:
+        """The name of the task that was given the words of a call."""
+        tasks, children = (self.view.tree.tasks, self.view.task.children) if self.view and step.handed else ({}, [])
+        for child in filter(None, map(tasks.get, children)):
+            prompts = (attempt.run.prompt for attempt in child.attempts if attempt.run is not None)
+            if any(prompt is not None and prompt.digest == step.handed for prompt in prompts):
+                return child.title
+        return ""
+
+    def update(self, look: Look, *, at_end: bool = False) -> None:
         """Show the steps that are known by now, of those the ones with the words that are sought."""
-        above = self.steps[self.top].place if self.top < len(self.steps) else None
-        self.look = look
-        self.steps = [step for step in look.steps if self._fits(step)] if self.sought.strip() else look.steps
-        first = self.steps[0].at if self.steps else 0.0
-        dated = bool(first) and len(times.clock(first, self.pose.now)) > _CLOCK
-        clock = _SHORT if self.pose.width < _NARROW else _DATED if dated else _CLOCK
-        self.pose = self.pose._replace(clock=clock)
-        if self.follows:
-            self._newest = look.steps[-1].place if look.steps else None
-            self.chosen = self.steps[-1].place if self.steps else None
-        places: dict[Hashable, range] = {step.place: range(at, at + 1) for at, step in enumerate(self.steps)}
-        self._is_moving = True
-        self.place(places, Size(self.pose.width, len(self.steps)))
-        if self.follows or above is not None:
-            y = self.max_scroll_y if self.follows else bisect_left(self.steps, above, key=place_of)
-            self.scroll_to(y=y, animate=False, force=True, immediate=True)
-        self._is_moving = False
-        self.post_message(self.Moved())
-
-    def _fits(self, step: Step) -> bool:
+        follows, top = at_end or self.follows, self.top
+        above = self.steps[top].place if top < len(self.steps) else None
         sought = folded(self.sought.strip())
-        handed = folded(self.name_of(step.handed)) if step.handed else ""
-        return sought in folded(f"{step.tool} {step.about} {step.result}") or sought in handed
-
-    def choose(self, entry: Hashable) -> None:
-        """The operator has moved: at the end, it follows."""
-        super().choose(entry)
-        self.follows = bool(self.steps) and entry == self.steps[-1].place and self.scroll_offset.y >= self.max_scroll_y
-        if self.follows:
-            self._newest = self.look.steps[-1].place
+        self.look = look
+        self.steps = [one for one in look.steps if sought in folded(self._words(one))] if sought else look.steps
+        if follows:
+            self.chosen = self.steps[-1].place if self.steps else None
+        places: dict[Hashable, int] = {step.place: at for at, step in enumerate(self.steps)}
+        self.place(places, Size(self.scrollable_content_region.width, len(self.steps)))
+        y = self.max_scroll_y if follows or above is None else bisect_left(self.steps, above, key=place_of)
+        self.scroll_to(y=y, animate=False, force=True, immediate=True)
         self.post_message(self.Moved())
 
-    def action_move_pages(self, pages: int) -> None:
-        at = (self.places[self.chosen].start if self.steps else 0) + pages * max(self.height - 1, 1)
-        self._choose_at(at)
-
-    def action_first_line(self) -> None:
-        self._choose_at(0)
-
-    def action_last_line(self) -> None:
-        self._choose_at(len(self.steps) - 1)
-
-    def _choose_at(self, at: int) -> None:
-        if self.steps:
-            self.choose(self.steps[min(max(at, 0), len(self.steps) - 1)].place)
+    def _words(self, step: Step) -> str:
+        return f"{step.tool} {step.about} {step.result} {self._name_of(step)}"
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        # A wheel or the bar moves what is in sight, and the cursor with it.
-        if self._is_moving or not self.steps or not self.height:
-            return
-        top, at, last = int(new_value), self.places[self.chosen].start, len(self.steps) - 1
-        if new_value >= self.max_scroll_y and new_value > old_value:
-            self._choose_at(last)
-        elif not top <= at < top + self.height:
-            self._choose_at(min(max(at, top), top + self.height - 1))
+        self.post_message(self.Moved())
+
+    def choose(self, entry: Hashable) -> None:
+        super().choose(entry)
+        self.post_message(self.Moved())
 
     def lay_out(self) -> None:
-        self.pose = self.pose._replace(width=self.scrollable_content_region.width)
         self.update(self.look)
 
 
@@ -276,27 +223,21 @@ class LiveTab(Widget):
 
     def show(self, view: View) -> None:
         """Show the transcript of a task, or how it stands by now."""
-        run = view.task.run
+        run, self.page.view = view.task.run, view
         key = (run.source, run.session_id, run.place) if run is not None else None
         if key != self._key:
             self._key = key
             self.transcript = view.monitor.transcript(run) if run is not None else None
             self.display = self.transcript is not None
-            self._is_reading, self._search.value, self.page.follows = True, "", True
-            self.page.update(Look())
+            self._is_reading, self._search.value = True, ""
+            self.page.update(Look(), at_end=True)
             self._follower.follow(self.transcript)
-            self._write_state()
-        if run is not None:
-            is_working = run.state is RunState.WORKING and not run.process_gone
-            self.page.pose = self.page.pose._replace(now=view.now, is_working=is_working)
-            names: dict[str, str] = {}
-            self.page.name_of = lambda digest: names.setdefault(digest, _name(view.tree, view.task, digest))
-            self.page.refresh()
+        self.page.refresh()
 
-    @on(events.Hide)
     @on(events.Unmount)
     def leave(self) -> None:
         """It is not shown any more."""
+        self.display = False
         self._key = self.transcript = None
         self._follower.follow(None)
 
@@ -304,7 +245,6 @@ class LiveTab(Widget):
         """Write the words that are looked for."""
         self._search.display = True
         self._search.focus()
-        self._write_state()
 
     def leave_search(self) -> bool:
         """Show all steps again; False where all are shown."""
@@ -322,7 +262,7 @@ class LiveTab(Widget):
     @on(Input.Submitted)
     def _keep(self, event: Input.Submitted) -> None:
         event.stop()
-        if not self._search.value.strip():
+        if not event.value.strip():
             self.leave_search()
         self.page.focus()
 
@@ -330,49 +270,25 @@ class LiveTab(Widget):
     def _take(self, event: Read) -> None:
         event.stop()
         if event.transcript is self.transcript:
-            had_steps, self._is_reading = bool(self.page.look.steps), False
+            self._is_reading = False
             self.page.update(event.look)
-            if had_steps != bool(event.look.steps):
-                self.post_message(self.Changed())
+            self.post_message(self.Changed())
 
     @on(LiveLog.Moved)
     def _moved(self, event: LiveLog.Moved) -> None:
+        """Read what was before when the beginning comes into sight, and say in a line below how it stands."""
         event.stop()
-        if self.page.wants_older and not self._is_reading and not self.page.look.trouble:
+        log, look = self.page, self.page.look
+        if look.has_older and log.top <= log.height and not self._is_reading and not look.trouble:
             self._is_reading = True
             self._follower.ask_for_older()
-        self._write_state()
-
-    def _write_state(self) -> None:
-        """How it stands, in one line below."""
-        log, look = self.page, self.page.look
-        parts: list[Content] = []
-        if self._search.display and self._search.value.strip():
-            parts.append(faint(f"{len(log.steps):,} of {len(look.steps):,} match, esc shows all"))
-        if self._is_reading and not look.steps:
-            parts = [faint("reading…")]
+        if self._is_reading:
+            words, style = "reading…", FAINT
         elif look.trouble:
-            words = f"{look.trouble}{': this is what it said.' if look.steps else '.'}"
-            parts.append(Content.styled(words, "$text-warning"))
+            words, style = f"{look.trouble}{': this is what it said.' if look.steps else '.'}", "$text-warning"
         elif not log.follows:
-            new = f"{log.unseen:,} new below, " if log.unseen else ""
-            parts.append(Content.styled(f"not following: {new}the end follows again", "$text-warning"))
+            words, style = "not following: the end follows again", "$text-warning"
         else:
-            parts.append(faint("following" if look.steps else "It has said nothing yet."))
-        if self._is_reading and look.steps and log.top == 0:
-            parts.append(faint("reading what was before…"))
-        self._state.update(faint("   ").join(parts))
-
-
-def _name(tree: Tree, task: Task, digest: str) -> str:
-    """The name of the task below that was given these words."""
-    below = list(task.children)
-    # It grows while it is gone through: the nearest come first.
-    for child_id in islice(below, _FAMILY):
-        if (child := tree.tasks.get(child_id)) is None:
-            continue
-        prompts = (attempt.run.prompt for attempt in child.attempts if attempt.run is not None)
-        if any(prompt is not None and prompt.digest == digest for prompt in prompts):
-            return child.title
-        below += child.children
-    return ""
+            words, style = "following" if look.steps else "It has said nothing yet.", FAINT
+        matches = f"{len(log.steps):,} of {len(look.steps):,} match, esc shows all   " if log.sought.strip() else ""
+        self._state.update(Content.assemble((matches, FAINT), (words, style)))

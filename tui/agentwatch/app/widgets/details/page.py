@@ -44,12 +44,12 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     }
     """
 
-    def __init__(self, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._blocks: Sequence[Block] = ()
-        self._lines: list[Line] = []
-        self.places: dict[Hashable, range] = {}
-        """The lines of each entry, in their order."""
+        self._lines: Sequence[Line] = ()
+        self.places: dict[Hashable, int] = {}
+        """The first line of each entry, in their order."""
         self.chosen: Hashable = None
         """The entry that the cursor is on, None if there are none."""
 
@@ -69,6 +69,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def top(self) -> int:
+        """The first line in sight."""
         return int(self.scroll_offset.y)
 
     def line(self, number: int) -> Line:
@@ -89,17 +90,15 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     def lay_out(self) -> None:
         """Lay the lines out in the width that there is now."""
         width = min(self.scrollable_content_region.width, MAX_WIDTH)
-        if width <= 0:
-            return
-        self._lines = lay_out(self._blocks, width)
-        places: dict[Hashable, range] = {}
-        for number, line in enumerate(self._lines):
-            if line.choice is not None:
-                first = places[line.choice].start if line.choice in places else number
-                places[line.choice] = range(first, number + 1)
-        self.place(places, Size(width, len(self._lines)))
+        if width > 0:
+            self._lines = lay_out(self._blocks, width)
+            places: dict[Hashable, int] = {}
+            for number, line in enumerate(self._lines):
+                if line.choice is not None:
+                    places.setdefault(line.choice, number)
+            self.place(places, Size(width, len(self._lines)))
 
-    def place(self, places: dict[Hashable, range], size: Size) -> None:
+    def place(self, places: dict[Hashable, int], size: Size) -> None:
         """Put the entries into their places. A cursor whose entry has gone is on the one that took its place."""
         before, self.places = list(self.places), places
         if self.chosen not in places:
@@ -112,10 +111,9 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_move_by(self, step: int) -> None:
         """Move the cursor by one entry; scroll by a line if there is no other, or where none is in sight."""
-        bottom = self.top + self.height
-        entries = list(self.places)
-        seen = [at for at, place in enumerate(self.places.values()) if place.start >= self.top and place.stop <= bottom]
-        at = entries.index(self.chosen) if seen else 0
+        entries, top = list(self.places), self.top
+        seen = [at for at, first in enumerate(self.places.values()) if top <= first < top + self.height]
+        at = entries.index(self.chosen) if seen else -1
         at = at + step if at in seen else seen[0 if step > 0 else -1] if seen else -1
         if 0 <= at < len(entries):
             self.choose(entries[at])
@@ -125,10 +123,11 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     def choose(self, entry: Hashable) -> None:
         """Put the cursor on an entry, and bring that into sight."""
         self.chosen = entry
-        place = self.places[entry]
-        if not self.top <= place.start <= place.stop <= self.top + self.height:
-            above = place.start < self.top or len(place) > self.height
-            self.scroll_to(y=place.start if above else place.stop - self.height, animate=False, immediate=True)
+        first = last = self.places[entry]
+        while self.line(last + 1).choice == entry:
+            last += 1
+        top = min(max(self.top, last - self.height + 1), first)
+        self.scroll_to(y=top, animate=False, immediate=True)
         self.refresh()
 
     def action_move_pages(self, pages: int) -> None:
@@ -141,7 +140,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     def action_last_line(self) -> None:
         self._go_to_end(next(reversed(self.places), None), self.max_scroll_y)
 
-    def _go_to_end(self, entry: Hashable, y: int) -> None:
+    def _go_to_end(self, entry: Hashable, y: float) -> None:
         self.chosen = entry
         self.refresh()
         self.scroll_to(y=y, animate=False)
@@ -172,15 +171,15 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             selected = Style.from_styles(self.screen.get_component_styles("screen--selection"))
             content = content.stylize(selected, span[0], len(content) if span[1] < 0 else span[1])
         ansi = self.app.native_ansi_color
+        padded = content.pad_right(max(width - content.cell_length, 0))
         if line.tint and not ansi:
-            content = content.pad_right(max(width - content.cell_length, 0)).stylize_before(line.tint)
+            content = padded.stylize_before(line.tint)
         if line.choice is not None and line.choice == self.chosen and self.has_focus:
-            rest = content[1:].pad_right(max(width - content.cell_length, 0))
             # Reversed colours differ from part to part: with the terminal's own, the whole row has two.
             content = (
-                Content.styled("▌" + rest.plain, "reverse")
+                Content.styled("▌" + padded.plain[1:], "reverse")
                 if ansi
-                else Content.assemble(("▌", "$text-accent"), rest).stylize_before("on $cursor-row")
+                else Content.assemble(("▌", "$text-accent"), padded[1:]).stylize_before("on $cursor-row")
             )
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False, pad=True)
         return strips[0].apply_offsets(0, number)
@@ -188,8 +187,9 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text without the indents and gutters that the layout put in front."""
         chosen = []
-        for number, (content, margin, _choice, _tint) in enumerate(self._lines):
+        for number, line in enumerate(self._lines):
             span = selection.get_span(number)
-            if span is not None and not (margin and margin == len(content)):
-                chosen.append(content.plain[max(span[0], margin) : len(content) if span[1] < 0 else span[1]])
+            if span is not None and not (line.margin and line.margin == len(line.content)):
+                end = len(line.content) if span[1] < 0 else span[1]
+                chosen.append(line.content.plain[max(span[0], line.margin) : end])
         return "\n".join(chosen), "\n"

@@ -14,8 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Static, TabbedContent, TabPane
-from textual.widgets._tabbed_content import ContentTabs
+from textual.widgets import Static, Tab, Tabs
 from textual.worker import get_current_worker
 
 from agentwatch.app.actions import Home, bindings
@@ -23,11 +22,10 @@ from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.messages import Inspect, KeysChanged, PageTranscript, ReadStep
 from agentwatch.app.widgets.cells import clip, shown, summary
-from agentwatch.app.widgets.details.blocks import ACCENT, GAP, LABEL_WIDTH, WIDE, faint, gist, in_color, plain, text
+from agentwatch.app.widgets.details.blocks import ACCENT, LABEL_WIDTH, faint, gist, in_color, plain, text
 from agentwatch.app.widgets.details.live import LiveTab
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.app.widgets.details.tabs import TABS, Entry, comparable, compared_attempt
-from agentwatch.app.widgets.details.view import Texts, View
+from agentwatch.app.widgets.details.tabs import TABS, Entry, NotMadeError, Texts, View
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
@@ -35,10 +33,10 @@ from agentwatch.text import LINE_LIMIT, exact
 from agentwatch.view import looks, times
 from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
 
-_ID: Final = 1_000
-"""Characters of an id that are looked at."""
 _AGENT: Final = 24
 """Cells of an agent's name."""
+_WIDE: Final = 60
+"""Cells from which the agent stands at the right edge."""
 _ROOMY: Final = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
 _AMPLE: Final = 28
@@ -57,9 +55,7 @@ class DetailsPane(Widget):
     DetailsPane > .details--faint { color: $text-muted; }
     DetailsPane:ansi > .details--faint { text-style: dim; }
     DetailsPane #head { height: auto; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    DetailsPane TabbedContent, DetailsPane ContentSwitcher, DetailsPane TabPane { height: 1fr; }
-    DetailsPane Tab { padding: 0 1; color: $text-muted; }
-    DetailsPane.-tight Tab { padding: 0 1 0 0; }
+    DetailsPane Tab { padding: 0 1 0 0; color: $text-muted; }
     DetailsPane Tab.-active { color: $foreground; text-style: bold; }
     DetailsPane Underline > .underline--bar { color: $text-accent; background: $border-blurred; }
     """
@@ -67,49 +63,34 @@ class DetailsPane(Widget):
     def __init__(self, prices: Mapping[str, float] = MappingProxyType({})) -> None:
         """`prices` are those of a million tokens, by model."""
         super().__init__()
-        self._prices = prices
-        self._view: View | None = None
-        self._made: dict[Hashable, Any] = {}
-        self._written: tuple[str, str] | None = None
-        """Task id and tab that were written last."""
-        self._compared: int | None = None
-        """The attempt that is compared with the one before, None for the last."""
-        self._offered = frozenset[str]()
-        self._is_ready = False
-        """The tabs are there."""
+        self.page = Page()
+        self.live_tab = LiveTab()
         self.instead: tuple[str, ...] = ()
         """The lines in the place of a task where none is selected, the first as a title."""
+        self._tabs = Tabs(*(Tab(tab.title, id=tab_id) for tab_id, tab in TABS.items()))
+        self._tabs.can_focus = False
+        self._prices = prices
+        self._view: View | None = None
+        self._written: tuple[str, str] | None = None
+        """Task id and tab that are shown."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="head", markup=False)
-        yield Page(id="instead")
-        with TabbedContent():
-            for tab_id, tab in TABS.items():
-                with TabPane(tab.title, id=tab_id):
-                    if tab_id == "live":
-                        yield LiveTab()
-                    yield Page(id=f"page-{tab_id}")
+        yield self._tabs
+        yield self.page
+        yield self.live_tab
 
     @property
     def active(self) -> str:
         """Id of the tab that is shown."""
-        return self.query_one(TabbedContent).active or next(iter(TABS))
-
-    @property
-    def live_tab(self) -> LiveTab:
-        return self.query_one(LiveTab)
-
-    @property
-    def page(self) -> Page:
-        """The page in front."""
-        return self.query_one(f"#page-{self.active}" if self._view is not None else "#instead", Page)
+        return self._tabs.active or next(iter(TABS))
 
     @property
     def offered(self) -> frozenset[str]:
         """Ids of the commands for the visible tab that would do something now."""
-        if self._view is None or not self._is_ready:
+        if self._view is None:
             return frozenset()
-        if self.active == "attempts" and len(comparable(self._view.task.attempts)) > 1:
+        if self.active == "attempts" and len(self._view.task.attempts) > 2:
             return frozenset({"compare.earlier", "compare.later"})
         if self._is_live:
             return frozenset({"live.search", "live.pager", *(("inspect",) if self.live_tab.page.steps else ())})
@@ -121,10 +102,9 @@ class DetailsPane(Widget):
 
     def show(self, task: Task | None, tree: Tree, monitor: Texts, now: float) -> None:
         """Show a task, or how it stands by now. `now` is in seconds since the epoch."""
-        if task is None or self._view is None or task.task_id != self._view.task.task_id:
-            self._compared = None
-            self._made = {}
-        self._view = None if task is None else View(task, tree, monitor, now, self._prices, made=self._made)
+        before, self._view = self._view, None if task is None else View(task, tree, monitor, now, self._prices)
+        if self._view and before and before.task.task_id == self._view.task.task_id:
+            self._view.made, self._view.back = before.made, before.back
         self._write()
 
     def activate(self, tab_id: str) -> None:
@@ -132,7 +112,7 @@ class DetailsPane(Widget):
         if tab_id not in TABS:
             raise ValueError(f"no tab {tab_id!r}: use one of {', '.join(TABS)}")
         had_focus = self.has_focus_within
-        self.query_one(TabbedContent).active = tab_id
+        self._tabs.active = tab_id
         self._write()
         if had_focus:
             self.call_after_refresh(self.focus)
@@ -150,13 +130,11 @@ class DetailsPane(Widget):
     @on(Page.Opened)
     def action_inspect(self) -> None:
         """Look at the file of the claim that the cursor is on, or at the whole of an entry of the transcript."""
-        if self._view is None:
-            return
         log, transcript = self.live_tab.page, self.live_tab.transcript
         if self._is_live and transcript is not None:
             if log.chosen is not None:
                 self.post_message(ReadStep(transcript, partial(log.current, log.chosen)))
-        elif isinstance(entry := self.page.chosen, Entry):
+        elif self._view is not None and isinstance(entry := self.page.chosen, Entry):
             self.post_message(Inspect(self._view.task.task_id, entry))
 
     def action_search(self) -> None:
@@ -176,92 +154,65 @@ class DetailsPane(Widget):
 
     def action_compare(self, step: int) -> None:
         """Compare the attempts before those that are compared now, or after them."""
-        if (view := self._view) is not None and self.active == "attempts":
-            view.compared = self._compared
-            if numbers := comparable(view.task.attempts):
-                at = numbers.index(compared_attempt(view)) + step
-                # At the last one, the comparison goes on with the attempts to come.
-                self._compared = numbers[max(at, 0)] if at < len(numbers) - 1 else None
+        if self._view is not None and self.active == "attempts":
+            self._view.back = min(max(self._view.back - step, 0), max(len(self._view.task.attempts) - 2, 0))
             self._write()
 
-    @on(TabbedContent.TabActivated)
-    def _show_tab(self, event: TabbedContent.TabActivated) -> None:
-        # The keys go to the page below.
-        event.tabbed_content.query_one(ContentTabs).can_focus = False
-        self._is_ready = True
-        if self._view is None or self._written != (self._view.task.task_id, self.active):
-            self._write()
-
+    @on(Tabs.TabActivated)
     @on(events.Show)
     @on(events.Resize)
     def _write(self) -> None:
         """Bring head, titles and page up to date. A pane that is not displayed has no size: it waits until it is."""
-        if not self.size or not self._is_ready:
+        view, width = self._view, self.size.width
+        if not self.size:
             return
-        view, tabs, instead = self._view, self.query_one(TabbedContent), self.query_one("#instead", Page)
-        tabs.display, instead.display = view is not None, view is None
-        head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
+        self._tabs.display = view is not None
+        head = head_lines(view.task, view.now, width - 2, self.size.height) if view else ()
         self.query_one("#head", Static).update(Content("\n").join(head))
         if view is None:
             self._written = None
             self.live_tab.leave()
-            told = [text(Content(line)) if line else GAP for line in self.instead[1:]]
+            self.page.display = True
             first = Content.styled(self.instead[0], "bold") if self.instead else faint("No task is selected.")
-            instead.show([text(first), *told], keep=False)
+            self.page.show([text(first), *(text(Content(line)) for line in self.instead[1:])], keep=False)
         else:
-            titles = {
-                tab_id: Content.assemble(TABS[tab_id].title, " " if count[0] else "", count)
-                for tab_id, count in counts_of(view).items()
-            }
-            for tab_id, title in titles.items():
-                if not (tab := tabs.get_tab(tab_id)).label.is_same(title):
+            for tab_id, count in counts_of(view).items():
+                title = Content.assemble(TABS[tab_id].title, " " if count[0] else "", count)
+                if not (tab := self._tabs.query_one(f"#{tab_id}", Tab)).label.is_same(title):
                     tab.label = title
-            is_tight = sum(map(len, titles.values())) + 2 * len(titles) > self.size.width
-            if is_tight != self.has_class("-tight") or self._written is None:
-                self.set_class(is_tight, "-tight")
-                self.call_after_refresh(self._move_line)
             self._write_tab(view)
-        if self.offered != self._offered:
-            self._offered = self.offered
-            self.post_message(KeysChanged())
-
-    def _move_line(self) -> None:
-        # Tabs move the line below the active one when that is labelled, but not when it has moved.
-        tab = self.query_one(TabbedContent).get_tab(self.active)
-        tab.label = tab.label
+        self.post_message(KeysChanged())
 
     def _write_tab(self, view: View) -> None:
-        shown, page = (view.task.task_id, self.active), self.page
+        shown, before = (view.task.task_id, self.active), self._written
         if shown[1] == "live":
             self.live_tab.show(view)
-            page.display = not self._is_live
         else:
             self.live_tab.leave()
-        is_same, view.compared = shown == self._written, self._compared
-        view.missing.clear()
-        blocks = list(TABS[self.active].write(view))
-        if view.missing:
-            self._make(dict(view.missing))
-        # The last that was whole stays until the next one is.
-        if not (is_same and view.missing):
-            self._written = shown
-            page.show(blocks, keep=is_same)
+        self.page.display = not self._is_live
+        self._written = shown
+        try:
+            self.page.show(list(TABS[self.active].write(view)), keep=shown == before)
+        except NotMadeError as missing:
+            self._make(view, missing.key, missing.make)
+            # The last that was whole stays until the next one is.
+            if shown != before:
+                self.page.show([text(faint("reading…"))], keep=False)
 
     @work(thread=True, exclusive=True, exit_on_error=False)
-    def _make(self, missing: Mapping[Hashable, Callable[[], object]]) -> None:
-        made = {key: make() for key, make in missing.items()}
+    def _make(self, view: View, key: Hashable, make: Callable[[], object]) -> None:
+        made = make()
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._take, made)
+            self.app.call_from_thread(self._keep, view.made, key, made)
 
-    def _take(self, made: Mapping[Hashable, object]) -> None:
-        self._made.update(made)
+    def _keep(self, where: dict[Hashable, Any], key: Hashable, made: object) -> None:
+        where[key] = made
         self._write()
 
     @on(events.Hide)
     def _rest(self) -> None:
         """Nobody sees it: nothing is followed."""
-        if self._is_ready:
-            self.live_tab.leave()
+        self.live_tab.leave()
 
     @on(LiveTab.Changed)
     def _offer(self) -> None:
@@ -290,30 +241,33 @@ def counts_of(view: View) -> dict[str, tuple[str, str]]:
 
 def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Content]:
     """The task, how it stands, what it needs and what was decided, for a pane of so many lines."""
-    is_roomy, more = height >= _ROOMY, 2 if height >= _AMPLE else 1
-    yield _identity(task, width)
-    gap = Content("   " if width >= WIDE else "  ")
-    yield from _limited(gap.join(_standing(task, now, wide=width >= WIDE)), width, 2 if is_roomy else 1)
-    hint, decision = task.retry.hint, decision_of(task)
-    if is_roomy and (task.question or hint or decision):
-        yield Content("")
+    is_roomy, is_ample = height >= _ROOMY, height >= _AMPLE
+    hint, decision, aside = task.retry.hint, decision_of(task), aside_words(task, now)
+    trouble = warning(decision, now) if decision is not None else None
+    parts: list[tuple[str, str, Content, int]] = []
+    """Label, its style, words, and the lines that they take in a pane with room."""
     if task.ask:
-        words = Content(in_line(task, question_at(task, now), LINE_LIMIT))
-        yield from _labelled("NEEDS YOU", ACCENT, words, width, 5 * more if is_roomy else 1)
+        parts.append(("NEEDS YOU", ACCENT, Content(in_line(task, question_at(task, now), LINE_LIMIT)), 5))
     elif task.question:
-        aside = aside_words(task, now)
-        words = Content(f"{aside}: " if aside else "") + Content(in_line(task, task.question, LINE_LIMIT))
-        yield from _labelled("put aside" if aside else "history", FAINT, words, width, 2 * more if is_roomy else 1)
+        words = f"{aside}: " * bool(aside) + in_line(task, task.question, LINE_LIMIT)
+        parts.append(("put aside" if aside else "history", FAINT, Content(words), 2))
     if hint:
-        yield from _labelled("hint", FAINT, gist(hint), width, 3 * more if is_roomy else 1)
-    if decision is not None:
-        trouble = warning(decision, now)
-        # In one line, what is wrong with it comes first.
-        if is_roomy or trouble is None:
-            yield from _labelled("decided", FAINT, receipt_line(decision, now), width, 2 * more if is_roomy else 1)
-        if trouble is not None:
-            words = Content.styled(trouble, "$text-warning")
-            yield from _labelled("" if is_roomy else "decided", FAINT, words, width, 3 * more if is_roomy else 1)
+        parts.append(("hint", FAINT, gist(hint), 3))
+    # In one line, what is wrong with a decision comes first.
+    if decision is not None and (is_roomy or trouble is None):
+        parts.append(("decided", FAINT, receipt_line(decision, now), 2))
+    if trouble is not None:
+        parts.append(("" if is_roomy else "decided", FAINT, Content.styled(trouble, "$text-warning"), 3))
+    yield _identity(task, width)
+    gap = Content("   " if width >= _WIDE else "  ")
+    yield from _limited(gap.join(_standing(task, now, wide=width >= _WIDE)), width, 2 if is_roomy else 1)
+    if is_roomy and parts:
+        yield Content("")
+    for label, style, content, most in parts:
+        title = Content.styled(label, style).pad_right(LABEL_WIDTH - len(label))
+        for line in _limited(content, width - LABEL_WIDTH, most * (1 + is_ample) if is_roomy else 1):
+            yield title + line
+            title = Content(" " * LABEL_WIDTH)
     if is_roomy:
         yield Content("")
 
@@ -323,9 +277,9 @@ def _identity(task: Task, width: int) -> Content:
 
     Where the tree calls it otherwise, such as by the title of a session, that name comes first.
     """
-    agent = clip(shown(task.agent), _AGENT) if task.agent and width >= WIDE else ""
+    agent = clip(shown(task.agent), _AGENT) if task.agent and width >= _WIDE else ""
     room = width - cell_len(agent) - 2 if agent else width
-    name = shown(exact(whereabouts(task.workspace) if task.workspace else task.own_id), _ID)
+    name = shown(exact(whereabouts(task.workspace) if task.workspace else task.own_id), 1_000)
     called = clip(summary(task.title), room) if task.title not in task.own_id else ""
     if called:
         name = clip(name, max(room - cell_len(called) - 2, 0))
@@ -349,17 +303,6 @@ def _standing(task: Task, now: float, *, wide: bool) -> Sequence[Content]:
     if (since := times.stands_since(task)) is not None:
         parts.append(faint(times.ago(since, now)))
     return parts
-
-
-def _labelled(label: str, style: str, content: Content, width: int, lines: int) -> Iterator[Content]:
-    """A label and its text, which hangs behind it if there is room."""
-    if width < WIDE:
-        yield from _limited(Content.assemble((label, style), "  ", content), width, lines)
-        return
-    title = Content.styled(label, style).pad_right(LABEL_WIDTH - len(label))
-    for line in _limited(content, width - LABEL_WIDTH, lines):
-        yield title + line
-        title = Content(" " * LABEL_WIDTH)
 
 
 def _limited(content: Content, width: int, lines: int) -> Sequence[Content]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
+from difflib import unified_diff
 from posixpath import splitext
 from typing import Final, NamedTuple
 
@@ -30,8 +30,8 @@ COLORED: Final = 64 * 1024
 """Characters up to which a text is coloured; a larger one is a dump that is looked through, not read."""
 JSON: Final = "json"
 MARKDOWN: Final = "markdown"
+CODE: Final = "code"
 PLAIN: Final = ""
-"""Languages; that of code is the sign with which its comments begin."""
 MARKED: Final = "▌"
 """In front of the lines that a claim names."""
 CONTEXT: Final = 3
@@ -39,56 +39,46 @@ CONTEXT: Final = 3
 _MESSAGES: Final = 3
 """Findings told below one line of source; a hostile line can break any number of rules."""
 
-# A string ends at its quotation mark or, cut off, with the line: JSON allows no line break in it.
-_JSON: Final = (
-    r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<string>"(?:[^"\\]|\\.)*"?)|(?P<number>-?\d[\d.eE+-]*)'
-    r"|(?P<word>[A-Za-z]\w*)"
+_KEYWORDS: Final = (
+    r"and|as|async|await|break|case|catch|class|const|continue|def|default|do|elif|else|enum|except|export|"
+    r"extends|finally|fn|for|from|func|function|if|impl|import|in|interface|is|let|mod|mut|new|not|or|package|"
+    r"pass|private|pub|public|raise|return|select|static|struct|switch|table|this|throw|trait|try|use|var|where|while|with|yield"
 )
-# An apostrophe opens a string only where it closes, too: it may be a word's or a lifetime's.
-_CODE: Final = (
-    r"(?P<string>\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'|`[^`]*`)|(?P<comment>{comment}.*)"
-    r"|(?P<number>\b\d[\w.]*)|(?P<word>[A-Za-z_]\w*)"
-)
-_MARKDOWN: Final = (
-    r"^(?P<title>#{1,6}\s.*)|^(?P<comment>\s*>.*)|^(?P<mark>\s*(?:[-*+]|\d{1,9}[.)])\s(?:\[[ xX-]\])?)"
-    r"|(?:^\s*|(?<=^[-*+] ))(?P<key>\**\w[\w .-]{0,40}\**)(?=:(?:\s|$))"
-)
+# A string ends at its quotation mark or, cut off, with the line. An apostrophe opens one only where it closes, too.
 _PATTERNS: Final = {
-    JSON: re.compile(_JSON),
-    MARKDOWN: re.compile(_MARKDOWN),
-    **{sign: re.compile(_CODE.replace("{comment}", sign)) for sign in ("#", "//", "--")},
+    JSON: re.compile(
+        r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<string>"(?:[^"\\]|\\.)*"?)|(?P<number>-?\d[\d.eE+-]*)'
+        r"|(?P<word>\b(?:true|false|null)\b)"
+    ),
+    MARKDOWN: re.compile(
+        r"^(?P<title>#{1,6}\s.*)|^(?P<comment>\s*>.*)|^(?P<mark>\s*(?:[-*+]|\d{1,9}[.)])\s(?:\[[ xX-]\])?)"
+        r"|(?:^\s*|(?<=^[-*+] ))(?P<key>\**\w[\w .-]{0,40}\**)(?=:(?:\s|$))"
+    ),
+    CODE: re.compile(
+        r"(?P<string>\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'|`[^`]*`)|(?P<comment>(?<!\S)(?:#|//|--)(?:\s.*|$))"
+        r"|\b(?:(?P<number>\d[\w.]*)|(?P<word>true|false|null|none|nil)|(?P<key>" + _KEYWORDS + r"))\b",
+        re.IGNORECASE,
+    ),
 }
 _STYLES: Final = {
     "key": KEY,
     "string": STRING,
     "number": NUMBER,
+    "word": WORD,
     "title": TITLE,
-    **dict.fromkeys(("comment", "mark"), FAINT),
+    "comment": FAINT,
+    "mark": FAINT,
 }
 _FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})\s*(\w*)")
-_SHARED: Final = (
-    "and as async await break case catch class const continue def default do elif else enum except export extends "
-    "finally fn for from func function if impl import in interface is let mod mut new not or package pass private "
-    "pub public raise return static struct switch this throw trait try use var while with yield"
-)
-_QUERY: Final = (
-    "alter by create delete drop group insert into join key limit on order primary select set table update values where"
-)
-_KEYWORDS: Final = frozenset(_SHARED.split())
-_QUERY_KEYWORDS: Final = _KEYWORDS.union(_QUERY.split())
-_CONSTANTS: Final = frozenset({"true", "false", "null", "none", "nil", "undefined"})
-_SUFFIXES: Final = {
-    JSON: ".json .jsonl",
-    MARKDOWN: ".md .markdown .mdx",
-    "#": ".py .pyi .sh .bash .rb .toml .yaml .yml .ini .cfg .ex .exs .r .pl .jl .nix",
-    "//": ".c .cc .cpp .cs .css .dart .go .h .hpp .java .js .jsx .kt .mjs .php .proto .rs .scala .scss .swift .ts .tsx "
-    ".vue .zig",
-    "--": ".sql .lua .hs .lean .elm",
+_LANGUAGES: Final = {
+    **dict.fromkeys((".json", ".jsonl"), JSON),
+    **dict.fromkeys((".md", ".markdown", ".mdx"), MARKDOWN),
+    **dict.fromkeys(("", ".txt", ".log", ".csv", ".rst"), PLAIN),
 }
-_LANGUAGES: Final = {suffix: language for language, names in _SUFFIXES.items() for suffix in names.split()}
+"""By the end of a name; every other file is code."""
 _HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
 _COLORS: Final = {"+": "$text-success", "-": "$text-error", " ": FAINT}
-_TINTS: Final = {"+": "on $success 14%", "-": "on $error 14%", " ": ""}
+_TINTS: Final = {"+": "on $success 14%", "-": "on $error 14%"}
 
 
 def language_of(document: str) -> str:
@@ -100,36 +90,25 @@ def language_of(document: str) -> str:
 
 def language_of_file(name: str, characters: int) -> str:
     """How a file is coloured: by the end of its name, and not at all if it is large."""
-    return PLAIN if characters > COLORED else _LANGUAGES.get(splitext(name)[1].lower(), PLAIN)
+    return PLAIN if characters > COLORED else _LANGUAGES.get(splitext(name)[1].lower(), CODE)
 
 
 def spans_of(line: str, language: str) -> list[Span]:
     """The coloured parts of one line."""
-    spans = []
-    keywords = frozenset[str]() if language == JSON else _QUERY_KEYWORDS if language == "--" else _KEYWORDS
-    for token in _PATTERNS[language].finditer(line) if language else ():
-        kind, word = token.lastgroup or "", token[0].lower()
-        style = _STYLES.get(kind) or (KEY if word in keywords else WORD if word in _CONSTANTS else None)
-        if style is not None:
-            spans.append(Span(*token.span(kind), style))
-    return spans
+    found = _PATTERNS[language].finditer(line) if language else ()
+    return [Span(*one.span(one.lastgroup or 0), _STYLES[one.lastgroup or ""]) for one in found]
 
 
 def highlighted(lines: Iterable[str], language: str) -> Iterator[tuple[str, list[Span]]]:
     """The lines of one cleaned text with their coloured parts. A fence that is unnamed, or named JSON, holds JSON."""
-    fence = named = ""
+    fence, inside = "", PLAIN
     for line in lines:
-        opening = _FENCE.match(line) if language == MARKDOWN else None
-        if fence and opening is not None and line.lstrip().startswith(fence):
-            fence = ""
-            yield line, [Span(0, len(line), FAINT)]
-        elif fence:
-            yield line, spans_of(line, JSON if named in ("json", "") else PLAIN)
-        elif opening is not None:
-            fence, named = opening[1][:3], opening[2].lower()
+        mark = _FENCE.match(line) if language == MARKDOWN else None
+        if mark is not None and (not fence or mark[1].startswith(fence)):
+            fence, inside = "" if fence else mark[1][:3], JSON if mark[2].lower() in ("json", "") else PLAIN
             yield line, [Span(0, len(line), FAINT)]
         else:
-            yield line, spans_of(line, language)
+            yield line, spans_of(line, inside if fence else language)
 
 
 def _numbered(sign: str, color: str, number: str, source: tuple[str, Sequence[Span]], width: int) -> Iterator[Line]:
@@ -223,43 +202,41 @@ class Difference(NamedTuple):
 
 
 def compare(before: str, after: str) -> Difference:
-    """The changes from one of our documents to another, as a unified diff. Blocks for some milliseconds."""
+    """The changes from one of our documents to another. Blocks for some milliseconds."""
     old, old_note = clean_lines(before.removesuffix("\n"))
     new, new_note = clean_lines(after.removesuffix("\n"))
-    old_rows = list(highlighted(old, language_of(before)))
-    new_rows = list(highlighted(new, language_of(after)))
-    rows: list[Change] = []
-    for group in SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT):
-        if rows:
-            rows.append(Change("", 0, ""))
-        for tag, first_old, last_old, first_new, last_new in group:
-            if tag != "equal":
-                rows += [Change("-", number + 1, *old_rows[number]) for number in range(first_old, last_old)]
-            sign = " " if tag == "equal" else "+"
-            rows += [Change(sign, number + 1, *new_rows[number]) for number in range(first_new, last_new)]
-    return Difference(rows, new_note or old_note)
+    changes = _changes(unified_diff(old, new, n=CONTEXT, lineterm=""))
+    return Difference(_colored(changes, language_of(after)), new_note or old_note)
 
 
 def read_git(text: str, language: str) -> Difference:
-    """The changes that `git diff` tells, of one file or of several."""
+    """The changes that `git diff` tells of one file."""
     lines, note = clean_lines(text.removesuffix("\n"))
-    several = sum(line.startswith("diff --git ") for line in lines) > 1
-    signed: list[tuple[str, int, str]] = []
+    return Difference(_colored(_changes(lines), language), note)
+
+
+def _changes(lines: Iterable[str]) -> Iterator[Change]:
+    """The changes of a unified diff; what stands outside of its hunks tells of none."""
     old = new = old_left = new_left = 0
+    is_first = True
     for line in lines:
         sign, words = line[:1] or " ", line[1:]
         if sign == "\\":
-            signed.append(("", 0, "no line break at the end"))
+            yield Change("", 0, "no line break at the end")
         elif (old_left or new_left) and sign in "+- ":
-            signed.append((sign, old if sign == "-" else new, words))
+            yield Change(sign, old if sign == "-" else new, words)
             old, old_left = (old + 1, old_left - 1) if sign != "+" else (old, old_left)
             new, new_left = (new + 1, new_left - 1) if sign != "-" else (new, new_left)
         elif hunk := _HUNK.match(line):
             old, old_left, new, new_left = (int(part or 1) for part in hunk.groups()[:4])
-            if signed:
-                signed.append(("", 0, hunk[5]))
-        elif line.startswith("Binary files ") or (several and line.startswith("diff --git ")):
-            signed.append(("", 0, line.removeprefix("diff --git ")))
-    colored = highlighted([words for _sign, _number, words in signed], language)
-    rows = [Change(*row, spans if row[0] else ()) for row, (_words, spans) in zip(signed, colored, strict=True)]
-    return Difference(rows, note)
+            if not is_first:
+                yield Change("", 0, hunk[5])
+            is_first = False
+        elif line.startswith("Binary files "):
+            yield Change("", 0, line)
+
+
+def _colored(changes: Iterable[Change], language: str) -> list[Change]:
+    some = list(changes)
+    spans = highlighted([change.text for change in some], language)
+    return [one._replace(spans=colored if one.sign else ()) for one, (_, colored) in zip(some, spans, strict=True)]

@@ -1,20 +1,20 @@
-"""The tabs of the details: each is a function from a task to blocks."""
+"""The tabs of the details: each is a function from one look at a task to blocks."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as lasting
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from textual.content import Content
 
 from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT, Line, Text, markdown
-from agentwatch.app.widgets.cells import left
 from agentwatch.app.widgets.details.blocks import (
     GAP,
     Block,
-    Column,
     Field,
     Table,
     caution,
@@ -29,21 +29,16 @@ from agentwatch.app.widgets.details.blocks import (
     plain,
     rich_fields,
     rich_list,
-    section,
     text,
 )
-from agentwatch.app.widgets.details.documents import attestation as attestation_fields
-from agentwatch.app.widgets.details.documents import document, part
+from agentwatch.app.widgets.details.documents import document
 from agentwatch.app.widgets.details.source import Difference, Listing, compare, language_of
-from agentwatch.app.widgets.details.view import READING, View
-from agentwatch.contracts.handoff import HandoffPacket
-from agentwatch.contracts.return_format import ReturnFormat
-from agentwatch.contracts.shapes import Contract, Finding, Outcome, Return, Severity
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Return, Severity
 from agentwatch.delegation.claims import Call, Claim, Verdict
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.events import Seen
 from agentwatch.delegation.links import missing_artifacts
-from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.run import Message, RunState
 from agentwatch.delegation.task import Attempt, Basis, State, Task
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
@@ -57,23 +52,26 @@ from agentwatch.view.words import (
     decision_of,
     mode_of,
     model_of,
+    name_of,
     plural,
     whereabouts,
     why_at,
 )
+
+if TYPE_CHECKING:
+    from agentwatch.contracts.fields import Model
+    from agentwatch.delegation.events import Seen
+    from agentwatch.delegation.run import Run
+    from agentwatch.delegation.tree import Tree
+    from agentwatch.sources.sessions.following import RunTranscript
 
 ITEMS: Final = 20
 """Blockers or limitations shown in the overview; the rest is in the return."""
 _WHOLE: Final = 30
 """Characters of an id or a title that the head shows whole."""
 _CAN: Final = {Action.ALLOW: "allow once", Action.DENY: "deny", Action.ANSWER: "answer"}
-_CONTRACTS: Final = {
-    Contract.HANDOFF_PACKET: "handoff-packet (JSON)",
-    Contract.RETURN_FORMAT: "return-format (Markdown)",
-    Contract.SUBAGENT_RETURN: "subagent-return (JSON)",
-    Contract.RETURN_META: "return-meta, a dialect of subagent-return (JSON)",
-    Contract.REPORT_CONTRACT: "report-contract (JSON)",
-}
+_FORMS: Final = {Contract.RETURN_FORMAT: "Markdown"}
+"""How a contract is written, where that is not JSON."""
 _MODEL_WORDS: Final = {
     Agreement.MATCHES: "✓ as recorded",
     Agreement.DIFFERS: "! differs: recorded as ",
@@ -86,20 +84,96 @@ _MODE_WORDS: Final = {
     Agreement.UNKNOWN: "? unverifiable: the handoff names no mode",
 }
 _AGREEMENT_COLORS: Final = {Agreement.MATCHES: "$state-completed", Agreement.DIFFERS: "$text-warning"}
-_UNATTESTED: Final = {
-    Contract.SUBAGENT_RETURN: "it names artifacts, but no model, no mode and no modified files",
-    Contract.RETURN_META: "it names artifacts, but no model and no mode",
-    Contract.REPORT_CONTRACT: "it names no model, no mode and no files",
-}
+_READ_OF_IT: Final = (
+    "reported_state task_id parent_task_id mode objective summary error_code error_message retry_hint next_steps agent "
+    "session_id blockers artifacts"
+)
+"""The fields that are told of a document whose text cannot be shown."""
 _SHOWN: Final = 100
-"""Files that nobody claims that are listed."""
+"""Deeds that are listed."""
 _VERDICT: Final = 16
 _DEED: Final = 12
 """Cells of the columns with the verdicts, and with kinds of deeds."""
-_FINDINGS: Final = (Column("severity"), Column("rule"), Column("place", right=True), Column("message", flexible=True))
 _DIGITS: Final = 12
 """Hex digits of a digest that are shown."""
 _STATE: Final = 2 + max(len(state.value) for state in State)
+
+
+class Texts(Protocol):
+    """The monitor of a task's workspace, as far as the details need it."""
+
+    @property
+    def checks(self) -> bool:
+        """Whether claims of returns are checked here."""
+
+    def content(self, version: Seen | Message) -> str | None:
+        """The last good text of a version, None if there is none any more. It may read a file."""
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        """The transcript of a run, None where there is none to be had."""
+
+
+class Opened(NamedTuple):
+    """A document that was read: its text, None if that is gone, and its model, None if it follows no contract."""
+
+    text: str | None
+    model: Model | None
+
+
+class NotMadeError(Exception):
+    """A tab needs a value that a thread has yet to make."""
+
+    def __init__(self, key: Hashable, make: Callable[[], object]) -> None:
+        super().__init__(key)
+        self.key, self.make = key, make
+
+
+@dataclass
+class View:
+    """One look at one task. `now` is in seconds since the epoch, `prices` are those of a million tokens, by model.
+
+    `back` is how many attempts before the last are compared, `made` has the values that threads have made.
+    """
+
+    task: Task
+    tree: Tree
+    monitor: Texts
+    now: float
+    prices: Mapping[str, float] = lasting(default_factory=dict)
+    back: int = 0
+    made: dict[Hashable, Any] = lasting(default_factory=dict)
+
+    @property
+    def handed(self) -> Attempt | None:
+        """The latest attempt that has a handoff."""
+        return next((attempt for attempt in reversed(self.task.attempts) if attempt.handoff), None)
+
+    @property
+    def returned(self) -> Attempt | None:
+        """The latest attempt that has a return."""
+        return next((attempt for attempt in reversed(self.task.attempts) if attempt.returned), None)
+
+    def later(self, key: Hashable, make: Callable[[], object]) -> Any:
+        """The value that `make` returns in a thread; raises NotMadeError as long as it is not there."""
+        if key not in self.made:
+            raise NotMadeError(key, make)
+        return self.made[key]
+
+    def opened(self, version: Seen | Message) -> Opened:
+        """The document of a version."""
+        content, path = self.monitor.content, "" if isinstance(version, Message) else version.path
+
+        def read() -> Opened:
+            source = content(version)
+            if source is None or isinstance(version, Message):
+                return Opened(source, None)
+            over = version.stored and isinstance(version.document, Handoff)
+            document = read_document(source, path, embedded=version.stored, handed_over=over)
+            is_known = document is not None and document.document.recognised
+            return Opened(source, document.model if document is not None and is_known else None)
+
+        opened: Opened = self.later((path, version.digest), read)
+        return opened
 
 
 # Overview
@@ -107,15 +181,14 @@ _STATE: Final = 2 + max(len(state.value) for state in State)
 
 def overview(view: View) -> Iterator[Block]:
     """The request, the result, the reason for the state, and the origin of a task."""
-    task = view.task
+    task, run = view.task, view.task.run
     if not task.workspace:
-        objective = task.packet.objective if task.packet else None
-        if objective:
-            yield Field("asked", tuple(markdown(objective)))
-        elif task.packet is None and task.run is not None and task.run.prompt is not None:
-            yield field("asked", gist(task.run.prompt.opening))
+        none = "the handoff states no objective" if task.packet else "no handoff was seen"
+        if task.packet and task.packet.objective:
+            yield Field("asked", tuple(markdown(task.packet.objective)))
+        elif not task.packet and run is not None and run.prompt is not None:
+            yield field("asked", gist(run.prompt.opening))
         else:
-            none = "the handoff states no objective" if task.packet else "no handoff was seen"
             yield field("asked", faint(none))
         yield from _came_back(task)
         yield GAP
@@ -133,30 +206,22 @@ def _came_back(task: Task) -> Iterator[Block]:
             none = "nothing: no file speaks of it" if task.inferred else "nothing" if task.ended_at else "nothing yet"
             yield field("returned", faint(none))
         return
+    counts = (
+        (len(result.artifacts), "artifact", ""),
+        (len(result.files_created), "file", " created"),
+        (len(result.files_modified), "file", " modified"),
+    )
+    counted = ", ".join(plural(count, noun) + more for count, noun, more in counts if count)
     none = "what it found is in the Return tab" if result.contract is Contract.REPORT_CONTRACT else "no summary"
-    counted = [
-        plural(len(items), word).replace("createds", "created").replace("modifieds", "modified")
-        for items, word in (
-            (result.artifacts, "artifact"),
-            (result.files_created, "file created"),
-            (result.files_modified, "file modified"),
-        )
-        if items
-    ]
-    summary = tuple(markdown(result.summary)) if result.summary else (text(faint(none)),)
-    yield Field("returned", (*summary, *([text(faint(", ".join(counted)))] if counted else [])))
-    limits = list(_items("limits", result.limitations))
-    if result.outcome is Outcome.PARTIAL:
-        # The part that is missing is the first thing to know of it.
-        yield from limits
+    summary = markdown(result.summary) if result.summary else [text(faint(none))]
+    yield Field("returned", (*summary, *([text(faint(counted))] if counted else [])))
+    yield from _items("limits", result.limitations)
     yield from rich_fields(("message", result.error_message if result.error_message != result.summary else None))
     # The head has the question, with the hint.
     asked = task.question or ""
     yield from _items("blockers", [one for one in result.blockers if one not in asked], "■", "$state-blocked")
     review = result.review_reason if (result.review_reason or "") not in asked else None
     yield from rich_fields(("next", result.next_steps), ("review", review))
-    if result.outcome is not Outcome.PARTIAL:
-        yield from limits
 
 
 def _items(label: str, items: Sequence[str], marker: str = "•", style: str = FAINT) -> Iterator[Block]:
@@ -175,8 +240,7 @@ def _standing(view: View) -> Iterator[Block]:
         can = " · ".join(_CAN[action] for action in request.actions) if request.can_answer else ""
         standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}{f'   a: {can}' if can else ''}"
         yield Field("request", (text(words or plain(request_words(request))), text(faint(standing))))
-    if (others := len(task.requests) - ITEMS) > 0:
-        yield field("", faint(f"and {plural(others, 'other')}"))
+    yield from left_out(len(task.requests), ITEMS)
     # A missing artifact is a false claim, too, and told as that.
     errors = _errors(task.findings) - len(missing_artifacts(task))
     if errors > 0 and task.own_state is not State.INVALID:
@@ -185,18 +249,19 @@ def _standing(view: View) -> Iterator[Block]:
     if false := len(looks.false_claims(task)):
         yield field("claims", in_color(looks.CONTRADICTED, f"{plural(false, 'false claim')}, see Attestation"))
     if (decision := decision_of(task)) is not None:
-        yield from fields(("different", decision.mitigation and decision.mitigation.replace("_", " ")))
-        yield from fields(("your note", decision.note))
+        different = decision.mitigation and decision.mitigation.replace("_", " ")
+        yield from fields(("different", different), ("your note", decision.note))
     if result and (result.model or result.mode):
-        yield field("model", _attested(task, result))
+        model, mode = (plain(one) if one else faint("not reported") for one in (result.model, result.mode))
+        yield field("model", Content.assemble(model, ("   mode  ", FAINT), mode, ("   (attested)", FAINT)))
     if result and result.confidence is not None:
         yield field("confidence", Content(f"{result.confidence:.2f}"))
     # How often it was tried, and what it asks after a failure, stands in the head.
     if (advice := ADVICE[task.retry.recommended]) and not (task.question and task.state is State.FAILED):
         yield field("retries", Content(advice))
     if task.below and task.below.tasks:
-        states = task.below.states
-        some = sorted((state for state in states if states[state]), key=lambda state: -state.urgency)
+        states = {state: count for state, count in task.below.states.items() if count}
+        some = sorted(states, key=lambda state: -state.urgency)
         counted = [in_color(looks.LOOKS[state], f"{states[state]:,} {looks.LOOKS[state].word}") for state in some]
         yield field("below", Content("   ").join([Content(plural(sum(states.values()), "task")), *counted]))
     if holds := task.open_below:
@@ -207,21 +272,8 @@ def _errors(findings: Iterable[Finding]) -> int:
     return sum(finding.severity is Severity.ERROR for finding in findings)
 
 
-def _attested(task: Task, result: Return) -> Content:
-    """The model and mode that a return reports, and what others say where that is something else."""
-    model = plain(result.model) if result.model else faint("not reported")
-    mode = Content.assemble(("   mode  ", FAINT), plain(result.mode)) if result.mode else ""
-    others = ((_MODEL_WORDS, model_of(result.model, task.run)), (_MODE_WORDS, mode_of(result.mode, task.packet)))
-    differing = [
-        Content.assemble("   ", (words[one.agreement], "$text-warning"), plain(one.known or "", 60))
-        for words, one in others
-        if one.agreement is Agreement.DIFFERS
-    ]
-    return Content.assemble(model, mode, *(differing or [faint("   (attested)")]))
-
-
 def _provenance(view: View) -> Iterator[Block]:
-    task, latest = view.task, view.task.latest
+    task, latest, run = view.task, view.task.latest, view.task.run
     yield from fields(("host", exact(task.host)))
     if task.workspace:
         yield from fields(("workspace", exact(whereabouts(task.workspace))))
@@ -231,23 +283,21 @@ def _provenance(view: View) -> Iterator[Block]:
         yield field("task", plain(exact(task.own_id)))
     if len(task.title) > _WHOLE and task.title not in task.own_id:
         yield field("title", gist(task.title))
-    yield from fields(("contract", _CONTRACTS[task.contract] if task.contract else None))
+    if task.contract:
+        yield field("contract", Content(f"{task.contract} ({_FORMS.get(task.contract, 'JSON')})"))
     if task.parent_id is None or task.parent_basis is Basis.NONE:
         yield field("linked", Content(BASES[Basis.NONE]))
     else:
-        # As the tree calls it: the id of a session says nothing.
         parent = view.tree.tasks.get(task.parent_id)
-        own_id = parent.own_id if parent else task.parent_id
-        called = gist(parent.title) if parent and parent.title not in own_id else plain(exact(own_id))
+        called = Content(name_of(parent)) if parent else plain(exact(task.parent_id))
         yield field("linked", Content.assemble("below ", called, (f"   {BASES[task.parent_basis]}", FAINT)))
     session = latest.session_id if latest else None
     yield from fields(("session", session if session != task.own_id else None))
-    if (run := task.run) is not None:
+    if run is not None:
         yield field("source", Content.assemble(plain(run.source), faint("   in the background" * run.background)))
-        if run.model:
-            yield field("model", Content.assemble(plain(run.model), ("   (as recorded)", FAINT)))
         cost = cost_of(task, view.prices)
         yield from fields(
+            ("recorded", run.model),
             ("tokens", f"{run.tokens:,}" if run.tokens else None),
             ("cost", None if cost is None else f"{cost:,.2f}, all attempts, by your prices"),
             ("known by", run.link),
@@ -255,32 +305,19 @@ def _provenance(view: View) -> Iterator[Block]:
         )
     if latest and latest.started_at is not None:
         yield field("took", took(task, latest, view.now))
-    handed, returned = view.handed, view.returned
-    for label, attempt, version in (
-        ("handoff", handed, handed.handoff if handed else None),
-        ("return", returned, returned.returned if returned else None),
-    ):
-        if attempt is not None and version is not None:
+    for label, attempt in (("handoff", view.handed), ("return", view.returned)):
+        version = attempt and (attempt.handoff if label == "handoff" else attempt.returned)
+        if attempt is not None and version:
             earlier = f"   of attempt {attempt.number}" if attempt is not latest else ""
             yield field(label, Content.assemble(plain(version.path), (earlier, FAINT)))
 
 
-# Live, where there is no transcript
-
-
 def live(view: View) -> Iterator[Block]:
-    """Why there is no transcript, and what there is instead."""
-    task, run = view.task, view.task.run
-    if run is None:
+    """Why there is no transcript; where there is one, it is shown instead."""
+    if view.task.run is None:
         yield text(faint("Only files speak of this task, so there is no transcript."))
     else:
         yield text(faint("No transcript of its own is to be had. Its parent's may tell; a recording has none."))
-    instead = [
-        "its checklist is in Handoff" if task.todos else "",
-        "what it returned is in Return" if task.result or (run and run.said) else "",
-    ]
-    if words := " and ".join(filter(None, instead)):
-        yield text(faint(f"{words[0].upper()}{words[1:]}."))
 
 
 # Handoff and return
@@ -288,10 +325,10 @@ def live(view: View) -> Iterator[Block]:
 
 def handoff(view: View) -> Iterator[Block]:
     """Everything the parent gave, and how far its checklist has got."""
-    attempt, run = view.handed, view.task.run
+    attempt, run, todos = view.handed, view.task.run, view.task.todos
     if attempt is not None and attempt.handoff is not None:
-        yield from view.older(attempt, "has no handoff of its own; this is that of")
-        yield from _packet(view, attempt.handoff, attempt)
+        yield from _older(view, attempt, "has no handoff of its own; this is that of")
+        yield from _document(view, attempt.handoff, attempt.packet)
     elif run is None:
         yield text(faint("No handoff was seen: what was asked is not known."))
     elif run.prompt is None:
@@ -302,117 +339,70 @@ def handoff(view: View) -> Iterator[Block]:
         yield text(faint(f"Asked by {by} in words, without a handoff packet:"))
         yield GAP
         yield from _said(view, run.prompt)
-    if (todos := view.task.todos) is not None:
+    if todos is not None:
         yield from heading("Todos", len(todos))
-        if not todos:
-            yield text(faint("the checklist is empty"))
-        rows = []
-        for todo in todos:
-            phase = faint(f"{plain(todo.phase, 30).plain}: ") if todo.phase else Content("")
-            rows.append((in_color(looks.TODOS[todo.status]), phase + plain(todo.text)))
-        yield Table((Column(""), Column("", flexible=True)), rows)
-
-
-def _packet(view: View, version: Seen, attempt: Attempt) -> Iterator[Block]:
-    opened, packet = view.opened(version), attempt.packet
-    if opened is None:
-        yield READING
-    elif isinstance(opened.model, HandoffPacket):
-        yield from document(opened.model)
-    else:
-        if opened.text is None:
-            yield text(faint("The text of the handoff is gone; this is what was read of it."))
-        else:
-            words = "The handoff cannot be read as a packet; this is what was understood. The Raw tab has its text."
-            yield text(faint(words))
-        yield GAP
-        if packet:
-            yield from markdown(packet.objective or "")
-            yield from fields(("task", packet.task_id), ("parent", packet.parent_task_id), ("mode", packet.mode))
-
-
-def _said(view: View, message: Message) -> Iterator[Block]:
-    """The whole of what was said in a session."""
-    opened = view.opened(message)
-    if opened is None:
-        yield READING
-    else:
-        yield from markdown(message.opening + " …" if opened.text is None else opened.text)
+        phases = [faint(f"{plain(todo.phase, 30).plain}: ") if todo.phase else Content("") for todo in todos]
+        rows = [
+            (in_color(looks.TODOS[todo.status]), phase + plain(todo.text))
+            for todo, phase in zip(todos, phases, strict=True)
+        ]
+        yield Table(("", ""), rows) if rows else text(faint("the checklist is empty"))
 
 
 def returned(view: View) -> Iterator[Block]:
     """Everything the child gave back, written out in the way of its contract."""
     attempt, run = view.returned, view.task.run
     if attempt is not None and attempt.returned is not None:
-        yield from view.older(attempt, "has not returned yet; this is what", " returned")
+        yield from _older(view, attempt, "has not returned yet; this is what", " returned")
         if errors := _errors(attempt.returned.findings):
             broken = f"‼ breaks its contract: {plural(errors, 'error')}, see Findings"
             yield text(Content.styled(broken, "$state-invalid"))
             yield GAP
         yield from _document(view, attempt.returned, attempt.result)
-    elif run is None:
-        yield text(faint("Nothing has come back yet."))
-    else:
-        yield from _answered(view, run)
-
-
-def _answered(view: View, run: Run) -> Iterator[Block]:
-    """The words of a run that follow no contract."""
-    if run.said is None:
-        ended = run.state not in (RunState.SUBMITTED, RunState.WORKING)
-        yield text(faint("It ended without an answer." if ended else "Nothing has come back yet."))
-        if run.reason:
-            yield text(plain(run.reason))
+    elif run is None or run.said is None:
+        is_over = run is not None and run.state not in (RunState.SUBMITTED, RunState.WORKING)
+        yield text(faint("It ended without an answer." if is_over else "Nothing has come back yet."))
+        yield text(plain(run.reason or "" if run else ""))
     else:
         yield text(faint("Its answer follows none of the contracts; these are its words:"))
         yield GAP
         yield from _said(view, run.said)
-    earlier = [one.said for one in run.rounds[:-1] if one.said is not None]
+    earlier = [one.said for one in run.rounds[:-1] if one.said is not None] if run and not attempt else []
     for number, message in reversed(list(enumerate(earlier, 1))):
         yield from heading(f"Answer {number}", note=faint("in the same session, before it was sent on"))
         yield from _said(view, message)
 
 
-def _document(view: View, version: Seen, result: Return | None) -> Iterator[Block]:
-    opened = view.opened(version)
-    if opened is None:
-        yield READING
-    elif opened.model is not None and any(opened.model.model_dump(exclude_none=True).values()):
-        yield from document(opened.model, result.reported_state if result else None)
-    else:
-        if opened.text is None:
-            yield text(faint("The text of the return is gone; this is what was read of it."))
-        else:
-            words = "The return cannot be read in whole; this is what was understood. The Raw tab has its text."
-            yield text(faint(words))
+def _older(view: View, attempt: Attempt, why: str, words: str = "") -> Iterator[Block]:
+    """Say why the latest attempt is not the one that is told of, where that is so."""
+    if attempt is not view.task.latest:
+        yield text(faint(f"Attempt {view.task.attempt} {why} attempt {attempt.number}{words}."))
         yield GAP
-        if result:
-            yield from fields(
-                ("status", result.reported_state),
-                ("summary", result.summary),
-                ("error", result.error_code),
-                ("message", result.error_message),
-                ("hint", result.retry_hint),
-                ("next", result.next_steps),
-                ("agent", result.agent),
-                ("session", result.session_id),
-            )
-            yield from section("Blockers", result.blockers)
-            yield from _paths("Artifacts", result.artifacts)
 
 
-def _paths(title: str, files: Sequence[str] | None) -> Iterator[Block]:
-    if files:
-        yield from heading(title, len(files))
-        yield from listed(files, "none")
+def _document(view: View, version: Seen, known: Handoff | Return | None) -> Iterator[Block]:
+    opened = view.opened(version)
+    values = opened.model.model_dump(exclude_none=True) if opened.model else {}
+    if not any(values.values()):
+        words = "It cannot be read in whole; this is what was understood. The Raw tab has its text."
+        yield text(faint(words if opened.text else "Its text is gone; this is what was read of it."))
+        yield GAP
+        values = {name: value for name in _READ_OF_IT.split() if (value := getattr(known, name, None))}
+    yield from document(values)
+
+
+def _said(view: View, message: Message) -> Iterator[Block]:
+    """The whole of what was said in a session."""
+    said = view.opened(message).text
+    yield from markdown(message.opening + " …" if said is None else said)
 
 
 # Attestation
 
 
 class Entry(NamedTuple):
-    """The entry that the cursor stands on: a claim, or a changed file that no return claims, which has no kind. `call`
-    is what was done, where a verdict rests on that, or where that is all there is to tell."""
+    """The entry that the cursor stands on: a claim, or what was done and not said. `call` is what was done, where a
+    verdict rests on that, or where that is all there is to tell."""
 
     kind: str
     path: str
@@ -440,29 +430,54 @@ def verdict_line(claim: Claim) -> Content:
 
 def attestation(view: View) -> Iterator[Block]:
     """The words of the return on itself, what the evidence says of every claim, and what nobody speaks of."""
-    task = view.task
-    yield from _attestation(view)
+    task, attempt = view.task, view.returned
+    if attempt is None or attempt.result is None:
+        yield text(faint("Nothing has come back yet, so nothing is attested."))
+    else:
+        yield from _older(view, attempt, "has not returned yet; this is what", " said")
+        yield from _attested(task, attempt, attempt.result)
     claims = looks.claims_of(task)
-    if task.claims:
+    if claims:
         counts = Counter(claim.verdict for claim in claims)
         tally = [in_color(looks.VERDICTS[verdict], f"{counts[verdict]:,}") for verdict in Verdict if counts[verdict]]
         yield from heading("Claims", len(claims), Content("  ").join(tally))
         yield from map(_Claimed, claims)
-    elif view.monitor.checks and view.returned is task.latest is not None and not task.is_checked:
+    elif view.monitor.checks and attempt is task.latest is not None and not task.is_checked:
         yield from heading("Claims", note=faint("not checked yet"))
-    deeds = [(faint(deed.kind.ljust(_DEED)), Entry(deed.kind, deed.what, None, deed.call)) for deed in task.unsaid]
-    words = "what this attempt did by its tools, and its return does not speak of"
-    yield from _entries("Done and not said", words, deeds)
+    if deeds := task.unsaid:
+        yield from heading("Done and not said", len(deeds))
+        yield text(faint("what this attempt did by its tools, and its return does not speak of"))
+        for deed in deeds[:_SHOWN]:
+            lead = Content.assemble("  ", faint(deed.kind.ljust(_DEED)))
+            yield Text(plain(deed.what), lead, " " * len(lead), choice=Entry(deed.kind, deed.what, None, deed.call))
+        yield from left_out(len(deeds), _SHOWN)
 
 
-def _entries(title: str, why: str, entries: Sequence[tuple[Content, Entry]]) -> Iterator[Block]:
-    if entries:
-        yield from heading(title, len(entries))
-        yield text(faint(why))
-        for mark, entry in entries[:_SHOWN]:
-            lead = Content("  ") + mark
-            yield Text(plain(entry.path), lead, " " * len(lead), choice=entry)
-        yield from left_out(len(entries), _SHOWN)
+def _attested(task: Task, attempt: Attempt, result: Return) -> Iterator[Block]:
+    """The model and mode that a return reports, and its files where they are not told among the claims."""
+    if result.contract is Contract.RETURN_FORMAT:
+        yield field("model", _reported(model_of(result.model, attempt.run), _MODEL_WORDS))
+        yield field("mode", _reported(mode_of(result.mode, attempt.packet or task.packet), _MODE_WORDS))
+    else:
+        yield text(faint(f"There is no attestation in this contract ({result.contract})."))
+    if not task.claims:
+        for label, files in (
+            ("artifacts", result.artifacts if result.contract is not Contract.RETURN_FORMAT else ()),
+            ("created", result.files_created),
+            ("modified", result.files_modified),
+        ):
+            if files:
+                yield Field(label, tuple(listed(files, "none")))
+    yield from _items("limits", result.limitations)
+
+
+def _reported(one: Compared, words: Mapping[Agreement, str]) -> Content:
+    """A reported model or mode, and how it compares. To differ is no lie: the child itself says so."""
+    if not one.reported:
+        return faint("not reported")
+    other = one.known or "" if one.agreement is Agreement.DIFFERS else ""
+    style = _AGREEMENT_COLORS.get(one.agreement, FAINT)
+    return Content.assemble(plain(one.reported), "   ", (words[one.agreement], style), plain(other, 60))
 
 
 class _Claimed(NamedTuple):
@@ -478,63 +493,6 @@ class _Claimed(NamedTuple):
         yield from Text(about[len(verdict) + 3 :], Content("    "), "    ", choice=choice).lines(width)
 
 
-def _attestation(view: View) -> Iterator[Block]:
-    attempt = view.returned
-    result = attempt.result if attempt else None
-    if attempt is None or attempt.returned is None or result is None:
-        yield text(faint("Nothing has come back yet, so nothing is attested."))
-        return
-    yield from view.older(attempt, "has not returned yet; this is what", " said")
-    opened = view.opened(attempt.returned)
-    if opened is None:
-        yield READING
-    elif result.contract is Contract.RETURN_FORMAT:
-        # A return whose text is gone, or whose section has no header, is told from what is known of it.
-        attested = opened.model.attestation if isinstance(opened.model, ReturnFormat) else None
-        values = attested.model_dump() if attested else _known_attestation(result)
-        if not view.task.claims:
-            yield from attestation_fields(values)
-            return
-        # The claimed files follow among the claims.
-        model, mode = values["runtime_model_reported"], values["runtime_mode_reported"]
-        yield field("model", _reported(model_of(model, attempt.run), _MODEL_WORDS))
-        yield field("mode", _reported(mode_of(mode, attempt.packet or view.task.packet), _MODE_WORDS))
-        for label in ("created", "modified"):
-            files = values[f"files_{label}"]
-            none = "none" if files is not None else "not reported"
-            yield field(label, Content(plural(len(files), "file")) if files else faint(none))
-        yield from _items("limits", values["limitations"] or ())
-    else:
-        missing = _UNATTESTED[result.contract]
-        yield text(faint(f"There is no attestation in this contract ({result.contract}): {missing}."))
-        yield GAP
-        confidence = None if result.confidence is None else f"{result.confidence:.2f}"
-        yield from fields(("agent", result.agent), ("session", result.session_id), ("confidence", confidence))
-        artifacts = opened.model.model_dump(exclude_none=True).get("artifacts") if opened.model else None
-        yield from part("artifacts", artifacts) if artifacts else _paths("Artifacts", result.artifacts)
-        yield from _paths("Files created", result.files_created)
-        yield from _paths("Files modified", result.files_modified)
-
-
-def _known_attestation(result: Return) -> dict[str, Any]:
-    return {
-        "runtime_model_reported": result.model,
-        "runtime_mode_reported": result.mode,
-        "files_created": result.files_created,
-        "files_modified": result.files_modified,
-        "limitations": result.limitations,
-    }
-
-
-def _reported(one: Compared, words: Mapping[Agreement, str]) -> Content:
-    """A reported model or mode, and how it compares. To differ is no lie: the child itself says so."""
-    if not one.reported:
-        return faint("not reported")
-    other = one.known or "" if one.agreement is Agreement.DIFFERS else ""
-    style = _AGREEMENT_COLORS.get(one.agreement, "$text-muted")
-    return Content.assemble(plain(one.reported), "   ", (words[one.agreement], style), plain(other, 60))
-
-
 # Findings, and the texts that they are about
 
 
@@ -548,8 +506,8 @@ def findings(view: View) -> Iterator[Block]:
             yield text(faint("Nothing to check: neither a handoff nor a return of it was seen."))
         return
     counts = Counter(one.severity for one in placed)
-    faces = [(look, counts[severity]) for severity, look in looks.SEVERITIES.items() if counts[severity]]
-    yield text(Content("   ").join([in_color(look, plural(count, look.word)) for look, count in faces]))
+    some = [(look, counts[severity]) for severity, look in looks.SEVERITIES.items() if counts[severity]]
+    yield text(Content("   ").join([in_color(look, plural(count, look.word)) for look, count in some]))
     by_path: defaultdict[str, list[Finding]] = defaultdict(list)
     for one in placed:
         by_path[one.path].append(one)
@@ -565,7 +523,7 @@ def findings(view: View) -> Iterator[Block]:
             )
             for finding in sorted(there, key=lambda finding: finding.line or 0)
         ]
-        yield Table(_FINDINGS, rows)
+        yield Table(("severity", "rule", "place", "message"), rows)
     yield GAP
     yield text(faint("agentwatch rules --explain RULE says why a rule is there, with an example that keeps it"))
 
@@ -582,12 +540,10 @@ def raw(view: View) -> Iterator[Block]:
 
 
 def _text(view: View, title: str, attempt: int, version: Seen) -> Iterator[Block]:
-    opened = view.opened(version)
-    source = opened.text if opened else None
+    source = view.opened(version).text
     if source is None:
         yield from heading(title, note=plain(version.path))
-        gone = "The text of this version is gone: the file was deleted or rewritten since it was read."
-        yield READING if opened is None else text(faint(gone))
+        yield text(faint("The text of this version is gone: the file was deleted or rewritten since it was read."))
         return
     # Findings count lines as editors do: a carriage return alone ends one, too.
     lines, note = clean_lines(source.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n"))
@@ -605,47 +561,33 @@ def _text(view: View, title: str, attempt: int, version: Seen) -> Iterator[Block
 
 # Attempts
 
-_Texts = Callable[[Attempt], "Seen | Message | None"]
-
 
 def attempts(view: View) -> Iterator[Block]:
     """Every execution, the newest first, and what was changed from one to the next."""
-    all_attempts = view.task.attempts
-    if not all_attempts:
+    task, every = view.task, view.task.attempts
+    if not every:
         yield text(faint("No file speaks of this task, so no attempt is known."))
-    digits = len(str(max((attempt.number for attempt in all_attempts), default=0)))
-    for attempt in reversed(all_attempts):
+    digits = len(str(len(every)))
+    for attempt in reversed(every):
         yield GAP
-        yield from _attempt(view.task, attempt, view.now, digits)
-    if len(all_attempts) == 1:
+        yield from _attempt(task, attempt, view.now, digits)
+    if len(every) == 1:
         yield GAP
         once = "Only one attempt is known. After a retry, what changed in the handoff and in the return is shown here."
         yield text(faint(once))
-    until = [attempt for attempt in all_attempts if attempt.number <= compared_attempt(view)]
-    yield from _changes("Handoff", view, until, _handed)
-    yield from _changes("Return", view, until, _returned)
-
-
-def comparable(all_attempts: Sequence[Attempt]) -> list[int]:
-    """The numbers of the attempts that have one before them, in order."""
-    return [attempt.number for attempt in all_attempts[1:]]
-
-
-def compared_attempt(view: View) -> int:
-    """The number of the attempt that is compared with the one before."""
-    numbers = comparable(view.task.attempts)
-    return view.compared if view.compared in numbers else max(numbers, default=0)
+    until = every[: max(len(every) - view.back, 2)]
+    yield from _changes("Handoff", view, [(one.number, _handed(one)) for one in until])
+    yield from _changes("Return", view, [(one.number, _returned(one)) for one in until])
 
 
 def _attempt(task: Task, attempt: Attempt, now: float, digits: int) -> Iterator[Block]:
-    look = looks.LOOKS[attempt.state]
-    state = Content.styled(left(f"{look.glyph} {look.word}", _STATE), f"${look.color}")
+    look, below = looks.LOOKS[attempt.state], digits + 2
+    state = Content.styled(f"{look.glyph} {look.word}".ljust(_STATE), f"${look.color}")
     started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
     end = times.ended_at(task, attempt)
     ended = times.clock(end, now) if end is not None else "not yet" if attempt.state.is_open else "-"
     lasted = Content.assemble(started, (" → ", FAINT), ended, "   ", took(task, attempt, now))
     yield text(Content.assemble(f"{attempt.number:>{digits}}  ", state, "   ", lasted))
-    below = digits + 2
     digests = []
     for label, version in (("handoff", _handed(attempt)), ("return", _returned(attempt))):
         digest = Content(version.digest[:_DIGITS]) if version else faint("none")
@@ -679,32 +621,27 @@ def _returned(attempt: Attempt) -> Seen | Message | None:
     return attempt.returned or (attempt.run.said if attempt.run else None)
 
 
-def _changes(title: str, view: View, until: Sequence[Attempt], version_of: _Texts) -> Iterator[Block]:
-    """The changes between the last two handoffs, or returns, of these attempts."""
-    versions = [(attempt.number, version) for attempt in until if (version := version_of(attempt)) is not None]
+def _changes(title: str, view: View, texts: Sequence[tuple[int, Seen | Message | None]]) -> Iterator[Block]:
+    """The changes between the last two of these handoffs, or returns, of which each is of an attempt."""
+    versions = [(number, version) for number, version in texts if version is not None]
     if len(versions) < 2:
         return
     (first, before), (second, after) = versions[-2:]
     between, content = faint(f"attempt {first} → {second}"), view.monitor.content
-    if before.digest == after.digest:
-        yield from heading(title, note=between)
-        yield text(faint("The same, byte for byte."))
-        return
 
     def make() -> Difference | str:
-        texts = content(before), content(after)
-        if texts[0] is None or texts[1] is None:
-            return f"The text of attempt {first if texts[0] is None else second} is not kept any more."
-        changes = compare(texts[0], texts[1])
-        return changes if changes.rows else "They differ only in what cannot be seen, such as line breaks."
+        old, new = content(before), content(after)
+        if old is None or new is None:
+            return f"The text of attempt {first if old is None else second} is not kept any more."
+        return compare(old, new)
 
     difference = view.later((before.digest, after.digest), make)
-    if isinstance(difference, Difference):
+    if isinstance(difference, Difference) and difference.rows:
         yield from heading(title, note=Content.assemble(between, "   ", difference.counted))
         yield from difference.noted
     else:
         yield from heading(title, note=between)
-        yield READING if difference is None else text(faint(difference))
+        yield text(faint(difference if isinstance(difference, str) else "No line of it has changed."))
 
 
 class Tab(NamedTuple):
