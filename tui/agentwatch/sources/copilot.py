@@ -38,7 +38,7 @@ class Agent(Account):
     call = NO_CALL  # the call that asked for it, made by `asker`
     asker = SESSION
     last: Answer | None = None  # the last words of the round
-    calls = True  # the last message of the turn calls tools, or there is none yet
+    calls_tools = True  # the last message of the turn calls tools, or there is none yet
     was_over = False
 
     def __init__(self, keep: Keep, places: Sequence[str]) -> None:
@@ -122,15 +122,15 @@ class Events:
                 agent.ask(data, at, is_agent=whose != SESSION)
             case "assistant.message" if text(data, "model") is not None:
                 agent.go_on(at)
-                agent.calls = bool(listed(data, "toolRequests"))
-            case "assistant.turn_end" if is_working and not agent.calls:
+                agent.calls_tools = bool(listed(data, "toolRequests"))
+            case "assistant.turn_end" if is_working and not agent.calls_tools:
                 agent.end(RunState.ENDED, at)
             case "abort" if is_working:
                 agent.end(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
             case "assistant.turn_start" | "permission.requested":
                 # A permission is asked for before the message that calls the tool.
                 agent.go_on(at)
-                agent.calls = True
+                agent.calls_tools = True
                 if kind == "permission.requested":
                     agent.asks[string(data, "requestId")] = _leave_for(inner(data, "permissionRequest"))
             case "permission.completed":

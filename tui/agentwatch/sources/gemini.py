@@ -1,7 +1,6 @@
-"""The reader of Gemini CLI: what the lines of one chat come to, and the runs of one session. A session has a chat, as
-0.61 writes it, and beside it a directory with the chats of its agents. A line is a message `{id, timestamp, type,
-content, toolCalls?}`, or changes what was written before: a message with the same id takes its place, once its calls
-are over; `$set` sets keys of the whole. That `$rewindTo` takes messages back is left aside."""
+"""The reader of Gemini CLI, as 0.61 writes it: a chat for a session, a directory with those of its agents beside it.
+A line is a message `{id, timestamp, type, content, toolCalls?}`, which takes the place of one with the same id once its
+calls are over, or changes the whole (`$set`). That `$rewindTo` takes messages back is left aside."""
 
 from __future__ import annotations
 
@@ -230,6 +229,7 @@ class GeminiReader(FilesReader[Chat]):
         main, runs = session.folds.get(SESSION, NO_ACCOUNT), dict[str, Run]()
         begun = {name: chat for name, chat in session.folds.items() if chat.started_at is not None}
         asked = _asked(main, begun)
+        rows: list[tuple[str, str, Account, AgentCall | None]]
         rows = [(name, name, chat, asked.get(name)) for name, chat in begun.items()]
         lone = (call for call in main.calls.values() if call not in asked.values())
         rows += [(f"{session.id}/{call.id}", call.id, NO_ACCOUNT, call) for call in lone]

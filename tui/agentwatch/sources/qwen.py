@@ -200,10 +200,10 @@ class QwenReader(FilesReader[Chat]):
         folds, metas = session.folds, session.descriptions
         calls: dict[str, tuple[str, AgentCall]] = {}
         # The session first: a later copy of a call is none.
-        for asker, chat in sorted(folds.items()):
-            for call in chat.calls.values():
+        for asker, talk in sorted(folds.items()):
+            for call in talk.calls.values():
                 calls.setdefault(call.id, (asker, call))
-        rows = []
+        rows: list[tuple[str, str, Account, Fields, str, AgentCall]] = []
         # The session last.
         for agent_id in sorted(folds.keys() | metas.keys(), reverse=True):
             meta = metas.get(agent_id, {})

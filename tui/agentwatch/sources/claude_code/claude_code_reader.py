@@ -153,8 +153,7 @@ def link_agents(transcripts: Mapping[str, Transcript], metas: Mapping[str, Field
             calls.setdefault(call.id, call)
             owners.setdefault(call.id, agent_id)
     links = [(agent_id, text(meta, "toolUseId"), "meta.json") for agent_id, meta in sorted(metas.items())]
-    told = ((call, call.answer) for call in calls.values() if call.answer is not None)
-    links += [(answer.agent_id, call.id, "the parent's tool result") for call, answer in told if answer.agent_id]
+    links += [(call.child, call.id, "the parent's tool result") for call in calls.values() if call.child]
     known = {one for agent_id, call_id, _ in links if call_id is not None for one in (agent_id, call_id)}
     waiting: defaultdict[str, list[str]] = defaultdict(list)
     for call in calls.values():

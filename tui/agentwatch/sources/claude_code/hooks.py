@@ -13,12 +13,9 @@ ASKS: Final = "PermissionRequest"  # the event of a call that a person is asked 
 
 
 class HookCall(NamedTuple):
-    """One call of a hook. Every text is foreign and unsanitised; None stands for what the payload does not say. `event`
-    is `SubagentStart`, `SubagentStop`, `PostToolUse`, …; `agent_id` is None for the session's own agent.
-    `agent_transcript` is the transcript of the agent that stops. `last_message` is whole, while the transcript may
-    still lack its last lines. `stop_hook_active` says that a stop was already blocked. `given` and `answered` are what
-    a tool was used with and what came of it. `transcript` is that of the session, `suggestions` are the rules that the
-    program would offer to a person."""
+    """One call of a hook, None for what it does not say. Every text is foreign and unsanitised. `agent_id` is None for
+    the session's own agent. `last_message` is whole, while the transcript may still lack its last lines.
+    `stop_hook_active`: a stop was already blocked. `given` and `answered` are what a tool was used with and came to."""
 
     event: str
     session_id: str

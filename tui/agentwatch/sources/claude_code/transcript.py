@@ -83,9 +83,7 @@ _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"}
 
 
 class Transcript(Account):
-    """The state of one file after the records that were folded in: the account of its agent, the calls with which it
-    handed out work, and the last notification of each agent that it heard of. It depends on these records alone.
-    `places` are the spellings of the workspace."""
+    """The account of the agent of one file, with the last notification of each agent that it heard of."""
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
         super().__init__(keep, places, is_agent=is_agent)
@@ -262,7 +260,8 @@ class Transcript(Account):
         call = self.calls.get(name)
         if call is not None and call.answer is None:
             said = "\n".join(blocks)
-            call.answer = answer = AgentAnswer(at, agent_id=text(result, "agentId") or named_agent(blocks))
+            call.answer, call.child = AgentAnswer(at), text(result, "agentId") or named_agent(blocks)
+            answer = call.answer
             if block.get("is_error") is True:
                 answer.error = first_line(_ERROR_TAG.sub("", said)) or "failed"
             elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):

@@ -51,9 +51,8 @@ _FAILED: Final = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\
 
 
 class Header(NamedTuple):
-    """The session by the first line of a rollout, from Codex 0.66 to 0.169. `began_at` is in epoch seconds; texts are
-    foreign. `inherited_below`: records with a smaller ordinal are a copy of the parent's history, None where that is
-    not told. `own_work`: no task of anybody, but housekeeping of Codex."""
+    """The session by the first line of a rollout, from Codex 0.66 to 0.169; texts are foreign. Records with an ordinal
+    that is `inherited_below` are a copy of the parent's history. `own_work` is housekeeping of Codex."""
 
     thread: str
     parent: str | None

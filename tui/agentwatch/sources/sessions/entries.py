@@ -143,10 +143,9 @@ _KINDS: Final = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.
 
 
 class Act(NamedTuple):
-    """One use of a tool by an agent, with what came of it. Texts are foreign; times are in epoch seconds. `what` is the
-    command line, or the path that was written, as it was given; of others the tool. `place` and `answered` are where
-    the call and its result stand; None without a result, as `ended_at`. `cwd` is "" where it is not told. `refused`: it
-    never happened."""
+    """One use of a tool by an agent. Texts are foreign; times are in epoch seconds. `what` is the command line, or the
+    path that was written, as it was given; of others the tool. `answered` is where its result stands, None without one,
+    as `ended_at`. `cwd` is "" where it is not told. `refused`: it never happened."""
 
     kind: ActKind
     what: str

@@ -37,9 +37,8 @@ class Wait(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What is known of the programs that have run a session. `gone` is True if they have ended or were killed, False if
-    one of them runs, None where it is not known. The one that runs `began` at a time in seconds since the epoch, and
-    may wait for somebody."""
+    """The programs that have run a session: `gone` if they have ended or were killed, None where it is not known. The
+    one that runs `began` at a time in epoch seconds, and may wait for somebody."""
 
     gone: bool | None = None
     began: float = 0.0
@@ -61,10 +60,9 @@ class Registered(NamedTuple):
 
 
 class Processes:
-    """Files `<pid>.json`: written when a program starts, removed when it ends well, left behind when it is killed. A
-    file that names no process of this system, of another machine's or container's, says nothing. One that does not say
-    where its number counts is believed if the process was seen to run, or if all processes that can have written it are
-    seen from here. `wait_in` tells what a file says that its program waits for."""
+    """Files `<pid>.json`: written when a program starts, removed when it ends well, left behind when it is killed. One
+    of a process of another machine or container says nothing; one that does not say where its number counts is believed
+    if the process was seen to run, or if all that can have written it are seen from here."""
 
     def __init__(self, directory: Path, wait_in: Callable[[Fields], Wait | None] = lambda _: None) -> None:
         self._directory = directory

@@ -1,8 +1,6 @@
-"""The readers of the session stores of one workspace: those of this package, and what others ship by entry point. A
-reader is loaded once its program has a store: few machines have all of them, and loading takes longer than looking.
-That of Claude Code, the most usual, always is, and says where it has looked. An entry point of the group
-`agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and returns a `SessionReader`, or None
-where it has nothing to read."""
+"""The readers of the session stores of one workspace, each loaded once its program has a store; that of Claude Code,
+the most usual, always is, and says where it has looked. An entry point of the group `agentwatch.sources` names a
+callable that takes the workspace, a `pathlib.Path`, and returns a `SessionReader`, or None for nothing to read."""
 
 from __future__ import annotations
 
@@ -30,10 +28,9 @@ _MOST_BYTES: Final = 256 * 1024
 
 
 class _Home(NamedTuple):
-    """A program that keeps its sessions in a directory of the user's home, or where one of its variables says. `reader`
-    of `module` is called with the workspace and that directory. Its transcripts fit `pattern` below `sessions`.
-    `is_home`: the variables name another home, with that directory in it. `with_below`: of a session below the
-    workspace it tells, too."""
+    """A program that keeps its sessions in a directory of the user's home, or where one of its variables says (with
+    `is_home`, another home). Its transcripts fit `pattern` below `sessions`. `with_below`: it tells of sessions below
+    the workspace, too."""
 
     module: str
     reader: str
@@ -131,9 +128,8 @@ def looked_in() -> dict[str, Sequence[Path]]:
 
 
 def databases() -> dict[str, Path]:
-    """The databases of OpenCode and Kilo Code that are there, the usual one of a program first, by their source. A
-    source is called `opencode`, `kilo`, or `opencode-<channel>` for one beside the usual one; a variable may name
-    another one. Both programs use `~/.local/share` on every system."""
+    """The databases of OpenCode and Kilo Code that are there, the usual one of a program first, by their source:
+    `opencode`, `kilo`, or `opencode-<channel>`. Both programs use `~/.local/share` on every system."""
     stores: dict[str, Path] = {}
     for program, (variable, stems) in _DATABASES.items():
         directory, chosen = _share() / program, os.environ.get(variable, "")
@@ -187,8 +183,27 @@ class Alive(NamedTuple):
 
 def sessions_alive(since: float) -> list[Alive]:
     """Where a session was alive then (epoch seconds) or later, the latest first."""
-    found = [one for one in (*_in_files(since), *_in_databases()) if one.at >= since]
-    return sorted(found, key=lambda one: -one.at)
+    import sqlite3
+
+    from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
+
+    programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
+        (home_of(name) / home.sessions, home.pattern, _begun_in, home.with_below) for name, home in _HOMES.items()
+    ]
+    # The files of a task are replaced, so the time of its directory is that of the last one.
+    programs += [(storage, "tasks/*", _workspace_in, False) for storage in roo_storages(user_home())]
+    found: list[Alive] = []
+    for place, pattern, read, with_below in programs:
+        for path in place.glob(pattern):
+            with suppress(OSError, ValueError):
+                at = path.lstat().st_mtime
+                if at >= since and (directory := read(path)) is not None:
+                    found.append(Alive(directory, at, with_below))
+    for path in databases().values():
+        # What cannot be read is told by its reader, in the workspaces that it is about.
+        with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
+            found += [Alive(directory, at) for directory, at in directories_in(connection)]
+    return sorted((one for one in found if one.at >= since), key=lambda one: -one.at)
 
 
 def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
@@ -206,21 +221,6 @@ def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -
     return {Path(place): at for place, at in places.items() if place in exact or place not in parts}
 
 
-def _in_files(since: float) -> Iterator[Alive]:
-    """Of the programs that keep files."""
-    programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
-        (home_of(name) / home.sessions, home.pattern, _begun_in, home.with_below) for name, home in _HOMES.items()
-    ]
-    # The files of a task are replaced, so the time of its directory is that of the last one.
-    programs += [(storage, "tasks/*", _workspace_in, False) for storage in roo_storages(user_home())]
-    for place, pattern, read, with_below in programs:
-        for path in place.glob(pattern):
-            with suppress(OSError, ValueError):
-                at = path.lstat().st_mtime
-                if at >= since and (directory := read(path)) is not None:
-                    yield Alive(directory, at, with_below)
-
-
 def _begun_in(path: Path) -> str:
     """The directory that one of the first records of a transcript names, for Gemini CLI a file of the project."""
     for line in Tail(path).read(_MOST_BYTES).lines[:_LINES]:
@@ -236,14 +236,3 @@ def _begun_in(path: Path) -> str:
 
 def _workspace_in(path: Path) -> str | None:
     return text(mapping(document(path / "history_item.json", _MOST_BYTES)), "workspace")
-
-
-def _in_databases() -> Iterator[Alive]:
-    """OpenCode and Kilo Code. What cannot be read is told by its reader, in the workspaces that it is about."""
-    import sqlite3
-
-    from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
-
-    for path in databases().values():
-        with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
-            yield from [Alive(directory, at) for directory, at in directories_in(connection)]

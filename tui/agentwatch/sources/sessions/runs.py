@@ -57,7 +57,6 @@ class AgentAnswer:
     said: Message | None = None
     error: str | None = None
     launched: bool = False
-    agent_id: str | None = None
 
 
 @dataclass(slots=True)

@@ -54,10 +54,9 @@ F = TypeVar("F", bound=Fold)
 
 
 class Layout(NamedTuple):
-    """The layout of a project's directory, by paths from there on: patterns for `fullmatch`. `files` has the groups
-    `own`, a session's id, for its own file, or `session`, `agent` and `meta` for those of an agent; `session` is
-    missing where only the records say it, `meta` is there in what describes it. `directories` are those to enter.
-    Projects lie in `root` of the program."""
+    """Patterns for paths in a project's directory: `files` has the groups `own`, a session's id, for its own file, or
+    `session` (missing where only the records say it), `agent` and, in what describes one, `meta`; `directories` are
+    those to enter. Projects lie in `root` of the program."""
 
     files: str
     directories: str

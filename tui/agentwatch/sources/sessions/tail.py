@@ -39,9 +39,8 @@ class Lines(NamedTuple):
 
 
 class Tail:
-    """The lines of one file, in order and each once. A last line without its end waits for the rest. The file may grow
-    between two looks, be cut short, or be replaced: then it is read from its beginning again. What is passed over
-    because it is too long is counted in `passed_over`. It begins at `position`, where a line does."""
+    """The lines of one file, in order and each once. A last line without its end waits for the rest. A file that was
+    cut short or replaced is read from its beginning again. Lines that are too long are counted in `passed_over`."""
 
     def __init__(self, path: Path, *, line_limit: int = LINE_LIMIT, position: int = 0) -> None:
         self.path = path
