@@ -113,14 +113,25 @@ class ClaudeCodeReader(FilesReader[Transcript]):
         return runs
 
     def ask(self, session: Session[Transcript], runs: dict[str, Run], wait: Wait) -> None:
-        """One of its agents waits for a human, or it itself where that cannot be told."""
-        folds, uses = session.folds, dict[str, Sequence[Entry]]()
-        for key, run in runs.items():
-            talk = folds.get(run.session_id if run.parent_session is not None else SESSION)
-            if talk is not None and run.state is RunState.WORKING and not run.process_gone:
-                uses[key] = talk.uses
-        agent, what = find_asker(uses, wait)
-        key = agent or session.id
+        """One of its agents waits for a human, or it itself where that cannot be told: the program does not say it. A
+        use that came long before it began to wait is at work, unless there is no other."""
+        folds, key, what = session.folds, session.id, wait.what
+        working = {key: run for key, run in runs.items() if run.state is RunState.WORKING and not run.process_gone}
+        for earliest in (wait.since - _SLACK, 0.0):
+            chosen: dict[str, list[Entry]] = {}
+            for one, run in working.items():
+                talk = folds.get(run.session_id if run.parent_session is not None else SESSION, _UNTOLD)
+                if uses := [use for use in talk.uses if use.at >= earliest]:
+                    chosen[one] = uses
+            if len(chosen) == 1:
+                ((key, (first, *others)),) = chosen.items()
+                # Several of one message are asked about in their order, but some of them may be at work.
+                what = f"{wait.what}{', it seems' if others else ''}: {words_of_use(first)}"
+                what = words_of_use(first) if first.tool in QUESTIONS else what
+            elif chosen:
+                what = f"{wait.what}; which of its agents asks is not known"
+            if chosen:
+                break
         if key in runs:
             # A session whose own turn is over is not, as long as somebody has to answer it for its agents.
             runs[key] = replace(
@@ -216,20 +227,3 @@ def wait_in(process: Fields) -> Wait | None:
         return None
     since = (number(process, "statusUpdatedAt") or 0.0) / 1000
     return Wait(_WAITS.get(what) or first_line(what, 100) or "an answer", since)
-
-
-def find_asker(open_uses: Mapping[str, Sequence[Entry]], wait: Wait) -> tuple[str | None, str]:
-    """The waiting ones of the agents that work, and their requests. None where it cannot be told. The program does not
-    say it. A use that came long before it began to wait is at work, unless there is no other."""
-    for earliest in (wait.since - _SLACK, 0.0):
-        recent = {agent: [use for use in uses if use.at >= earliest] for agent, uses in open_uses.items()}
-        chosen = {agent: uses for agent, uses in recent.items() if uses}
-        if len(chosen) == 1:
-            ((agent, (first, *others)),) = chosen.items()
-            if first.tool in QUESTIONS:
-                return agent, words_of_use(first)
-            # Several of one message are asked about in their order, but some of them may be at work.
-            return agent, f"{wait.what}{', it seems' if others else ''}: {words_of_use(first)}"
-        if chosen:
-            return None, f"{wait.what}; which of its agents asks is not known"
-    return None, wait.what

@@ -236,16 +236,11 @@ class Transcript(Account):
             self._end_turn(at)
         if fields.get("forkedFrom") is None:
             for entry in told:
-                if entry.kind is EntryKind.CALL and entry.call:
-                    self._called(entry, at)
-
-    def _called(self, entry: Entry, at: float) -> None:
-        tool, call, given = entry.tool, entry.call, entry.given
-        if tool in _CHECKLIST:
-            self._update_checklist(tool, call, given, at)
-        elif tool in _SPAWNING:
-            prompt = text(given, "prompt")
-            self.calls[call] = self.asked(entry, self.keep(prompt, at) if prompt is not None else None)
+                if entry.tool in _CHECKLIST:
+                    self._update_checklist(entry.tool, entry.call, entry.given, at)
+                elif entry.tool in _SPAWNING:
+                    prompt = text(entry.given, "prompt")
+                    self.calls[entry.call] = self.asked(entry, self.keep(prompt, at) if prompt is not None else None)
 
     def _returned(self, block: Fields, result: Fields, at: float) -> Entry | None:
         """A call has its result. Returns the call, None where it is not open."""

@@ -207,7 +207,7 @@ class Rollout(Account):
     def _begin(self, at: float) -> None:
         self.forget_activity()
         self.begin_round(Turn(at))
-        self.state, self.answer, self.ended_at, self.reason = RunState.WORKING, None, None, ""
+        self.go_on(at)
         self._last = self._failure = None
 
     def _complete(self, payload: Fields, at: float) -> None:
