@@ -49,12 +49,12 @@ def opened(workspace: Path, *known: str) -> list[str]:
 
 
 def test_a_reader_comes_once_its_program_has_a_store(home: Path, tmp_path: Path) -> None:
-    assert opened(tmp_path) == ["claude-code"]
+    assert opened(tmp_path) == []
     (home / ".codex").mkdir()
     (home / ".qwen").mkdir()
     (home / ".config/Code - Insiders/User/globalStorage/kilocode.kilo-code/tasks").mkdir(parents=True)
-    assert opened(tmp_path, "claude-code") == ["codex", "qwen-code", "roo"]
-    assert opened(tmp_path, "claude-code", "codex", "qwen-code", "roo") == []
+    assert opened(tmp_path) == ["codex", "qwen-code", "roo"]
+    assert opened(tmp_path, "codex", "qwen-code", "roo") == []
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
