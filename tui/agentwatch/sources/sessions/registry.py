@@ -1,6 +1,6 @@
 """The readers of the session stores of one workspace, each loaded once its program has a store. An entry point of the
-group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and returns a `SessionReader`, or
-None where it has nothing to read."""
+group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and returns a `SessionReader`,
+or None where it has nothing to read."""
 
 from __future__ import annotations
 
