@@ -45,7 +45,7 @@ async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool 
     task = monitor.tree.tasks.get(task_id) if isinstance(task_id, str) else None
     versions = (attempt.returned or attempt.handoff for attempt in reversed(task.attempts if task else []))
     version = next(filter(None, versions), None)
-    if isinstance(inspected, Path) and await asyncio.to_thread(_is_file, inspected):
+    if isinstance(inspected, Path) and await asyncio.to_thread(os.path.isfile, inspected):
         return inspected
     if task is None:
         return "No task is selected."
@@ -58,17 +58,9 @@ async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool 
     if own.host:
         where = f"{clean(version.path, 200)} is on {clean(own.host, 60)}"
         return path if names else f"{where}: it cannot be opened from here; the Raw tab has its text."
-    if await asyncio.to_thread(_is_file, path):
+    if await asyncio.to_thread(os.path.isfile, path):
         return path
     return f"{clean(version.path, 200)} is no longer there; the Raw tab has its last content."
-
-
-def _is_file(path: Path) -> bool:
-    """Whether it can be opened by name; a name that the system refuses names no file."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def editor_command(configured: str | None, environment: Mapping[str, str] | None = None) -> list[str]:

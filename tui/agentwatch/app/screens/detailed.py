@@ -100,12 +100,10 @@ class MonitorScreen(Screen[ScreenResultType]):
         task = tree.tasks.get(self.task_id or "")
         if command_id in ("acknowledge", "snooze", "aside.undo"):
             return not self._monitor.shelves or (command_id != "aside.undo" and (task is None or task.ask is None))
-        if command_id not in ACTIONS:
+        action = ACTIONS.get(command_id)
+        if action is None or (clerk is not None and action is Action.RESPOND and self._to_answer() is not None):
             return False
-        action = ACTIONS[command_id]
-        if clerk is None or (action is Action.RESPOND and self._to_answer() is not None):
-            return clerk is None
-        if task is None:
+        if clerk is None or task is None:
             return True
         if action not in (Action.RESPOND, Action.ABORT) and can_answer(task):
             # Its program waits for an answer: what else could be decided is for later.

@@ -200,11 +200,9 @@ _BARS: Final = [
     (bars.RAIL, "an attempt of a task that has handed work on"),
     (bars.BELOW, "something happened below the task"),
     (bars.WAIT, "waits for the next attempt, or for you"),
-    (bars.ASKED, "its program asked you then: a permission, or a question"),
-    (f"{bars.ANSWERED} {bars.OVER}", "you answered it; it was answered elsewhere, or was over"),
     (bars.QUEUE, "handed off, no sign of life yet"),
     (bars.SILENT, "working, and silent for too long; or its host cannot be reached"),
-    ("?", "its start is not known: drawn from the first sign of it; 3m+ says: at least"),
+    ("3m+", "its start is not known: drawn from the first sign of it; at least so long"),
     (bars.FOLDED * 3, "ten minutes and more in which nobody did anything, folded"),
     (f"{bars.EARLIER} {bars.LATER}", "all of it is earlier, or later, than what is shown"),
 ]
