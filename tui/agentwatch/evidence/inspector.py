@@ -214,8 +214,8 @@ class Inspector(Background[Sequence[Checked]]):
             return None
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
+        from agentwatch.evidence.judge import LogJudge
         from agentwatch.evidence.log import WorkspaceLogs, read_log
-        from agentwatch.evidence.statements import LogJudge
         from agentwatch.evidence.unsaid import unsaid_in
 
         workspace, handoff_name = str(self._workspace), handoff.path if handoff is not None else None
