@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
@@ -16,11 +15,9 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from nats.js import api
 
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.remote.nats_connection import Login, connected
-from agentwatch.remote.nats_names import streams
+from agentwatch.remote.nats import Login, asked, make_store
 
 PROGRAM = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/sbin")
 
@@ -86,14 +83,8 @@ class Broker:
             self._process.wait(20)
             self._process = None
 
-    def make_streams(self, login: Login | None = None) -> Broker:
-        async def make() -> None:
-            client = await connected(self.url, login or Login(), "test")
-            for one in streams():
-                await client.jetstream().add_stream(api.StreamConfig(**one))
-            await client.close()
-
-        asyncio.run(make())
+    def make_store(self, login: Login | None = None) -> Broker:
+        asked(self.url, login or Login(), lambda client: make_store(client, 1))
         return self
 
 
@@ -167,9 +158,9 @@ class Wire:
 
 
 def running(place: Path, more: str = "", login: Login | None = None) -> Iterator[Broker]:
-    """A server with the streams of a fleet, for as long as the test lasts."""
+    """A server with the store of a fleet, for as long as the test lasts."""
     broker = Broker(place, more).start()
     try:
-        yield broker.make_streams(login)
+        yield broker.make_store(login)
     finally:
         broker.stop()

@@ -32,6 +32,7 @@ from agentwatch.app.notifying import (
 )
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
+from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.request import Request
@@ -39,7 +40,6 @@ from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch
-from agentwatch.view.requests import request_words
 
 ROOT = Run(
     source="codex",

@@ -19,9 +19,8 @@ from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.task import State
 from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.link import Change, Link, LinkState, Take
+from agentwatch.remote.pipe import Change, CutError, Link, LinkState, Take, Writer, messages
 from agentwatch.remote.source import RemoteSource
-from agentwatch.remote.stdio import CutError, Writer, messages
 from agentwatch.workspaces import Place, Workspaces
 from tests.benchmarks.far_hosts import Fed, feed
 from tests.benchmarks.measuring import Row
@@ -48,13 +47,11 @@ class SocketLink(Link):
 
     def _read(self, take: Take, change: Change) -> None:
         with suppress(CutError, OSError):
-            for number, message in enumerate(messages(self._socket.fileno())):
+            for message in messages(self._socket.fileno(), lambda: change(LinkState(up=True))):
                 self.bytes += len(message) + 4
-                if number == 0:
-                    change(LinkState(up=True))
                 take(message)
 
-    def send(self, message: bytes, *, keep: bool = False) -> None:
+    def send(self, message: bytes) -> None:
         if self._writer is not None:
             self._writer.send(message)
 

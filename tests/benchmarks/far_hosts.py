@@ -20,9 +20,8 @@ from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event, Seen
 from agentwatch.monitor import Monitor
+from agentwatch.remote.pipe import StdioEnd
 from agentwatch.remote.relay import Relay
-from agentwatch.remote.stdio import StdioEnd
-from agentwatch.remote.wire import Signer
 from agentwatch.sources import Batch, Health, Source
 
 LIVE = Health("live", "")
@@ -79,9 +78,9 @@ async def main(tasks: int, rate: float, count: int, descriptors: list[int]) -> N
     for number, descriptor in enumerate(descriptors):
         sources.append(Fed(tasks))
         monitor = Monitor(Path(f"/w/shop{number}"), Settings(), sources[-1], time.time)
-        signer = Signer(SigningKey(Ed25519PrivateKey.generate()))
+        key = SigningKey(Ed25519PrivateKey.generate())
         end = StdioEnd(descriptor, descriptor)
-        relays.append(asyncio.create_task(Relay({"shop": monitor}, end, signer, host=f"build{number}").run()))
+        relays.append(asyncio.create_task(Relay({"shop": monitor}, end, key, host=f"build{number}").run()))
 
     def wait() -> None:
         sys.stdin.readline()

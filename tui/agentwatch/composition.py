@@ -9,17 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentwatch import history
 from agentwatch.config import Settings
 from agentwatch.disk import DOT
-from agentwatch.evidence.inspector import ParsedDocuments
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
+from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.registry import home_of, open_readers
-from agentwatch.sources.sessions.source import SessionsSource
+from agentwatch.sources.sessions.registry import has_stores, home_of, open_readers
 from agentwatch.sources.worktrees import made_at
-from agentwatch.state import first_watched, is_there, state_directory, user_home
+from agentwatch.state import HISTORY, first_watched, is_there, state_directory, user_home
 from agentwatch.workspaces import (
     Everywhere,
     Place,
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.source import Inbox
     from agentwatch.sources import Problem
+    from agentwatch.sources.sessions.source import SessionsSource
 
 
 def source_of(
@@ -68,6 +67,8 @@ def source_of(
 
 def sessions_of(workspace: Path, session: str | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
+    from agentwatch.sources.sessions.source import SessionsSource
+
     return SessionsSource(partial(open_readers, workspace), session)
 
 
@@ -177,11 +178,13 @@ def scanned(
     """A monitor that has looked once, with the history of the workspace, and with what programs ask the operator if
     `requests`; `about` a task, it knows for certain only that one. Blocks, and writes nothing."""
     state = state_directory(workspace)
+    if sessions is None and settings.sessions and not has_stores():
+        settings = settings._replace(sessions=False)
     monitor = monitor_of(
         workspace,
         settings,
         session,
-        remembers=is_there(state / history.NAME),
+        remembers=is_there(state / HISTORY),
         inspects=inspects,
         dates=inspects or dates,
         watches=False,
@@ -292,7 +295,6 @@ def desk_of_host(
 
     from agentwatch.remote.desk import RemoteDesk
 
-    queue = timedelta(seconds=settings.remote_queue) if settings.remote_queue else None
     lifetime = timedelta(seconds=settings.retry_expires_after)
     known = lambda: source.workspace_id  # noqa: E731
-    return RemoteDesk(source.host, known, place, queue=queue, lifetime=lifetime, passphrase=passphrase)
+    return RemoteDesk(source.host, known, place, lifetime=lifetime, passphrase=passphrase)

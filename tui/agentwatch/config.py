@@ -13,6 +13,8 @@ from agentwatch.errors import ConfigError
 from agentwatch.state import xdg_directory
 
 _DAY: Final = 86_400
+RUN: Final = "run"
+"""Stands before the path and the words of a host that is reached through a program."""
 _TABLES: Final = ("remote", "retry", "mcp", "hook", "notify")
 """The tables of the file that hold settings; a table of another name is itself the value of one."""
 
@@ -69,6 +71,15 @@ def _table(value: Any, item: Callable[[Any], T]) -> tuple[tuple[str, T], ...]:
 def _texts(value: Any, pattern: str = ".+") -> tuple[str, ...]:
     """One text, or a list of them."""
     return _list(value if isinstance(value, list) else [value], partial(_text, pattern=pattern), 1)
+
+
+def _host(value: Any) -> tuple[str, ...]:
+    """The addresses of a host; or RUN, the path there, and the words of the program that leads there."""
+    if isinstance(value, dict):
+        if value.keys() - {"run", "path"}:
+            raise ValueError
+        return RUN, _text(value.get("path")), *_list(value.get("run"), _text, 1)
+    return _texts(value, pattern="(ssh|nats)://.+")
 
 
 def _keys(value: Any, prefix: str = "") -> Lists:
@@ -152,20 +163,19 @@ class Settings(NamedTuple):
     hosts: Annotated[
         Lists,
         Kind(
-            "a table of names, each with an address that begins with ssh:// or nats://, or a list of them",
-            partial(_table, item=partial(_texts, pattern="(ssh|nats)://.+")),
+            "a table of names, each with an address that begins with ssh:// or nats://, a list of them, or a table"
+            " with `run` and `path`",
+            partial(_table, item=_host),
         ),
-        '{ build1 = "ssh://kim@build1/srv/shop", sandboxes = "nats://broker" }',
+        '{ build1 = "ssh://kim@build1/srv/shop", box = { run = ["docker", "exec", "-i", "box"], path = "/work" } }',
     ] = ()
-    """Names of your own for workspaces on other machines, each with its address, or a list of them. Then `agentwatch
-    build1` shows them, and `agentwatch --hosts` those of all."""
+    """Names of your own for workspaces on other machines, each with its address, a list of them, or a program that runs
+    a command there, and the path. Then `agentwatch build1` shows them, and `agentwatch --hosts` those of all."""
     editor: Annotated[str | None, _TEXT, '"nano"'] = None
     """The editor that opens files, where neither `$VISUAL` nor `$EDITOR` is set. Without it: `vi`. A name is looked up
     in PATH, but not in workspaces and git work trees."""
     remote_always: bool = False
     """`true`: `agentwatch` alone shows all `[hosts]` too, as `--hosts` does."""
-    remote_queue: Annotated[float, _number(0, 7 * _DAY)] = 0.0
-    """Seconds that a decision waits for a host that cannot be reached. With `0` it is refused instead."""
     retry_max_retries: Annotated[int, _number(0, noun="whole number")] = 1
     """How often a failed child may be retried. A material mitigation earns one more retry."""
     retry_expires_after: Annotated[float, _number(60, 10 * 365 * _DAY)] = 604_800.0
@@ -240,6 +250,8 @@ def load(path: Path | None = None) -> Settings:
     values: dict[str, Any] = {}
     for old in ("alarms", "opencode"):  # older versions had them
         table.pop(old, None)
+    if isinstance(remote := table.get("remote"), dict):
+        remote.pop("queue", None)
     for name, value in table.items():
         is_table = isinstance(value, dict) and name not in SETTINGS
         for key, one in ({f"{name}.{key}": one for key, one in value.items()} if is_table else {name: value}).items():

@@ -22,6 +22,8 @@ _MAX_LINKS: Final = 40
 """On the way of one path, as for the system."""
 _SCRATCH: Final = "temporary"
 
+HISTORY: Final = "history.db"
+"""The database of the history, in the state directory of a workspace."""
 _SHOWN: Final = "watched.lock"
 _FIRST: Final = "first-watched"
 """A line of ISO 8601, written once, in a file of its own: so it outlives a damaged history."""

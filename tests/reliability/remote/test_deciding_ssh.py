@@ -73,20 +73,16 @@ class Screen(SeenBySsh):
         else:
             said.hear(None)
 
-    def end_of(self, said: Said) -> None:
+    def end_of(self, subject: Subject, said: Said) -> None:
+        """To decide the same again is safe, until it is known."""
+
+        def is_known() -> bool:
+            if said.word == "unknown":
+                self.decide(subject, said)
+            return said.word != "unknown"
+
         until(lambda: self.host.lost_since is None)
-        self.desk._told.clear()
-
-        def is_settled() -> bool:
-            self.desk.changes()
-            with suppress(DecisionError):
-                self.desk.mirror()
-            time.sleep(0.1)
-            return not any((self.desk.state / "outbox").iterdir())
-
-        if said.word == "unknown":
-            until(is_settled)
-            said.settle(self.desk._told)
+        until(is_known)
 
 
 def relays(sshd: Sshd) -> list[int]:
@@ -124,9 +120,10 @@ def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_w
             until(lambda screen=screen: len(screen.tree.tasks) >= HERE and screen.host.lost_since is None)
         for number in range(HERE):
             said = [Said(dice.choice((Action.RETRY, Action.ABORT))) for _ in screens]
+            subjects = [screen.subject(f"t{number}") for screen in screens]
             threads = [
-                threading.Thread(target=screen.decide, args=(screen.subject(f"t{number}"), one))
-                for screen, one in zip(screens, said, strict=True)
+                threading.Thread(target=screen.decide, args=(subject, one))
+                for screen, subject, one in zip(screens, subjects, said, strict=True)
             ]
             for thread in threads:
                 thread.start()
@@ -141,8 +138,8 @@ def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_w
                     os.kill(victim, signal.SIGKILL)
             for thread in threads:
                 thread.join()
-            for screen, one in zip(screens, said, strict=True):
-                screen.end_of(one)
+            for screen, subject, one in zip(screens, subjects, said, strict=True):
+                screen.end_of(subject, one)
             chain = desk.read()
             assert chain.problems == ()
             records: list[Record] = [entry.record for entry in chain.entries]

@@ -11,8 +11,8 @@ import signal
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,9 @@ from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.others import Role
 from agentwatch.delegation.decision import Action
 from agentwatch.remote.desk import RemoteDesk
-from agentwatch.remote.frames import Reset, to_bytes
-from agentwatch.remote.nats_connection import Login, asked
-from agentwatch.remote.nats_link import NatsHub
-from agentwatch.remote.nats_names import DECISIONS, STREAM, accounts, decided_for, host_of, live, said_to
-from agentwatch.remote.wire import Signer
+from agentwatch.remote.nats import Connection, Login, NatsHub, asked
+from agentwatch.remote.nats_accounts import accounts, host_of, kept_of, said_by, said_to
+from agentwatch.remote.protocol import Observed, signed
 from agentwatch.state import workspace_id
 from tests.broker import Broker, Wire, new_key
 from tests.reliability.commands.stage import HANDOFF, returned
@@ -178,18 +176,28 @@ class Fleet:
             self.machine.keys.trust_other(Role.OPERATOR, one.key.public, name, LONG_AGO)
         names = [(str(number), one.key.public) for number, one in enumerate(self.operators)]
         text = accounts(names, [("build1", self.machine.key.public), ("eve", self.eve.public)])
-        self.broker = Broker(root / "broker", text).start().make_streams(Login(self.operators[0].key))
+        self.broker = Broker(root / "broker", text).start().make_store(Login(self.operators[0].key))
         self.wire, self.there = Wire(self.broker), Wire(self.broker)
         self.machine.url = self.there.url
         self.machine.start()
         for one in self.operators:
             one.look(self.wire.url)
-        self.heard: list[tuple[str, bytes]] = []
+        self.heard = deque[tuple[str, bytes]](maxlen=400)
+        self.spy = Connection(
+            self.broker.url,
+            Login(self.operators[0].key),
+            "spy",
+            ["agentwatch.>"],
+            hear=lambda message: self.heard.append((message.subject, message.data)),
+            change=lambda _: None,
+        )
+        self.spy.start()
 
     def stop(self) -> None:
         for one in self.operators:
             one.seen.source.stop()
         self.machine.kill()
+        self.spy.stop()
         self.wire.stop()
         self.there.stop()
         self.broker.stop()
@@ -216,7 +224,7 @@ class Fleet:
         self.broker.kill()
         shutil.rmtree(self.broker.store)
         self.broker.start()
-        self.broker.make_streams(Login(self.operators[0].key))
+        self.broker.make_store(Login(self.operators[0].key))
 
     def kill_relay(self) -> None:
         self.machine.kill()
@@ -240,40 +248,29 @@ class Fleet:
         wire.mend()
 
     def replay(self) -> None:
-        """All that the server has ever kept is delivered again, doubled and in any order, what was decided, too."""
+        """All that was said lately is delivered again, doubled and in any order, requests for decisions, too."""
 
         async def again(client: Client) -> None:
-            found = []
-            for name in (STREAM, DECISIONS):
-                state = (await client.jetstream().stream_info(name)).state
-                for number in range(state.first_seq, state.last_seq + 1):
-                    with suppress(Exception):
-                        one = await client.jetstream().get_msg(name, number)
-                        found.append((one.subject, one.data))
-            self.heard += found
-            self.heard = self.heard[-400:]
-            for subject, data in random.sample(self.heard, len(self.heard)) * 2:
-                # What was kept is said as if it were new, and nothing takes its place.
-                host = host_of(self.machine.key.public)
-                await client.publish(subject if "decide" in subject else live(host, "all"), data)
+            for subject, data in random.sample(list(self.heard), len(self.heard)) * 2:
+                await client.publish(subject, data)
             await client.flush()
 
         asked(self.broker.url, Login(self.operators[0].key), again)
 
     def forge(self) -> None:
         """Frames and decisions of somebody with another key, and true ones that were changed."""
-        signer, host = Signer(self.eve), host_of(self.machine.key.public)
+        host, screens = host_of(self.machine.key.public), [one.seen.host.screen for one in self.operators]
 
         async def lie(client: Client) -> None:
             name = self.operators[0].seen.source.workspace_id
-            reset = signer.wrap(to_bytes(Reset(name, "0" * 16, 99)))
-            lies = [(live(host, "all"), reset), (f"agentwatch.from.{host}.hello", reset)]
-            lies += [(decided_for(host), b'={"kind":"decide","workspace":"%s","request":"x"}' % name.encode())]
-            lies += [(said_to(host), b"junk"), (decided_for(host), b"junk")]
-            for subject, data in self.heard[-50:]:
+            reset = signed(Observed(workspace=name, epoch="0" * 16, after=0, upto=99, parts=1), self.eve)
+            lies = [(said_by(host, screen), reset) for screen in screens] + [(kept_of(host), reset)]
+            lies += [(said_to(host), b'={"kind":"decide","screen":"s","workspace":"%s","request":"x"}' % name.encode())]
+            lies += [(said_to(host), b"junk")]
+            for subject, data in list(self.heard)[-50:]:
                 changed = bytearray(data)
                 changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
-                lies.append((subject if "decide" in subject else live(host, "all"), bytes(changed)))
+                lies.append((subject, bytes(changed)))
             for subject, data in lies:
                 await client.publish(subject, data)
             await client.flush()
@@ -285,11 +282,10 @@ class Fleet:
         host = host_of(self.machine.key.public)
 
         async def speak(client: Client) -> None:
-            own = f"agentwatch.from.{host_of(self.eve.public)}.x"
-            for subject in (f"agentwatch.from.{host}.hello", live(host, "all"), decided_for(host), said_to(host)):
+            own = kept_of(host_of(self.eve.public))
+            for subject in (kept_of(host), said_by(host, self.operators[0].seen.host.screen), said_to(host)):
                 await client.publish(subject, b"evil")
                 await client.publish(own, b"evil", reply=subject)
-                await client.publish(f"$JS.ACK.{DECISIONS}.{host}.1.1.1.1.0", b"+ACK", reply=subject)
             await client.flush()
 
         asked(self.broker.url, Login(self.eve), speak)

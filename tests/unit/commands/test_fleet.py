@@ -11,8 +11,8 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
-from agentwatch.remote.nats_connection import Login
-from agentwatch.remote.nats_names import host_of, nkey_of
+from agentwatch.remote.nats import Login
+from agentwatch.remote.nats_accounts import host_of, nkey_of
 from tests.broker import Broker, needed
 
 
@@ -56,46 +56,31 @@ def test_the_configuration_is_one_that_the_server_takes(
     assert host_of(keys.others(Role.HOST)[0].public) in text
 
 
-def test_init_shows_what_it_would_make_and_makes_it_once_that_is_allowed(
-    broker: Broker, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["fleet", "init", broker.url]) == 2
-    told = capsys.readouterr()
-    assert told.out.count("is to be made") == 2
-    assert "nothing was made: with --yes nobody is asked" in told.err
-    assert run(["doctor", "--nats", broker.url]) == 1
-    assert "✗ streams: AGENTWATCH and AGENTWATCH_DECISIONS are not there" in capsys.readouterr().out
-    assert run(["fleet", "init", broker.url, "--yes"]) == 0
-    assert capsys.readouterr().out.endswith(f"made; next, to watch and decide there: agentwatch {broker.url}\n")
-    assert run(["fleet", "init", broker.url]) == 0
-    assert capsys.readouterr().out.count("is there, as it has to be") == 2
-
-
-def test_doctor_finds_a_stream_that_was_made_otherwise_and_init_puts_it_right(
+def test_init_makes_the_store_and_makes_it_right_where_it_was_made_otherwise(
     broker: Broker, keys: Keys, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as changed:
-        changed.setattr("agentwatch.remote.nats_names.KEPT_DAYS", 1)
-        broker.make_streams(Login(keys.load()))
     assert run(["doctor", "--nats", broker.url]) == 1
-    assert "✗ streams: not as they have to be: AGENTWATCH (max_age)" in capsys.readouterr().out
-    assert run(["fleet", "init", broker.url, "--yes"]) == 0
-    assert "is there; to be changed: max_age" in capsys.readouterr().out
+    assert "✗ store: there is none" in capsys.readouterr().out
+    with monkeypatch.context() as changed:
+        changed.setattr("agentwatch.remote.nats_accounts._KEPT_SECONDS", 60.0)
+        broker.make_store(Login(keys.load()))
+    assert run(["doctor", "--nats", broker.url]) == 1
+    assert "✗ store: not as it has to be (max_age)" in capsys.readouterr().out
+    for _ in range(2):
+        assert run(["fleet", "init", broker.url]) == 0
+        assert capsys.readouterr().out.endswith(f"next, to watch: agentwatch {broker.url}\n")
     run(["doctor", "--nats", broker.url])
-    assert "✓ streams: as they have to be" in capsys.readouterr().out
+    assert "✓ store: as it has to be" in capsys.readouterr().out
 
 
 def test_doctor_says_what_it_can_of_a_server_to_an_operator_and_to_a_host(
     broker: Broker, keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker.make_streams(Login(keys.load()))
-    run(["doctor", "--nats", broker.url, "--monitor", f"http://127.0.0.1:{broker.port}"])
+    broker.make_store(Login(keys.load()))
+    run(["doctor", "--nats", broker.url])
     told = capsys.readouterr().out
     assert "✓ connection:" in told
-    assert "! copies: one server has them" in told
     assert "! hosts: not heard of: box" in told
-    assert "✓ clock:" in told
-    assert "sync_interval: " in told
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "box"))
     run(["doctor", "--nats", broker.url])
     assert "✓ permissions: this host may speak for itself, and for no other" in capsys.readouterr().out
@@ -107,12 +92,13 @@ def test_doctor_says_what_it_can_of_a_server_to_an_operator_and_to_a_host(
 def test_doctor_calls_it_wrong_where_a_host_may_speak_for_others(
     tmp_path: Path, keys: Keys, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    user = f'{{ nkey: {nkey_of(keys.show())}, permissions: {{ publish: ["agentwatch.>"], subscribe: ["_INBOX.>"] }} }}'
+    may = '{ publish: ["agentwatch.>", "$KV.>"], subscribe: ["_INBOX.>"] }'
+    user = f"{{ nkey: {nkey_of(keys.show())}, permissions: {may} }}"
     streams = '{ user: "operator", password: "secret" }'
     broker = Broker(tmp_path / "server", f"authorization {{ users = [ {user}, {streams} ] }}").start()
     try:
         broker.url = broker.url.replace("nats://", "nats://operator:secret@")
-        broker.make_streams()
+        broker.make_store()
         assert run(["doctor", "--nats", broker.url.replace("operator:secret@", "")]) == 1
         assert "✗ permissions: this key may speak for other hosts" in capsys.readouterr().out
     finally:

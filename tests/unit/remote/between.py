@@ -17,11 +17,10 @@ from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.source import RemoteSource
-from agentwatch.remote.wire import Signer
 from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
 
-SIGNER = Signer(SigningKey(Ed25519PrivateKey.generate()))
+KEY = SigningKey(Ed25519PrivateKey.generate())
 NOON = 1_700_000_000.0
 
 
@@ -38,14 +37,13 @@ class Time:
 class Host(Relay):
     """A relay that does at once what it is asked, of a monitor that is told what it sees."""
 
-    def __init__(self, end: MemoryEnd, time: Time, workspace: Path = Path("/w/shop"), signer: Signer = SIGNER) -> None:
+    def __init__(self, end: MemoryEnd, time: Time, workspace: Path = Path("/w/shop"), key: SigningKey = KEY) -> None:
         self.monitor = Monitor(workspace, Settings(), CombinedSource([]), time)
-        super().__init__({"shop": self.monitor}, end, signer, host="build1", clock=time)
+        super().__init__({"shop": self.monitor}, end, key, host="build1", clock=time)
         (self.part,) = self._parts.values()
         self.end = end
         self.time = time
         end.start(self._take, self._change)
-        self._say_hello()
 
     def _soon(self, call: Callable[..., Any], *arguments: object) -> None:
         call(*arguments)
@@ -60,9 +58,8 @@ class Host(Relay):
         self.tell()
 
     def tell(self) -> None:
+        self.part.look()
         self._tell(self.part)
-        if self.part.look(self.epoch):
-            self._say_standing(self.part)
 
     def beat(self) -> None:
         self._beat()

@@ -31,7 +31,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
 from agentwatch.remote.desk import RemoteDesk
-from agentwatch.remote.frames import Result
+from agentwatch.remote.protocol import Result
 from agentwatch.remote.relay_desk import RelayDesk
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.source import Inbox

@@ -20,12 +20,8 @@ from tests.unit.remote.sshd import Sshd
 
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.remote.address import parse
-from agentwatch.remote.link import Change, Link, LinkState, RelayEnd, Take
-from agentwatch.remote.nats_connection import Login
-from agentwatch.remote.nats_end import NatsEnd
-from agentwatch.remote.nats_link import NatsHub
-from agentwatch.remote.ssh import SshLink
-from agentwatch.remote.stdio import StdioEnd
+from agentwatch.remote.nats import Login, NatsEnd, NatsHub
+from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, RelayEnd, StdioEnd, Take
 
 SECONDS: Final = 60.0
 
@@ -111,9 +107,6 @@ class Pumped(MemoryLink):
             self._stopped.set()
             self._thread.join()
 
-    def send(self, message: bytes, *, keep: bool = False) -> None:
-        super().send(message, keep=keep)
-
     def fail(self) -> None:
         """The cable is cut."""
         self._cutting.set()
@@ -161,11 +154,11 @@ class Ends(RelayEnd):
         self._take, self._change = take, change
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def send(self, message: bytes, key: str = "", *, keep: bool = False, to: str = "") -> None:
+    def send(self, message: bytes, to: str) -> None:
         with self._lock:
             ends = [end for end, _ in self._open]
         for end in ends:
-            end.send(message, key, keep=keep, to=to)
+            end.send(message, to)
 
     def cut(self) -> None:
         with self._lock:
@@ -208,7 +201,7 @@ class Pipes(Way):
 
     def __init__(self, place: Path, program: tuple[str, ...] = (), port: int = 22) -> None:
         self.end: Ends = Ends()
-        self._links: list[SshLink] = []
+        self._links: list[ProcessLink] = []
         self._program, self._port = program, port
         if not program:
             no_ssh = place / "no-ssh"
@@ -218,7 +211,7 @@ class Pipes(Way):
 
     def link(self) -> Link:
         address = parse(f"ssh://127.0.0.1:{self._port}/{self.end.port}")
-        self._links.append(SshLink(address, [address.path], program=self._program))
+        self._links.append(ProcessLink(address, [address.path], program=self._program))
         return self._links[-1]
 
     def cut(self) -> None:

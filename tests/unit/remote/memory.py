@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from agentwatch.remote.link import Change, Link, LinkState, RelayEnd, Take
+from agentwatch.remote.pipe import Change, Link, LinkState, RelayEnd, Take
 
 
 class MemoryEnd(RelayEnd):
     """The end of a relay; the messages for each screen wait in that screen's link."""
 
-    def __init__(self, *, by_key: bool = False) -> None:
-        self.by_key = by_key  # type: ignore[misc]
+    def __init__(self) -> None:
         self.links: list[MemoryLink] = []
         self.sent = 0
         self.bytes = 0
-        self.kept: dict[str, list[bytes]] = {}
         self.take: Take = lambda _message: None
         self.change: Change = lambda _state: None
 
     def start(self, take: Take, change: Change) -> None:
         self.take, self.change = take, change
 
-    def send(self, message: bytes, key: str = "", *, keep: bool = False, to: str = "") -> None:
+    def send(self, message: bytes, to: str) -> None:
         self.sent += 1
         self.bytes += len(message)
         for link in self.links:
@@ -34,8 +32,7 @@ class MemoryEnd(RelayEnd):
 class MemoryLink(Link):
     """The end of a screen. `waiting` is what it will be told, `said` what it has said."""
 
-    def __init__(self, end: MemoryEnd, *, keeps: bool = False) -> None:
-        self.keeps = keeps  # type: ignore[misc]
+    def __init__(self, end: MemoryEnd) -> None:
         self.is_up = False
         self.waiting: list[bytes] = []
         self.said: list[bytes] = []
@@ -70,7 +67,7 @@ class MemoryLink(Link):
         self._end = end
         end.links.append(self)
 
-    def send(self, message: bytes, *, keep: bool = False) -> None:
+    def send(self, message: bytes) -> None:
         if self.is_up:
             self.said.append(message)
 

@@ -12,7 +12,7 @@ from agentwatch.decisions.envelope import PublicKey
 from agentwatch.delegation.events import Lost, Reached, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.link import Link
+from agentwatch.remote.pipe import Link
 from agentwatch.remote.source import RemoteSource
 from agentwatch.sources import Batch, Health
 from agentwatch.view.document import tree_document

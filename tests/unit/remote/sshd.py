@@ -21,7 +21,7 @@ from tests.unit.remote.seen import Seen
 from agentwatch.composition import known_desk, scanned
 from agentwatch.config import Settings
 from agentwatch.remote.address import Address, parse
-from agentwatch.remote.ssh import SshLink
+from agentwatch.remote.pipe import ProcessLink
 from agentwatch.view.document import tree_document
 
 SSHD: Final = shutil.which("sshd") or "/usr/sbin/sshd"
@@ -131,7 +131,7 @@ class SeenBySsh(Seen):
     """What a screen sees of one workspace behind a real ssh."""
 
     def __init__(self, sshd: Sshd, path: Path | str) -> None:
-        self.link = SshLink(sshd.address("/anywhere"), [str(path)], program=sshd.program)
+        self.link = ProcessLink(sshd.address("/anywhere"), [str(path)], program=sshd.program)
         super().__init__(self.link)
         self.look()
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.broker import new_key
 from tests.unit.delegation.events import Recorder, handoff, returned
 from tests.unit.delegation.test_interleaving import Running, lived
 from tests.unit.remote.between import Host, Screen, Time, pair
 from tests.unit.remote.memory import MemoryEnd, MemoryLink
-from tests.unit.remote.test_book import pasts
+from tests.unit.remote.test_log import pasts
 
-from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.run import RunState
 from agentwatch.delegation.task import State
-from agentwatch.remote.frames import frame_of, to_bytes
-from agentwatch.remote.wire import Signer, unpack
+from agentwatch.remote.protocol import signed, unpack
 
 
 def passes(host: Host, screen: Screen, seconds: float) -> None:
@@ -31,7 +29,7 @@ def passes(host: Host, screen: Screen, seconds: float) -> None:
         screen.exchange()
 
 
-OTHER = Signer(SigningKey(Ed25519PrivateKey.generate()))
+OTHER = new_key()
 FAULTS = (
     *("see", "deliver", "lose", "double", "late", "hear", "unheard", "replay", "forge"),
     *("cut", "connect", "restart", "wait", "tick"),
@@ -42,13 +40,12 @@ faults = st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 5)), max_siz
 class World:
     """A host, a screen, and what happens between them."""
 
-    def __init__(self, events: list[Event], *, by_key: bool) -> None:
+    def __init__(self, events: list[Event]) -> None:
         self.left = events
         self.seen: list[Event] = []
-        self.by_key = by_key
         self.time = Time()
-        self.host = Host(MemoryEnd(by_key=by_key), self.time)
-        self.screen = Screen(MemoryLink(self.host.end, keeps=by_key), self.time)
+        self.host = Host(MemoryEnd(), self.time)
+        self.screen = Screen(MemoryLink(self.host.end), self.time)
         self.delivered: list[bytes] = []
         self.screen.link.connect()
 
@@ -67,9 +64,8 @@ class World:
                 waiting.insert(0, self.delivered[number * 7 % len(self.delivered)])
             case "forge" if waiting:
                 # By somebody who has another key, or who turns a bit.
-                frame = frame_of(unpack(waiting[0][96:]))
-                forged = [OTHER.wrap(to_bytes(frame))] if frame is not None else []
-                waiting[:0] = [*forged, waiting[0][:100] + bytes([waiting[0][100] ^ 1]) + waiting[0][101:]]
+                forged = signed(unpack(waiting[0][96:]), OTHER)
+                waiting[:0] = [forged, waiting[0][:100] + bytes([waiting[0][100] ^ 1]) + waiting[0][101:]]
             case "lose" if waiting:
                 del waiting[number % len(waiting)]
             case "double" if waiting:
@@ -86,7 +82,7 @@ class World:
                 link.connect()
             case "restart":
                 # Another run of the relay: it observes all that is there anew.
-                self.host = Host(MemoryEnd(by_key=self.by_key), self.time)
+                self.host = Host(MemoryEnd(), self.time)
                 link.reach(self.host.end)
                 self.host.see(self.seen, settled=number > 2)
             case "wait":
@@ -101,16 +97,16 @@ class World:
         passes(self.host, self.screen, 120)
 
 
-@given(pasts, faults, st.booleans())
+@given(pasts, faults)
 def test_after_any_faults_the_screen_shows_what_the_host_does(
-    events: list[Event], faults: list[tuple[str, int]], by_key: bool
+    events: list[Event], faults: list[tuple[str, int]]
 ) -> None:
-    world = World(events, by_key=by_key)
+    world = World(events)
     for what, number in faults:
         world.happen(what, number)
     world.heal()
     assert world.screen.document() == world.host.document()
-    assert world.screen.health == world.host.part.standing.health  # type: ignore[union-attr]
+    assert world.screen.health == world.host.part.log.standing.health  # type: ignore[union-attr]
     assert world.screen.tree.lost_since is None
 
 
@@ -211,7 +207,7 @@ def test_a_session_that_was_recorded_yesterday_is_no_host_that_answers() -> None
     while screen.link.waiting:
         recorded.append(screen.link.waiting[0])
         screen.link.deliver()
-    host._say_hello()
+    host._say(host._hello())
     host.beat()
     recorded = [*screen.link.waiting, *recorded]
     new = Screen(MemoryLink(MemoryEnd()), Time(host.time.at + 86_400))
@@ -221,16 +217,17 @@ def test_a_session_that_was_recorded_yesterday_is_no_host_that_answers() -> None
     assert not new.tree.tasks
     new.time.at += 12
     new.host.tick()
-    # What was kept of it can be shown; that it is so now cannot be said.
     assert (new.told, new.tree.lost_since) == (["Lost"], new.time.at - 12)
-    assert {task.state for task in new.tree.tasks.values()} <= {State.UNKNOWN, State.FAILED}
+    assert not new.tree.tasks
+    # Who it is, and how much there was, is told.
     assert new.health.mode == "degraded"
+    assert "tasks, 1 of them asked you when it was heard last" in new.health.detail
 
 
 def test_the_key_of_the_first_hello_is_that_of_the_host_and_another_is_not_believed() -> None:
     host, screen = pair()
-    assert screen.host.key == host._signer.public
-    fake = Host(MemoryEnd(), host.time, signer=OTHER)
+    assert screen.host.key == host._key.public
+    fake = Host(MemoryEnd(), host.time, key=OTHER)
     screen.link.reach(fake.end)
     screen.link.connect()
     work(fake)
@@ -240,7 +237,7 @@ def test_the_key_of_the_first_hello_is_that_of_the_host_and_another_is_not_belie
 
 
 def test_a_host_with_another_key_than_before_is_not_believed_and_that_is_said() -> None:
-    _, screen = pair(key=SigningKey(Ed25519PrivateKey.generate()).public)
+    _, screen = pair(key=OTHER.public)
     screen.host.tick()
     assert screen.health.detail == (
         "build1 cannot be reached: it signs with another key than it had before, or its agentwatch is older;"

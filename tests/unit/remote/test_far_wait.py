@@ -19,7 +19,7 @@ from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.remote.answers import Answers, parts
-from agentwatch.remote.frames import Ask, Wish
+from agentwatch.remote.protocol import Ask, Wish
 from agentwatch.sources.files.source import FilesSource
 
 
@@ -70,7 +70,7 @@ class Behind:
         self.asked.append(what)
         if not self.is_up:
             return None
-        ask = Ask("s.1", "s", "w", what, key, place)
+        ask = Ask(id="s.1", screen="s", workspace="w", what=what, key=key, place=place)
         return "".join(reply.data for reply in parts(ask, self.answers.find(ask)()))
 
     def wait(self, timeout: float = 0.0) -> int:

@@ -8,12 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from tests.broker import Broker, running
 from tests.unit.delegation.events import handoff
-from tests.unit.remote.between import SIGNER, pair
+from tests.unit.remote.between import KEY, pair
 from tests.unit.remote.links import Nats, Pipes, Way
 
 from agentwatch.cli import run as run_command
@@ -21,24 +21,23 @@ from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.events import Ran, Requested, Seen
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.remote.copy import Epoch
-from agentwatch.remote.frames import (
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.log import MOST, weight
+from agentwatch.remote.protocol import (
     PROTOCOL,
     Beat,
+    Entry,
+    Frame,
     Hello,
-    Item,
     Observed,
     Standing,
+    Told,
     Watch,
     Workspace,
-    frame_of,
-    to_bytes,
+    signed,
+    unpack,
 )
-from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.limits import MOST, MOST_NEWS, MOST_WORKSPACES, load_of
-from agentwatch.remote.observed import Told
-from agentwatch.remote.source import RemoteSource
-from agentwatch.remote.wire import unpack
+from agentwatch.remote.source import MOST_NEWS, RemoteSource
 from agentwatch.sources import Batch, Health
 
 NOW: Final = 1_700_000_000.0
@@ -71,11 +70,20 @@ def request(seq: int) -> Told:
     return Requested(seq, NOW, name, asked)
 
 
+def said(frame: Frame) -> bytes:
+    return signed(frame, KEY)
+
+
+def hello(epoch: str = "e", **more: Any) -> Hello:
+    who = {"protocol": PROTOCOL, "agentwatch": "1", "host": "b", "host_key": KEY.public.text, "epoch": epoch}
+    return Hello(**who, began_at=NOW, now=time.time(), **more)
+
+
 class Flood:
     """A relay that says who it is, answers who asks whether it lives, and says `more` without an end."""
 
-    def __init__(self, way: Way, more: Callable[[int], bytes], *, settled: bool) -> None:
-        self.way, self.more, self.settled = way, more, settled
+    def __init__(self, way: Way, more: Callable[[int], bytes]) -> None:
+        self.way, self.more = way, more
         self.echo: dict[str, float] = {}
         self.over = threading.Event()
         way.end.start(self.hear, lambda _state: None)
@@ -83,25 +91,26 @@ class Flood:
         self.thread.start()
 
     def hear(self, message: bytes) -> None:
-        frame = frame_of(unpack(message))
+        frame = unpack(message)
         if isinstance(frame, Watch):
             self.echo = {frame.screen: frame.sent}
 
+    def send(self, message: bytes) -> None:
+        for screen in [*self.echo]:
+            self.way.end.send(message, screen)
+
     def run(self) -> None:
         number = 0
-        while not self.over.is_set():
-            # What is missing is known before the host says that it has told all.
-            shops = (Workspace(SHOP, "/w", SHOP),)
-            hello = Hello(PROTOCOL, "1", "b", SIGNER.public.text, "e", NOW, time.time(), shops)
+        asked = f"/{getattr(self.way.end, 'port', '')}"
+        shops = (Workspace(id=SHOP, path="/w", name=SHOP, asked=(asked,)),)
+        while not self.over.wait(0.001):
+            if not self.echo:
+                continue
             if number % 8 == 0:
-                self.way.end.send(SIGNER.wrap(to_bytes(hello)))
-            self.way.end.send(self.more(number))
-            if number % 8 == 0:
-                standing = Standing(SHOP, "e", 1, Health("live", ""), self.settled)
-                for frame in (standing, Beat("e", time.time(), {}, self.echo)):
-                    self.way.end.send(SIGNER.wrap(to_bytes(frame)))
+                self.send(said(hello(workspaces=shops, echo=self.echo)))
+                self.send(said(Beat(epoch="e", now=time.time(), echo=self.echo)))
+            self.send(self.more(number))
             number += 1
-            time.sleep(0.001)
 
     def stop(self) -> None:
         self.over.set()
@@ -120,10 +129,10 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
     made.stop()
 
 
-def scanned(way: Way, more: Callable[[int], bytes], *, settled: bool, hurry: float = 1) -> tuple[Batch, RemoteHost]:
+def scanned(way: Way, more: Callable[[int], bytes], *, hurry: float = 1) -> tuple[Batch, RemoteHost]:
     """What a command is told of this host, by a clock that hurries."""
-    flood = Flood(way, more, settled=settled)
-    host = RemoteHost(way.link(), "build1", key=SIGNER.public, steady=lambda: time.monotonic() * hurry)
+    flood = Flood(way, more)
+    host = RemoteHost(way.link(), "build1", key=KEY.public, steady=lambda: time.monotonic() * hurry)
     source = RemoteSource(host)
     try:
         return source.scan(), host
@@ -132,13 +141,18 @@ def scanned(way: Way, more: Callable[[int], bytes], *, settled: bool, hurry: flo
         flood.stop()
 
 
-def telling(make: Callable[[int], Told], each: int) -> Callable[[int], bytes]:
-    """Frames with so many entries each, before which something is always missing."""
+def telling(make: Callable[[int], Told], each: int, parts: int = 1 << 40) -> Callable[[int], bytes]:
+    """So many parts of everything, with so many entries each; the last one says that this is all."""
+    settled = Entry(standing=Standing(Health("live", ""), settled=True))
 
     def more(number: int) -> bytes:
-        seqs = range(10 + number * each, 10 + (number + 1) * each)
-        items = tuple(Item(seq, 0, make(seq)) for seq in seqs)
-        return SIGNER.wrap(to_bytes(Observed(SHOP, "e", 9, seqs[-1], NOW, items)))
+        if number >= parts:
+            return said(Beat(epoch="e", now=time.time()))
+        made = (make(seq) for seq in range(10 + number * each, 10 + (number + 1) * each))
+        entries = [Entry(**{type(one).__name__.lower(): one}) for one in made]  # type: ignore[arg-type]
+        entries += [settled] * (number == parts - 1)
+        about = {"workspace": SHOP, "epoch": "e", "after": 0, "upto": 9}
+        return said(Observed(**about, part=number, parts=parts, entries=tuple(entries)))
 
     return more
 
@@ -149,9 +163,9 @@ def telling(make: Callable[[int], Told], each: int) -> Callable[[int], bytes]:
     [(task, 500, "tasks"), (run, 1_500, "runs"), (request, 20, "requests"), (large, 1, "MiB")],
 )
 def test_what_exceeds_a_limit_is_dropped_and_said(way: Way, make: Callable[[int], Told], each: int, kind: str) -> None:
-    batch, host = scanned(way, telling(make, each), settled=True, hurry=0.2)  # a busy machine has the time, too
-    (copy,) = host._epochs["e"].copies.values()
-    assert copy.held[kind] <= MOST[kind]
+    most = MOST[kind] // (1 if kind != "MiB" else 4 << 20)
+    batch, host = scanned(way, telling(make, each, most // each + 3), hurry=0.2)  # a busy machine has the time, too
+    assert host._copies[SHOP].log.held[kind] <= MOST[kind]
     assert len(batch.events) <= MOST["runs"] + 1
     assert batch.health.mode == "degraded"
     assert any("build1 sends more than" in str(one) and kind in str(one) for one in batch.health.problems)
@@ -162,18 +176,18 @@ def garbage(_number: int) -> bytes:
 
 
 def beat(number: int) -> bytes:
-    return SIGNER.wrap(to_bytes(Beat("e", time.time(), {}, {str(one): NOW for one in range(number % 1_000)})))
+    return said(Beat(epoch="e", now=time.time(), echo={str(one): NOW for one in range(number % 1_000)}))
 
 
 def another(number: int) -> bytes:
-    return SIGNER.wrap(to_bytes(Hello(PROTOCOL, "1", "b", SIGNER.public.text, f"e{number}", NOW, NOW, ())))
+    return said(hello(f"e{number}"))
 
 
 @pytest.mark.parametrize("more", [garbage, beat, another, telling(version, 100)])
 def test_a_command_ends_in_its_time_while_more_comes(way: Way, more: Callable[[int], bytes]) -> None:
-    batch, host = scanned(way, more, settled=False, hurry=20)
+    batch, host = scanned(way, more, hurry=20)
     assert len(batch.events) < 1_000
-    assert len(host._epochs) <= 3
+    assert len(host._copies) <= 1
 
 
 def test_the_tree_of_a_host_that_floods_is_not_complete(
@@ -184,7 +198,7 @@ def test_the_tree_of_a_host_that_floods_is_not_complete(
     way = Pipes(tmp_path)
     (tmp_path / "no-ssh").rename(tmp_path / "ssh")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    flood = Flood(way, telling(request, 20), settled=True)
+    flood = Flood(way, telling(request, 20, 53))
     run_command(["tree", "--json", f"ssh://127.0.0.1/{way.end.port}"])
     flood.stop()
     way.stop()
@@ -202,8 +216,8 @@ def test_a_flood_of_news_is_shown_now_and_then() -> None:
     for seq in range(2, 200):
         news = Seen(seq, NOW + seq, "a.json", f"{seq:064x}", Handoff("a", str(seq) + "x" * (2 << 20)))
         with screen.host.lock:
-            screen.source.told(screen.source._copy, [news])  # type: ignore[arg-type]
-        held = sum(load_of(one)["MiB"] for batch in screen.batches for one in batch.events)
+            screen.source.told(screen.source._copy, [news], anew=False)  # type: ignore[arg-type]
+        held = sum(weight(one) for batch in screen.batches for one in batch.events if isinstance(one, Seen))
     assert held < 2 * MOST_NEWS
     before = len(screen.batches)
     for _ in range(5):
@@ -213,9 +227,3 @@ def test_a_flood_of_news_is_shown_now_and_then() -> None:
         screen.exchange()
     assert any(batch.anew for batch in screen.batches[before:])
     assert screen.document() == host.document()
-
-
-def test_of_workspaces_without_end_some_are_held() -> None:
-    shops = tuple(Workspace(f"shop-{number:016x}", "/w", SHOP) for number in range(2 * MOST_WORKSPACES))
-    epoch = Epoch(Hello(PROTOCOL, "1", "b", SIGNER.public.text, "e", NOW, NOW, shops), keeps=True)
-    assert len(epoch.copies) == len(epoch.hello.workspaces) == MOST_WORKSPACES

@@ -9,12 +9,11 @@ from tests.broker import new_key
 
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
-from agentwatch.remote.address import parse
-from agentwatch.remote.copy import Epoch
+from agentwatch.remote.address import named, parse
 from agentwatch.remote.fleet import Fleet
-from agentwatch.remote.frames import PROTOCOL, Hello, Workspace
 from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.link import Change, Link, Take
+from agentwatch.remote.pipe import Change, Link, Take, command
+from agentwatch.remote.protocol import PROTOCOL, Hello, Workspace
 from agentwatch.remote.source import RemoteSource
 from agentwatch.state import workspace_id
 
@@ -28,7 +27,7 @@ class Quiet(Link):
     def start(self, take: Take, change: Change) -> None:
         self.is_on = True
 
-    def send(self, message: bytes, *, keep: bool = False) -> None:
+    def send(self, message: bytes) -> None:
         pass
 
     def stop(self) -> None:
@@ -56,16 +55,30 @@ def test_what_a_host_calls_its_workspaces_leads_to_no_directory_of_this_machine(
     key = new_key()
     Keys().create()
     Keys().trust_other(Role.HOST, key.public, "box")
-    monkeypatch.setattr("agentwatch.remote.nats_link.NatsHub.link", lambda _hub, _key: Quiet())
+    monkeypatch.setattr("agentwatch.remote.nats.NatsHub.link", lambda _hub, _key: Quiet())
     fleet = Fleet([parse("nats://broker/box")])
     own = workspace_id(tmp_path)
-    known = [Workspace(name, "/w", "shop") for name in ("../../etc", "/etc", "", "..", own)]
-    hello = Hello(PROTOCOL, "1.0", "box", key.public.text, "e", 0.0, 0.0, tuple(known))
-    fleet._brokered["box"].host._current = Epoch(hello, keeps=True)
+    known = [Workspace(id=name, path="/w", name="shop") for name in ("../../etc", "/etc", "", "..", own)]
+    who = {"protocol": PROTOCOL, "agentwatch": "1.0", "host": "box", "host_key": key.public.text, "epoch": "e"}
+    hello = Hello(**who, began_at=0.0, now=0.0, workspaces=tuple(known))
+    fleet._brokered["box"].host.hello = hello
     assert [place.workspace for place in fleet.find().places] == [Path(f"/nats:box/{own}")]
-    many = [Workspace(f"shop-{number:016x}", "/w", "shop") for number in range(501)] * 2
-    fleet._brokered["box"].host._current = Epoch(hello._replace(workspaces=tuple(many)), keeps=True)
+    many = [Workspace(id=f"shop-{number:016x}", path="/w", name="shop") for number in range(501)] * 2
+    fleet._brokered["box"].host.hello = hello.model_copy(update={"workspaces": tuple(many)})
     found = fleet.find()
     assert len({place.workspace for place in found.places}) == len(found.places) == 500
     assert found.complaints == ["box relays 501 workspaces: the first 500 are shown"]
     fleet.close()
+
+
+def test_several_workspaces_of_one_host_share_a_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    box = named([("box", ("run", "/work", "docker", "exec", "-i", "box"))])["box"]
+    fleet = Fleet([*map(parse, ("ssh://build1/a", "ssh://kim@build2/a", "ssh://build1/b/a")), *box])
+    places = fleet.find().places
+    assert [place.name for place in places] == ["build1: a", "build1: /b/a", "build2: a", "box: work"]
+    hosts = [fleet.host(place.workspace) for place in places]
+    assert hosts[0] is hosts[1]
+    assert len(set(hosts)) == 3
+    assert command(box[0], ["relay"])[:5] == ["docker", "exec", "-i", "box", "sh"]
+    assert hosts[0]._link._command[-1].endswith("relay --stdio -- /a /b/a")  # type: ignore[attr-defined]

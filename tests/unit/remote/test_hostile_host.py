@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from contextlib import suppress
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.delegation.events import Recorder, handoff
-from tests.unit.remote.between import SIGNER, pair
-from tests.unit.remote.shapes import TEXTS, any_of
+from tests.unit.remote.between import KEY, pair
+from tests.unit.remote.shapes import any_of
 
-from agentwatch.remote.codec import EARLIEST, LATEST
-from agentwatch.remote.frames import (
-    PROTOCOL,
+from agentwatch.delegation.events import Gone
+from agentwatch.remote.protocol import (
+    EARLIEST,
+    LATEST,
     Beat,
+    Entry,
     Hello,
-    Item,
-    Mark,
     Observed,
     Reply,
-    Reset,
     Result,
-    Standing,
     Workspace,
-    to_bytes,
+    signed,
 )
-from agentwatch.remote.observed import Told
 
 NUMBERS = st.sampled_from([0, 1, 2, 3, -1, 1 << 62, -(1 << 62)])
-TIMES = st.sampled_from([0.0, 1.7e9, EARLIEST, LATEST])
+TIMES = st.sampled_from([0.0, 1.7e9, EARLIEST, LATEST, 1e300, float("inf"), float("nan")])
 
 
 def frames(epoch: str, workspace: str) -> st.SearchStrategy[Any]:
     """What it may say."""
     names, epochs = st.sampled_from([workspace, "another", "../../etc", ""]), st.sampled_from([epoch, "another"])
-    items = st.builds(Item, NUMBERS, NUMBERS, st.sampled_from(get_args(Told)).flatmap(any_of))
-    marks = st.dictionaries(names, st.builds(Mark, NUMBERS, TEXTS, NUMBERS), max_size=2)
+    about: Any = {"workspace": names, "epoch": epochs, "after": NUMBERS, "upto": NUMBERS}
+    entries = st.lists(any_of(Entry), max_size=3).map(tuple)
+    parts = st.sampled_from([0, 1, 2, 1 << 62])
     return st.one_of(
-        st.builds(Observed, names, epochs, NUMBERS, NUMBERS, TIMES, st.lists(items, max_size=3).map(tuple)),
-        st.builds(Reset, names, epochs, NUMBERS),
-        any_of(Standing).map(lambda one: one._replace(epoch=epoch, workspace=workspace)),
-        st.builds(Beat, epochs, TIMES, marks, st.just({})),
-        any_of(Hello).map(lambda one: one._replace(protocol=PROTOCOL)),
+        st.builds(Observed, **about, part=st.sampled_from([0, 1, 2]), parts=parts, entries=entries),
+        st.builds(Observed, **about, entries=st.just((Entry(gone=Gone(1, 1e300, "a")),))),
+        st.builds(Beat, epoch=epochs, now=TIMES, seqs=st.dictionaries(names, NUMBERS, max_size=2)),
+        any_of(Hello),
         any_of(Result),
         any_of(Reply),
     )
@@ -54,8 +52,8 @@ def test_whatever_a_host_says_the_screen_goes_on(data: st.DataObject) -> None:
     for frame in data.draw(st.lists(frames(host.epoch, host.part.workspace.id), min_size=1, max_size=6)):
         # Only the echo of what was just said counts.
         echo = {screen.host.screen: max(screen.host.pulse._sent, default=0.0)}
-        said = frame._replace(echo=echo) if isinstance(frame, Beat) else frame
-        screen.host._take(SIGNER.wrap(to_bytes(said)))
+        said = frame.model_copy(update={"echo": echo}) if isinstance(frame, Beat | Hello) else frame
+        screen.host._take(signed(said, KEY))
         host.time.at += 1
         screen.host.tick()
     assert isinstance(screen.document()["tasks"], list)
@@ -70,9 +68,10 @@ def test_what_one_host_says_of_the_workspace_of_another_changes_nothing_there() 
     here.exchange()
     name, epoch = other.part.workspace.id, other.epoch
     before = there.document()
-    lies = [Reset(name, epoch, 9), Observed(name, epoch, 0, 9, 0.0, (Item(9, 0, see("b.json", handoff("b"))),))]
-    for lie in lies:
-        here.host._take(SIGNER.wrap(to_bytes(lie)))
+    entry = Entry(seen=see("b.json", handoff("b")))
+    for parts in (0, 1):
+        lie = Observed(workspace=name, epoch=epoch, after=0, upto=9, parts=parts, entries=(entry,))
+        here.host._take(signed(lie, KEY))
         here.host.tick()
     assert (there.document(), here.document()["tasks"]) == (before, liar.document()["tasks"])
 
@@ -82,11 +81,15 @@ def test_a_greeting_that_takes_more_memory_than_its_bytes_say_is_not_heard() -> 
     host.see([Recorder().seen("a.json", handoff("a"))])
     screen.exchange()
     before = screen.document()
-    many = tuple(Workspace(f"{number:x}", "", "") for number in range(30_000))
-    hello = Hello(PROTOCOL, "1", "b", SIGNER.public.text, "flood", screen.time.at, screen.time.at, many)
-    screen.host._take(SIGNER.wrap(to_bytes(hello)))
-    screen.host._take(SIGNER.wrap(to_bytes(Beat("flood", screen.time.at, {}, {}))))
-    screen.exchange()
+    sent = max(screen.host.pulse._sent)
+    for count, name in ((30_000, "x"), (2, "x" * (5 << 20))):
+        many = tuple(Workspace(id=f"{number:x}", path="", name=name) for number in range(count))
+        hello = host._hello().model_copy(
+            update={"epoch": "flood", "workspaces": many, "echo": {screen.host.screen: sent}}
+        )
+        with suppress(ValueError):
+            screen.host._take(signed(hello, KEY))
+        screen.exchange()
     assert [task["task_id"] for task in before["tasks"]] == ["a"]
     assert screen.document() == before
-    assert "flood" not in screen.host._epochs
+    assert screen.host._epoch == host.epoch

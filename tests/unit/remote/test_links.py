@@ -21,12 +21,12 @@ from tests.unit.remote.sshd import Sshd, needs_sshd
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Tick
 from agentwatch.monitor import Monitor
-from agentwatch.remote.frames import Decide, Result
-from agentwatch.remote.link import Link, Pauses, RelayEnd
-from agentwatch.remote.outcomes import Outcome
+from agentwatch.remote import pipe
+from agentwatch.remote.pipe import Link, RelayEnd
+from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.remote.relay import Relay
-from agentwatch.remote.wire import Signer
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.state import workspace_id
 from agentwatch.view.document import tree_document
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
@@ -50,7 +50,8 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long before he connects again."""
-    monkeypatch.setattr(Pauses.__init__, "__defaults__", (0.02, 0.1))
+    monkeypatch.setattr(pipe, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(pipe, "LONGEST_PAUSE", 0.1)
 
 
 @pytest.fixture(params=["memory", "pipes", pytest.param("ssh", marks=[needs_sshd, pytest.mark.slow]), "nats"])
@@ -100,7 +101,7 @@ def meet(way: Way, hears: Heard, link: Link, shown: Heard, name: bytes) -> None:
 
     def have_met() -> bool:
         link.send(b"a screen " + name)
-        way.end.send(b"a relay " + name)
+        way.end.send(b"a relay " + name, link.screen)
         time.sleep(0.05)
         return b"a screen " + name in hears.messages and b"a relay " + name in shown.messages
 
@@ -116,7 +117,7 @@ def test_messages_of_any_size_arrive_whole_and_in_their_order(way: Way, started:
     messages = [*(b"%d" % number for number in range(50)), LARGE, os.urandom(200_000), b"the end"]
     for message in messages:
         link.send(message)
-        way.end.send(message)
+        way.end.send(message, link.screen)
     hears.has(b"the end")
     shown.has(b"the end")
     assert said(hears) == said(shown) == messages
@@ -144,7 +145,7 @@ def test_what_is_said_while_nobody_is_there_holds_nobody_up(way: Way, started: S
     began = time.monotonic()
     hears = started(way.end)
     for _ in range(100):
-        way.end.send(LARGE[:10_000])
+        way.end.send(LARGE[:10_000], link.screen)
     shown = started(link)
     for _ in range(100):
         link.send(LARGE[:10_000])
@@ -153,25 +154,7 @@ def test_what_is_said_while_nobody_is_there_holds_nobody_up(way: Way, started: S
     link.stop()
     link.send(b"when it has ended")
     way.end.stop()
-    way.end.send(b"when it has ended")
-
-
-def test_what_cannot_be_taken_ends_nothing(way: Way, started: Start) -> None:
-    heard = Heard()
-
-    def take(message: bytes) -> None:
-        heard.take(message)
-        if message.startswith(b"bad"):
-            raise ValueError("nobody can have said that")
-
-    way.end.start(take, heard.change)
-    link = way.link()
-    shown = started(link)
-    meet(way, heard, link, shown, b"0")
-    link.send(b"bad")
-    link.send(b"good")
-    heard.has(b"bad", b"good")
-    meet(way, heard, link, shown, b"1")
+    way.end.send(b"when it has ended", link.screen)
 
 
 @contextmanager
@@ -180,11 +163,12 @@ def relaying(way: Way, workspace: Path) -> Iterator[Monitor]:
     monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time)
     ready, relays = threading.Event(), list[Relay]()
 
-    async def decide(_: Monitor, decide: Decide) -> Result:
-        return Result(decide.workspace, "", decide.request[:7], Outcome.REFUSED, "not today")
+    async def decide(_: Monitor, request: str) -> Result:
+        about = {"workspace": workspace_id(workspace), "decision_id": "", "request_sha256": request[:7]}
+        return Result(**about, outcome=Outcome.REFUSED, words="not today")
 
     async def run() -> None:
-        relays.append(Relay({"shop": monitor}, way.end, Signer(KIM), host="build1", decide=decide))
+        relays.append(Relay({"shop": monitor}, way.end, KIM, host="build1", decide=decide))
         loops.append(asyncio.get_running_loop())
         ready.set()
         await relays[0].run()

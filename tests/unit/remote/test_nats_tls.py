@@ -11,14 +11,11 @@ from pathlib import Path
 import pytest
 from tests.broker import Broker, new_key
 from tests.certificates import Authority, jwts
-from tests.unit.remote.test_nats import Heard
+from tests.unit.remote.links import Heard
 
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
-from agentwatch.remote.nats_connection import Login, asked
-from agentwatch.remote.nats_end import NatsEnd
-from agentwatch.remote.nats_link import NatsHub
-from agentwatch.remote.nats_words import TroubleError
+from agentwatch.remote.nats import Login, NatsEnd, NatsHub, TroubleError, asked
 
 DAY = timedelta(days=1)
 
@@ -36,7 +33,7 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
 def serving(place: Path, more: str, login: Login | None = None) -> Iterator[Broker]:
     broker = Broker(place / "broker", more).start()
     try:
-        yield broker if login is None else broker.make_streams(login)
+        yield broker if login is None else broker.make_store(login)
     finally:
         broker.stop()
 
@@ -49,9 +46,11 @@ def carries(broker: Broker, login: Login) -> None:
     end.start(hears.take, hears.change)
     link.start(shown.take, shown.change)
     try:
-        end.send(b"observed", "state", keep=True)
+        hears.is_up()
+        shown.is_up()
+        end.send(b"observed", link.screen)
         shown.has(b"observed")
-        link.send(b"decided", keep=True)
+        link.send(b"decided")
         hears.has(b"decided")
     finally:
         end.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentwatch.remote.pulse import SILENT_SECONDS, Pulse
+from agentwatch.remote.host import SILENT_SECONDS, Pulse
 
 HOUR = 3600.0
 
@@ -25,7 +25,7 @@ class Clocks:
         self.passes(way)
         now = self.there
         self.passes(back)
-        assert self.pulse.hear(sent, now, is_known=True)
+        assert self.pulse.hear(sent, now)
         self.passes(5)
 
 
@@ -57,17 +57,17 @@ def test_what_a_slow_way_has_shown_wrongly_a_quick_one_puts_right() -> None:
 def test_what_was_answered_too_late_or_never_said_is_no_answer() -> None:
     clocks = Clocks()
     sent = clocks.pulse.send()
-    assert not clocks.pulse.hear(sent + 1, clocks.there, is_known=True)
-    assert not clocks.pulse.hear(None, clocks.there, is_known=True)
+    assert not clocks.pulse.hear(sent + 1, clocks.there)
+    assert not clocks.pulse.hear(None, clocks.there)
     clocks.passes(SILENT_SECONDS)
-    assert not clocks.pulse.hear(sent, clocks.there, is_known=True)
+    assert not clocks.pulse.hear(sent, clocks.there)
     assert clocks.pulse.heard_at is None
 
 
 @pytest.mark.parametrize("now", [253_402_300_800.0, -62_135_596_800.0, 0.0])
 def test_by_a_clock_that_says_no_year_of_ours_nothing_is_dated_and_that_is_said(now: float) -> None:
     clocks = Clocks()
-    assert not clocks.pulse.hear(clocks.pulse.send(), now, is_known=True)
+    assert not clocks.pulse.hear(clocks.pulse.send(), now)
     assert not clocks.pulse.is_alive
     assert clocks.pulse.trouble.endswith(": set it there")
     clocks.beat()

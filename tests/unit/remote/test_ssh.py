@@ -10,7 +10,7 @@ import pytest
 from tests.unit.remote.sshd import SeenBySsh, Sshd, needs_sshd
 
 from agentwatch.remote.address import parse
-from agentwatch.remote.ssh import command, reason
+from agentwatch.remote.pipe import command, reason
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
 

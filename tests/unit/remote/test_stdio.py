@@ -12,8 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentwatch.remote.link import LinkState
-from agentwatch.remote.stdio import GREETING, CutError, StdioEnd, Writer, framed, messages
+from agentwatch.remote.pipe import GREETING, CutError, LinkState, StdioEnd, Writer, framed, messages
 
 SECONDS = 60
 

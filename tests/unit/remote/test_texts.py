@@ -8,7 +8,7 @@ import pytest
 
 from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.remote import texts as module
-from agentwatch.remote.frames import Ask, Reply
+from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.remote.texts import Texts
 
 
@@ -26,10 +26,13 @@ class There:
             return
         text = self.known.get(ask.key)
         pieces = [] if text is None else [text[:2], text[2:]]
-        replies = [Reply(ask.id, n, len(pieces), piece) for n, piece in enumerate(pieces)] or [Reply(ask.id)]
+        count = len(pieces)
+        replies = [Reply(id=ask.id, part=n, parts=count, data=piece) for n, piece in enumerate(pieces)]
+        replies = replies or [Reply(id=ask.id)]
+        strange = [Reply(id="another", parts=1, data="x"), Reply(id=ask.id, part=7, parts=2, data="x")]
 
         def answer() -> None:
-            for reply in (*reversed(replies), *replies, Reply("another", 0, 1, "x"), Reply(ask.id, 7, 2, "x")):
+            for reply in (*reversed(replies), *replies, *strange):
                 self.texts.take(reply)
 
         threading.Thread(target=answer, daemon=True).start()
@@ -53,7 +56,7 @@ def test_an_answer_that_says_now_this_now_that_is_none_and_breaks_nothing(
 
     def say(ask: Ask) -> None:
         for part, parts in lies:
-            texts.take(Reply(ask.id, part, parts, "x"))
+            texts.take(Reply(id=ask.id, part=part, parts=parts, data="x"))
 
     texts = Texts(say, lambda: True)
     with pytest.raises(NoAnswerError):
@@ -67,7 +70,7 @@ def test_an_answer_that_never_ends_does_not_fill_the_memory(monkeypatch: pytest.
 
     def say(ask: Ask) -> None:
         for number in range(1_000):
-            texts.take(Reply(ask.id, number, 1_000, "x" * 100))
+            texts.take(Reply(id=ask.id, part=number, parts=1_000, data="x" * 100))
         held.append(sum(map(len, texts._arriving[ask.id].found.values())))
 
     texts = Texts(say, lambda: True)

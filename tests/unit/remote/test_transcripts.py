@@ -13,8 +13,8 @@ from agentwatch.config import Settings
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.tree import Tree
 from agentwatch.remote.answers import Answers
-from agentwatch.remote.frames import Ask
-from agentwatch.remote.transcripts import FarTranscript, Shown
+from agentwatch.remote.protocol import Ask
+from agentwatch.remote.texts import FarTranscript
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.following import LinesTranscript
@@ -33,7 +33,8 @@ class There:
         self.path = path
         self.is_up = True
         self.asked: list[str] = []
-        self.shown = Shown(self.transcript)
+        there = SimpleNamespace(transcript=self.transcript, workspace=path.parent, settings=Settings())
+        self.answers = Answers(there)  # type: ignore[arg-type]
 
     def transcript(self, _run: Run) -> LinesTranscript:
         return LinesTranscript(self.path, lambda: entries_in)
@@ -44,7 +45,7 @@ class There:
 
     def ask(self, place: str) -> str | None:
         self.asked.append(place)
-        return self.shown.answer("screen", KEY, place, session()) if self.is_up else None
+        return self.answers.look_at("screen", KEY, place, session()) if self.is_up else None
 
 
 def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path: Path) -> None:
@@ -92,14 +93,15 @@ def test_an_answer_looks_at_the_tree_before_it_leaves_the_loop_on_which_the_tree
     tree.apply(ran(session()))
     monitor = SimpleNamespace(tree=tree, transcript=there.transcript, workspace=tmp_path, settings=Settings())
     answers = Answers(monitor)  # type: ignore[arg-type]
-    look, other = (answers.find(Ask("s.1", "s", "w", "transcript", key, "look")) for key in (KEY, "other:run"))
+    about = {"id": "s.1", "screen": "s", "workspace": "w", "what": "transcript", "place": "look"}
+    look, other = (answers.find(Ask(**about, key=key)) for key in (KEY, "other:run"))
     del monitor.tree
     assert "I count" in (look() or "")
     assert other() is None
 
 
 def test_what_nobody_can_have_said_is_no_transcript(tmp_path: Path) -> None:
-    for data in ("[]", "{", '{"steps": [7]}', "[" * 5_000):
+    for data in ("[7]", "{", '{"steps": [7]}', "[" * 5_000):
         here = FarTranscript(lambda _place, data=data: data)  # type: ignore[misc]
         assert here.look() is None
         assert list(here.entries()) == []

@@ -516,7 +516,7 @@ class AgentwatchApp(App[None]):
         else:
             # What is pasted into a shell must not hold a line break or an escape: cleaned, it may name no file. On
             # another machine it is as `scp` takes it.
-            words = clean(str(file).removeprefix("/ssh:"))
+            words = clean(str(file).removeprefix("/ssh:").removeprefix("/run:"))
             self.copy_to_clipboard(words)
             self.notify(in_home(words), title="Copied", markup=False, timeout=3)
 

@@ -31,7 +31,6 @@ from agentwatch.text import clean, complain, quoted, say
 if TYPE_CHECKING:
     from agentwatch.cli.decide_wish import Wish
     from agentwatch.composition import Load
-    from agentwatch.remote.desk import RemoteDesk
 
 ARGUMENTS: Final = (
     TASK,
@@ -42,7 +41,6 @@ ARGUMENTS: Final = (
         flag("--abort", "end it, with a final error report"),
         argument("--respond", "TEXT", "answer its blocker; again for the next one", action="append"),
         flag("--accept", "take its return as it is; needs --note"),
-        flag("--withdraw", "take back what waits for a host and was not sent yet"),
         required=True,
     ),
     argument(
@@ -72,10 +70,6 @@ def run(options: Namespace) -> int:
         raise UsageError("--return-sha256 takes all 64 hex digits; `agentwatch tree --json` has them")
     settings = load()
     with target_of(options.path, settings) as (workspace, far):
-        if options.withdraw:
-            if far is None:
-                raise UsageError("what is decided here is recorded at once: nothing waits that could be taken back")
-            return withdraw(far.desk(workspace, settings), options.task)
         # Its models take a while to load.
         from agentwatch.cli.decide_wish import Wish
 
@@ -172,18 +166,6 @@ def decide(
     if not settings.read_only:
         _look_around(desk)
     return ExitCode.DONE
-
-
-def withdraw(desk: RemoteDesk, task_id: str) -> int:
-    """Take back what is decided about a task and waits for its host. Returns an exit code. Raises DecisionError."""
-    back, late = desk.withdraw(task_id)
-    if not back and not late:
-        late = [f"nothing that was decided about {quoted(task_id)} waits here"]
-    for sentence in back:
-        say(sentence)
-    for sentence in late:
-        complain(sentence)
-    return ExitCode.NOT if late else ExitCode.DONE
 
 
 def _loaded(task_id: str, look: Load) -> tuple[Monitor, Task]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.composition import desk_of_host, monitor_of_host
+from agentwatch.composition import monitor_of_host
 from agentwatch.config import Settings
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, complain
@@ -17,7 +17,6 @@ from agentwatch.text import clean, complain
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
     from agentwatch.remote.address import Address
-    from agentwatch.remote.desk import RemoteDesk
     from agentwatch.remote.fleet import Fleet
     from agentwatch.workspaces import Place
 
@@ -45,10 +44,6 @@ class RemoteWorkspaces(NamedTuple):
     def names(self) -> Mapping[Path, str]:
         """The name of each."""
         return {workspace: place.name or "" for workspace, place in self.places.items()}
-
-    def desk(self, workspace: Path, settings: Settings) -> RemoteDesk:
-        """What was decided here about one of them, which it must be; nothing is looked at there."""
-        return desk_of_host(self.fleet.source(workspace), workspace, settings)
 
     def scanned(
         self,

@@ -23,7 +23,7 @@ from agentwatch.decisions.passphrase import forget, store, stored
 from agentwatch.decisions.record import written
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import Address, ssh_addresses
-from agentwatch.remote.ssh import command, reason
+from agentwatch.remote.pipe import command, reason
 from agentwatch.shell import command_line, resolve_command
 from agentwatch.state import state_directories
 from agentwatch.text import clean, complain, quoted, say

@@ -14,7 +14,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, argument, flag
@@ -23,15 +23,13 @@ from agentwatch.config import Settings, load
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role, introduced
-from agentwatch.errors import UsageError
+from agentwatch.errors import UsageError, WorkspaceError
 from agentwatch.monitor import Monitor
 from agentwatch.remote.address import is_host
-from agentwatch.remote.frames import Decide, Result
-from agentwatch.remote.link import LinkState, RelayEnd
+from agentwatch.remote.pipe import LinkState, RelayEnd, StdioEnd
+from agentwatch.remote.protocol import Result
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.relay_desk import RelayDesk
-from agentwatch.remote.stdio import StdioEnd
-from agentwatch.remote.wire import Signer
 from agentwatch.shell import FLEET, needing
 from agentwatch.text import clean, complain, say
 from agentwatch.workspaces import names_of
@@ -67,14 +65,20 @@ def run(options: Namespace) -> int:
     # Before anything can be written to what the screen reads.
     end: RelayEnd | None = _stdio() if options.stdio else None
     # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
-    asked: dict[Path, list[str]] = {}
+    asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
     for path in options.paths or ["."]:
-        asked.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
+        try:
+            asked.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
+        except WorkspaceError as error:
+            missing[path] = error
+    if missing and not (asked and options.stdio):
+        raise next(iter(missing.values()))
     settings = load()
     key = _key_of_host(next(iter(asked)), settings)
     if end is None:
         end = _nats(options.nats, key, options.creds, options.name)
-    if why := asyncio.run(_relay(asked, settings, end, key, options.name)):
+    words = {path: clean(str(error)) for path, error in missing.items()}
+    if why := asyncio.run(_relay(asked, settings, end, key, host=options.name, missing=words)):
         complain(f"agentwatch: the relay has ended: {why}")
     return 0
 
@@ -89,10 +93,7 @@ def _stdio() -> StdioEnd:
 def _nats(server: str, key: SigningKey, creds: str | None, name: str) -> RelayEnd:
     """The end on a NATS server, of a host with this name, which prints its state on standard error."""
     with needing(*FLEET):
-        from agentwatch.remote.nats_connection import Login
-        from agentwatch.remote.nats_end import NatsEnd
-        from agentwatch.remote.nats_fleet import file_of
-        from agentwatch.remote.nats_words import shown
+        from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
 
     deciding = [one for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None]
     names = ", ".join(dict.fromkeys(clean(one.name) for one in deciding))
@@ -117,7 +118,7 @@ def _key_of_host(workspace: Path, settings: Settings) -> SigningKey:
 
 
 async def _relay(
-    workspaces: Mapping[Path, Sequence[str]], settings: Settings, end: RelayEnd, key: SigningKey, name: str
+    workspaces: Mapping[Path, Sequence[str]], settings: Settings, end: RelayEnd, key: SigningKey, **more: Any
 ) -> str:
     """Relay until it ends. Returns why."""
     names = names_of(workspaces)
@@ -127,11 +128,11 @@ async def _relay(
     }
     desks = {monitor: RelayDesk(monitor) for monitor in monitors.values()}
 
-    async def decide(monitor: Monitor, decide: Decide) -> Result:
-        return await desks[monitor].record(decide.request)
+    async def decide(monitor: Monitor, request: str) -> Result:
+        return await desks[monitor].record(request)
 
     asked = {names[one]: paths for one, paths in workspaces.items()}
-    running = Relay(monitors, end, Signer(key), host=name, asked=asked, decide=decide)
+    running = Relay(monitors, end, key, asked=asked, decide=decide, **more)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, running.end)

@@ -17,9 +17,6 @@ from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, say
-from agentwatch.view.chains import chain_name, end_of_chain
-from agentwatch.view.document import tree_document
-from agentwatch.view.order import Order, preorder
 from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
 from agentwatch.view.words import history_words, in_line, plural, question_at, state_words, why_at
@@ -52,8 +49,13 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
     found = found_in(tree, query) if query else None
     if options.json:
+        from agentwatch.view.document import tree_document  # pydantic takes a while to load
+
         say_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
     else:
+        from agentwatch.view.chains import chain_name, end_of_chain
+        from agentwatch.view.order import Order, preorder
+
         order = Order(tree)
         order.take(tree.tasks, tree.now)
         groups = [group for group, tally in order.tallies.items() if tally.runs]

@@ -50,10 +50,6 @@ class NoAnswerError(DecisionError):
     """A host does not answer: nobody knows what it has. The message says so."""
 
 
-class QueuedError(DecisionError):
-    """It is signed, and waits here until the host can be reached."""
-
-
 class LedgerError(DecisionError):
     """The ledger cannot be read, or something is wrong with what is in it."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 from urllib.parse import unquote
 
-from agentwatch.config import where
+from agentwatch.config import RUN, where
 from agentwatch.errors import ConfigError, UsageError
 
 HERE: Final = "here"
@@ -42,13 +42,14 @@ class Address(NamedTuple):
     """
 
     written: str
-    kind: Literal["ssh", "nats"]
+    kind: Literal["ssh", "nats", "run"]
     host: str
     user: str = ""
     port: int | None = None
     path: str = ""
     server: str = ""
     name: str = ""
+    run: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -63,8 +64,8 @@ class Address(NamedTuple):
 
     @property
     def place(self) -> Path:
-        """A path that names a workspace behind ssh here, and exists nowhere: what is kept of it lies under its id."""
-        return Path(f"/ssh:{self.target}:{self.path}")
+        """A path that names the workspace here, and exists nowhere: what is kept of it lies under its id."""
+        return Path(f"/{self.kind}:{self.target}:{self.path}")
 
 
 def is_address(word: str) -> bool:
@@ -132,7 +133,11 @@ def named(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Addr
         if not is_host(name):
             raise ConfigError(f"{place}: {name!r} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
         try:
-            known[name] = tuple(parse(one, name) for one in addresses)
+            if addresses[0] == RUN:
+                path, *run = addresses[1:]
+                known[name] = (Address(name, "run", name, path=path, name=name, run=tuple(run)),)
+            else:
+                known[name] = tuple(parse(one, name) for one in addresses)
         except UsageError as error:
             raise ConfigError(f"{place}: {error}") from error
     return known

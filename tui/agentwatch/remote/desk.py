@@ -1,67 +1,107 @@
-"""The desk of an operator whose workspace is on a host: signs here, asks there, and says what is true then.
-
-Whatever was signed is kept until the host has said what became of it, for good: it is sent again, by this screen or the
-next one, and counts once.
-"""
+"""The desk of an operator whose workspace is on a host: signs here, asks there, and says what is true then."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from agentwatch.decisions.answering import refusal
-from agentwatch.decisions.chain import Chain
+from agentwatch.decisions.chain import Chain, ChainEntry, name_of
 from agentwatch.decisions.delivery import Forgery, Mirror
 from agentwatch.decisions.desk import LIFETIME
+from agentwatch.decisions.envelope import EnvelopeError, PublicKey, opened
 from agentwatch.decisions.errors import (
     DecisionError,
     NotAllowedError,
     NotRecordedError,
-    QueuedError,
+    RecordError,
     RequestGoneError,
+    ReturnChangedError,
     UncertainError,
     UnreachableError,
-    reason,
-    remedy,
 )
 from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.ledger import DecisionMade, Draft
-from agentwatch.decisions.record import ANSWER_LIFETIME, Record, time_of, written
+from agentwatch.decisions.record import ANSWER_LIFETIME, AlreadyDecidedError, Record, parse, time_of, written
 from agentwatch.decisions.signed import AHEAD, SignedRequest, sign
 from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import DISK, Disk
-from agentwatch.remote.limits import LARGEST_RESULT, MOST_RESULTS, weight
-from agentwatch.remote.outbox import Letter, Outbox
-from agentwatch.remote.said import Host, NotTrustedError, outcome_of, says_the_same
+from agentwatch.remote.log import weight
+from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import state_directory
 from agentwatch.text import quoted
 from agentwatch.view.times import ago, clock
 
 if TYPE_CHECKING:
     from agentwatch.delegation.request import Request
-    from agentwatch.remote.frames import Result
 
 ANSWER_SECONDS: Final = 10.0
-"""So long somebody waits for the host; then nobody knows, and it goes on behind the screen."""
+"""So long somebody waits for the host; then nobody knows."""
 _AGAIN_SECONDS: Final = 2.0
 _IN_TIME: Final = timedelta(minutes=5)
-"""So long the host may record what is sent at once."""
-_LOST: Final = timedelta(days=1)
-"""So long after its time the host is asked what became of it."""
-_MOST_TOLD: Final = 3
+"""So long the host may record what is sent."""
+_LARGEST_RESULT: Final = 4 * 1024 * 1024
+"""Bytes that the result of a decision takes: more than the largest envelope that is read."""
+
+
+class Host(Protocol):
+    """The host that is asked, as far as a desk needs it."""
+
+    on_result: list[Callable[[Result], None]]
+    """Are called with all that it says of decisions, in any thread."""
+
+    @property
+    def key(self) -> PublicKey | None:
+        """Signs for it, as far as that is known."""
+
+    @property
+    def label(self) -> str:
+        """The operator's name for it."""
+
+    @property
+    def now(self) -> float:
+        """Its time, as far as it is known; epoch seconds."""
+
+    @property
+    def lost_since(self) -> float | None:
+        """Since when it cannot be reached, by the time of here; None while it can."""
+
+    @property
+    def why(self) -> str:
+        """Why it cannot."""
+
+    def decide(self, workspace: str, request: str) -> None:
+        """Send what was signed; it may be lost."""
+
+
+class _Signed(NamedTuple):
+    """A decision that was signed for the host."""
+
+    text: str
+    request: SignedRequest
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+_ERRORS: Final[Mapping[Outcome, type[DecisionError]]] = {
+    Outcome.RETURN_CHANGED: ReturnChangedError,
+    Outcome.GONE: RequestGoneError,
+    Outcome.NOT_ALLOWED: NotAllowedError,
+}
 
 
 class RemoteDesk(OperatorDesk):
     """The decisions about one workspace of a host, as `OperatorDesk` says.
 
     `workspace_id` gives the host's id of the workspace, "" before that is known; `place` is what stands for its path
-    here. With `queue`, what is decided while the host cannot be reached waits for it, so long; answers never do.
+    here. A decision that nobody has answered is decided again by the operator, and counts once.
     """
 
     def __init__(
@@ -70,7 +110,6 @@ class RemoteDesk(OperatorDesk):
         workspace_id: Callable[[], str],
         place: Path,
         *,
-        queue: timedelta | None = None,
         lifetime: timedelta | None = LIFETIME,
         passphrase: Callable[[], str] | None = None,
         state: Path | None = None,
@@ -79,22 +118,15 @@ class RemoteDesk(OperatorDesk):
     ) -> None:
         super().__init__(passphrase=passphrase, configuration=configuration, disk=disk)
         self.state = state or state_directory(place)
+        self.lifetime = lifetime
         self._host = host
         self._workspace_id = workspace_id
-        self._queue = queue
-        self.lifetime = lifetime
-        self._outbox = Outbox(self.state, disk)
         self._news = threading.Condition()
-        self._results: dict[str, Result] = {}
-        """What the host has said, by the sha256 of what was signed, until it is looked at."""
-        self._awaited: set[str] = set()
-        """What somebody waits for in a call."""
-        self._told: deque[str] = deque(maxlen=_MOST_TOLD)
-        self._changes = 0
-        self._was_up = False
+        self._awaited: dict[str, Result | None] = {}
+        """By the sha256 of what was signed, what the host has said of it, as long as somebody waits for that."""
+        self._uncertain: dict[str, _Signed] = {}
+        """By decision, what was sent and not answered."""
         host.on_result.append(self.take)
-
-    # What the faces use
 
     @property
     def workspace_id(self) -> str:
@@ -102,19 +134,11 @@ class RemoteDesk(OperatorDesk):
 
     @property
     def unreachable(self) -> str | None:
-        if self._queue is not None and self._host.key is not None and self.workspace_id:
+        since = self._host.lost_since
+        if since is None and self._host.key is not None and self.workspace_id:
             return None
-        return self._why_not()
-
-    @property
-    def notice(self) -> str | None:
-        """Decisions that no ledger holds yet, as far as is known here, and those that came to nothing."""
-        try:
-            letters = self._outbox.read(self.keys.trust())
-        except (OSError, DecisionError):
-            letters = []
-        sentences = [self._waits(one) for one in letters if one.sha256 not in self._awaited]
-        return " ".join([*sentences, *self._told]) or None
+        when = f" (last heard {ago(since, time.time())})" if since is not None and self._host.key is not None else ""
+        return f"{self._label} cannot be reached{when}: {self._host.why}; nothing can be decided there"
 
     @property
     def operator(self) -> str:
@@ -130,8 +154,32 @@ class RemoteDesk(OperatorDesk):
 
     def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
         """Have the host record a decision. Raises DecisionError: UnreachableError where it was not sent, UncertainError
-        where nobody knows yet."""
-        return self._ask(draft, self._queue)
+        where nobody knows whether it is recorded."""
+        host, decision_id = self._host.key, draft.subject.decision_id
+        signed = before = self._uncertain.get(decision_id)
+        # The very same, still in its time, goes on its way again.
+        if signed is not None and not (
+            host is not None
+            and signed.request.host == host.keyid
+            and says_the_same(signed.request.asked, draft)
+            and written(draft.created_at) <= signed.request.record_by
+        ):
+            signed = None
+        if (why := self.unreachable) is not None or host is None:
+            raise self._doubt(before, f"{why}; ") if before else UnreachableError(f"not recorded: {why}")
+        if signed is None:
+            ends = [draft.created_at + _IN_TIME, *([draft.expires_at] if draft.expires_at is not None else [])]
+            request = SignedRequest(host.keyid, written(min(ends)), draft.record(1, None))
+            signed = _Signed(sign(request, self.key()), request)
+        self._uncertain[decision_id] = signed
+        result = self._exchange(signed)
+        made = self._outcome(signed, result, host) if result is not None else None
+        if made is None:
+            raise self._doubt(signed, f"{result.words}; " if result is not None else "")
+        self._uncertain.pop(decision_id, None)
+        if isinstance(made, DecisionError):
+            raise made
+        return made
 
     def record_answer(self, request: Request, draft: Draft, gone: Callable[[], str | None]) -> DecisionMade:
         """Have the host record the answer to a request of a program there. Raises as `record` does."""
@@ -139,24 +187,7 @@ class RemoteDesk(OperatorDesk):
             raise RequestGoneError(f"not recorded: {why}")
         if (why := refusal(request, draft.action, draft.params, draft.note)) is not None:
             raise NotAllowedError(f"not recorded: {why}")
-        return self._ask(draft, None)
-
-    def withdraw(self, task_id: str) -> tuple[list[str], list[str]]:
-        """Take back what is decided about a task and was never sent. Returns a sentence for each that is taken back,
-        and one for each that it is too late for. Raises DecisionError."""
-        back: list[str] = []
-        late: list[str] = []
-        try:
-            letters = self._outbox.read(self.keys.trust())
-            for letter in (one for one in letters if one.request.asked.task_id == task_id):
-                if not letter.sent and self._outbox.take_back(letter):
-                    back.append(f"{letter.what} is taken back: it was never sent, and nobody has recorded it.")
-                    continue
-                may = f"{self._label} may have recorded it, and may do so until {self._until(letter)}"
-                late.append(f"It is too late for {letter.what}: it was sent, and {may}.")
-        except OSError as error:
-            raise DecisionError(f"nothing is taken back: {self.state}: {reason(error)}; {remedy(error)}") from error
-        return back, late
+        return self.record(draft, lambda: None)
 
     def refuse_first(self) -> None:
         """The first key of an operator may be made for a host: it has to be trusted there anyway."""
@@ -166,17 +197,6 @@ class RemoteDesk(OperatorDesk):
         return Chain()
 
     def mirror(self) -> Mirror:
-        """Hear what has become of what was sent, and send again what nobody knows of. Raises DecisionError."""
-        try:
-            letters = self._outbox.read(self.keys.trust())
-            with self._news:
-                # The rest is what others have asked for.
-                ours = self._awaited | {letter.sha256 for letter in letters}
-                self._results = {sha256: one for sha256, one in self._results.items() if sha256 in ours}
-            for letter in letters:
-                self._look_after(letter)
-        except OSError as error:
-            raise NotRecordedError(f"{self.state}: {reason(error)}; check the disk") from error
         return Mirror()
 
     def forged(self) -> list[Forgery]:
@@ -186,12 +206,7 @@ class RemoteDesk(OperatorDesk):
         return {}
 
     def changes(self) -> tuple[int | None, ...]:
-        """Different where the host has said something, or can be reached again: then what waits is sent at once."""
-        is_up, was_up, self._was_up = self._host.lost_since is None, self._was_up, self._host.lost_since is None
-        if (is_up and not was_up) or self._results.keys() - self._awaited:
-            with suppress(DecisionError):
-                self.mirror()
-        return (self._changes,)
+        return ()
 
     def acted(self, decision: Decision, by: str) -> None:
         """The host sees that itself."""
@@ -199,140 +214,81 @@ class RemoteDesk(OperatorDesk):
     # The host
 
     def take(self, result: Result) -> None:
-        """The host has said what became of something. Any thread may call it; it never blocks."""
-        if result.workspace != self.workspace_id or weight(result) > LARGEST_RESULT:
-            return
+        """The host has said the outcome of something. Any thread may call it; it never blocks."""
         with self._news:
-            if result.request_sha256 not in self._awaited and len(self._results) >= MOST_RESULTS:
-                # Nothing is lost: what waits for it asks again.
-                return
-            self._results[result.request_sha256] = result
-            self._changes += 1
-            self._news.notify_all()
+            is_awaited = result.request_sha256 in self._awaited and result.workspace == self.workspace_id
+            if is_awaited and weight(result) <= _LARGEST_RESULT:
+                self._awaited[result.request_sha256] = result
+                self._news.notify_all()
 
-    def _why_not(self) -> str | None:
-        since = self._host.lost_since
-        if since is None and self._host.key is not None and self.workspace_id:
-            return None
-        when = f" (last heard {ago(since, time.time())})" if since is not None and self._host.key is not None else ""
-        return f"{self._label} cannot be reached{when}: {self._host.why}; nothing can be decided there"
-
-    def _ask(self, draft: Draft, queue: timedelta | None) -> DecisionMade:
-        try:
-            why, letter = self._why_not(), self._same(draft)
-            if letter is None:
-                if why is not None and (queue is None or self.unreachable is not None):
-                    raise UnreachableError(f"not recorded: {why}")
-                letter = self._signed(draft, _IN_TIME if why is None or queue is None else queue)
-            if why is not None:
-                raise (UncertainError if letter.sent else QueuedError)(self._waits(letter))
-            sent = self._outbox.note_sent(letter)
-            if sent is None:
-                raise NotRecordedError(f"not recorded: {letter.what} was taken back")
-            result = self._exchange(sent)
-            if result is None:
-                raise UncertainError(self._waits(sent))
-            return self._outcome(sent, result)
-        except OSError as error:
-            raise NotRecordedError(f"not recorded: {self.state}: {reason(error)}; {remedy(error)}") from error
-
-    def _same(self, draft: Draft) -> Letter | None:
-        """The very same, signed before and still in its time: it goes on its way again, so that it counts once."""
-        now, key = written(draft.created_at), self._host.key
-        for letter in self._outbox.read(self.keys.trust()):
-            asked, request = letter.request.asked, letter.request
-            is_same = says_the_same(asked, draft)
-            if is_same and now <= request.record_by and key is not None and key.keyid == request.host:
-                return letter
-        return None
-
-    def _signed(self, draft: Draft, in_time: timedelta) -> Letter:
-        host = self._host.key
-        if host is None:
-            raise UnreachableError(f"not recorded: the key of {self._label} is not known")
-        record_by = draft.created_at + in_time
-        if draft.expires_at is not None:
-            record_by = min(record_by, draft.expires_at)
-        request = SignedRequest(host.keyid, written(record_by), draft.record(1, None))
-        letter = self._outbox.put(sign(request, self.key()), request)
-        for other in self._outbox.read(self.keys.trust()):
-            # What the operator wants now takes its place; the host records one of them, and says which.
-            if other.request.asked.decision_id == request.asked.decision_id and other.sha256 != letter.sha256:
-                self._outbox.drop(other.sha256)
-        return letter
-
-    def _exchange(self, letter: Letter) -> Result | None:
+    def _exchange(self, signed: _Signed) -> Result | None:
         """Send it, and wait for what the host says; None where it says nothing."""
-        sha256, end, again_at = letter.sha256, time.monotonic() + ANSWER_SECONDS, 0.0
+        sha256, end, again_at = signed.sha256, time.monotonic() + ANSWER_SECONDS, 0.0
         with self._news:
-            self._awaited.add(sha256)
-            self._results.pop(sha256, None)
+            self._awaited[sha256] = None
         try:
             while (now := time.monotonic()) < end:
                 if now >= again_at:
                     again_at = now + _AGAIN_SECONDS
-                    self._host.decide(self.workspace_id, letter.text)
+                    self._host.decide(self.workspace_id, signed.text)
                 with self._news:
-                    if sha256 not in self._results:
-                        self._news.wait(max(min(again_at, end) - time.monotonic(), 0.0))
-                    if sha256 in self._results:
-                        return self._results.pop(sha256)
+                    wait = max(min(again_at, end) - time.monotonic(), 0.0)
+                    if self._news.wait_for(lambda: self._awaited.get(sha256) is not None, wait):
+                        return self._awaited[sha256]
             return None
         finally:
             with self._news:
-                self._awaited.discard(sha256)
+                self._awaited.pop(sha256, None)
 
-    def _outcome(self, letter: Letter, result: Result) -> DecisionMade:
-        """What the host has said, as a desk says it. What is said for good ends its way."""
-        key = self._host.key
-        if key is None:
-            raise UncertainError(self._waits(letter))
-        try:
-            made = outcome_of(letter, result, key, self._label)
-        except UncertainError as error:
-            raise UncertainError(f"{error}; {self._label} is asked again until {self._until(letter)}") from error
-        except NotTrustedError as error:
-            self._outbox.drop(letter.sha256)
-            told = f"on {self._label}: agentwatch keys trust {self.keys.show().text} --name NAME"
-            sent = "or here, where ssh reaches it: agentwatch keys send HOST"
-            raise NotRecordedError(f"{error}; {told}; {sent}") from error
-        except DecisionError:
-            self._outbox.drop(letter.sha256)
-            raise
-        self._outbox.drop(letter.sha256)
-        return made
+    def _outcome(self, signed: _Signed, result: Result, host: PublicKey) -> DecisionMade | DecisionError | None:
+        """The decision that the host has recorded, the error where it has refused it for good, None where that is not
+        certain."""
+        outcome = result.outcome
+        if not outcome.is_final:
+            return None
+        entry = _entry(result, host)
+        if outcome is Outcome.NOT_TRUSTED:
+            there = f"on {self._label}: agentwatch keys trust {self.keys.show().text} --name NAME"
+            here = "or here, where ssh reaches it: agentwatch keys send HOST"
+            return NotRecordedError(f"{result.words}; {there}; {here}")
+        if outcome is Outcome.DECIDED_OTHERWISE and entry is not None:
+            return AlreadyDecidedError(entry.record)
+        if outcome is not Outcome.RECORDED:
+            return _ERRORS.get(outcome, NotRecordedError)(result.words)
+        if entry is None or not says_the_same(entry.record, signed.request.asked):
+            return None
+        is_fresh = entry.record.signed_request == signed.text
+        return DecisionMade(
+            entry, fresh=is_fresh, doubt=(result.words.partition("; ")[2] or None) if is_fresh else None
+        )
 
-    def _look_after(self, letter: Letter) -> None:
-        """See what has become of something that nobody waits for, or send it again."""
-        with self._news:
-            if letter.sha256 in self._awaited:
-                return
-            result = self._results.pop(letter.sha256, None)
-        what, now = letter.what, self.now()
-        if result is not None:
-            try:
-                self._outcome(letter, result)
-            except UncertainError:
-                pass
-            except DecisionError as error:
-                self._told.append(f"{what} came to nothing on {self._label}: {error}.")
-            return
-        record_by = time_of(letter.request.record_by)
-        if now > record_by + (_LOST if letter.sent else timedelta()):
-            self._outbox.drop(letter.sha256)
-            so = "nobody knows whether it is recorded" if letter.sent else "it is not recorded, for it was never sent"
-            self._told.append(f"{what} got no answer from {self._label} in its time: {so}.")
-        elif self._why_not() is None and (sent := self._outbox.note_sent(letter)) is not None:
-            self._host.decide(self.workspace_id, sent.text)
+    def _doubt(self, signed: _Signed, words: str) -> UncertainError:
+        """Says that nobody knows whether something that was sent is recorded."""
+        asked, now = signed.request.asked, time.time()
+        until = clock(time_of(signed.request.record_by).timestamp() - (self._host.now - now), now)
+        return UncertainError(
+            f"{words}nobody knows yet whether {asked.action} of {quoted(asked.task_id, 100)} is recorded: {self._label}"
+            f" has not said so, and may record it until {until}; to decide the same again is safe, it counts once"
+        )
 
     @property
     def _label(self) -> str:
         return quoted(self._host.label, 60)
 
-    def _until(self, letter: Letter) -> str:
-        """When its time is over, by the clock on the wall here."""
-        now = time.time()
-        return clock(time_of(letter.request.record_by).timestamp() - (self._host.now - now), now)
 
-    def _waits(self, letter: Letter) -> str:
-        return letter.waits(self._label, self._until(letter))
+def says_the_same(one: Record | Draft, other: Record | Draft) -> bool:
+    """Whether the same is decided about the same."""
+    return all(getattr(one, name) == getattr(other, name) for name in ("subject", "action", "params", "note"))
+
+
+def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
+    """The decision that came with it, if the host's key has signed it."""
+    if result.record is None:
+        return None
+    data = result.record.encode(errors="replace")
+    try:
+        payload, keyid = opened(data, {host.keyid: host})
+        record = parse(payload)
+    except (EnvelopeError, RecordError):
+        return None
+    return ChainEntry(record, name_of(record), hashlib.sha256(data).hexdigest(), keyid)

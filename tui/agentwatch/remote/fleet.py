@@ -15,13 +15,14 @@ from agentwatch.decisions.others import Role
 from agentwatch.errors import UsageError
 from agentwatch.remote.address import Address
 from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.pipe import ProcessLink
 from agentwatch.remote.source import SCAN_SECONDS, RemoteSource
 from agentwatch.shell import FLEET, needing
 from agentwatch.state import is_workspace_id
 from agentwatch.workspaces import Place, Places
 
 if TYPE_CHECKING:
-    from agentwatch.remote.nats_link import NatsHub
+    from agentwatch.remote.nats import NatsHub
 
 _PAUSE_SECONDS: Final = 0.05
 _MOST_WORKSPACES: Final = 500
@@ -50,27 +51,27 @@ class Fleet:
         """The labels of those of them that are meant by name."""
         self._held: list[RemoteHost] = []
         self._sources: list[RemoteSource] = []
-        labels = _labels([one for one in addresses if one.kind == "ssh"])
-        for address, label in labels.items():
-            self._add_ssh(address, label)
+        for (label, _), group in _by_host([one for one in addresses if one.kind != "nats"]).items():
+            self._add_linked(label, group)
         hubs: dict[str, NatsHub] = {}
         for address in addresses:
             if address.kind == "nats":
                 self._add_nats(address, hubs)
 
-    def _add_ssh(self, address: Address, label: str) -> None:
-        from agentwatch.remote.ssh import SshLink
-
-        host = RemoteHost(SshLink(address, [address.path]), label, key=self._key_of(label), accept=self._accept(label))
+    def _add_linked(self, label: str, addresses: Sequence[Address]) -> None:
+        """Add the workspaces of one host: one connection is for all of them."""
+        link = ProcessLink(addresses[0], [one.path for one in addresses])
+        host = RemoteHost(link, label, key=self._key_of(label), accept=self._accept(label))
         names = [place.name for place in self._fixed]
-        short, whole = f"{label}: {PurePosixPath(address.path).name}", f"{label}: {address.path}"
-        self._known[address.place] = _Known(host, "", address.written)
-        self._fixed.append(Place(address.place, whole if short in names else short, host=label))
+        for address in addresses:
+            short, whole = f"{label}: {PurePosixPath(address.path).name}", f"{label}: {address.path}"
+            names.append(whole if short in names else short)
+            self._known[address.place] = _Known(host, address.path, address.written)
+            self._fixed.append(Place(address.place, names[-1], host=label))
 
     def _add_nats(self, address: Address, hubs: dict[str, NatsHub]) -> None:
         with needing(*FLEET):
-            from agentwatch.remote.nats_fleet import login_of
-            from agentwatch.remote.nats_link import NatsHub
+            from agentwatch.remote.nats import NatsHub, login_of
         trusted = {one.name: one.public for one in self._keys.others(Role.HOST) if one.distrusted_at is None}
         if address.host and address.host not in trusted:
             raise UsageError(
@@ -149,15 +150,12 @@ class Fleet:
         """The same, once each host has said which it has, or cannot be reached. Blocks."""
         until = time.monotonic() + SCAN_SECONDS
         hosts = [known.host for known in self._brokered.values()]
-        self._held = [self._known[place.workspace].host for place in self._fixed]
+        self._held = list(dict.fromkeys(self._known[place.workspace].host for place in self._fixed))
         for host in self._held:
             # All at the same time.
             host.hold()
         while time.monotonic() < until and any(one.hello is None and one.lost_since is None for one in hosts):
             time.sleep(_PAUSE_SECONDS)
-        for one in hosts:
-            # Of who does not answer, what was kept is all there is.
-            one.tick()
         return self.find()
 
     def awaited(self) -> list[str]:
@@ -180,7 +178,7 @@ class Fleet:
         """The path of a workspace that was found, on its host; "" where the host has not said so."""
         host, name, _ = self._known[place]
         known = host.hello.workspaces if host.hello is not None else ()
-        return next((one.path for one in known if name in ("", one.id, one.name, one.path)), "")
+        return next((one.path for one in known if name in ("", one.id, one.name, one.path, *one.asked)), "")
 
     def address(self, place: Path) -> str:
         """How the operator names a workspace that was found, for another command."""
@@ -194,8 +192,12 @@ class Fleet:
             host.release()
 
 
-def _labels(addresses: Sequence[Address]) -> dict[Address, str]:
-    """What the hosts behind ssh are called: by their own names, but for one that is reached in several ways."""
-    ways = {address.target: address.label for address in addresses}
-    shared = Counter(ways.values())
-    return {one: one.label if one.name or shared[one.label] == 1 else one.target for one in addresses}
+def _by_host(addresses: Sequence[Address]) -> dict[tuple[str, str], list[Address]]:
+    """The addresses by their host: its label, and the way to it. It is called by its own name, but for one that is
+    reached in several ways."""
+    shared = Counter({address.target: address.label for address in addresses}.values())
+    groups: dict[tuple[str, str], list[Address]] = {}
+    for one in addresses:
+        label = one.label if one.name or shared[one.label] == 1 else one.target
+        groups.setdefault((label, f"{one.kind}:{one.target}"), []).append(one)
+    return groups

@@ -1,54 +1,221 @@
-"""A host as this machine knows it: what its relay says, checked and sorted, and what is asked of it."""
+"""A host as this machine knows it: its relay's words, checked and sorted, and the questions that are put to it."""
 
 from __future__ import annotations
 
 import secrets
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from agentwatch.decisions.envelope import PublicKey
-from agentwatch.remote.copy import Copy, Epoch, Listener, began
-from agentwatch.remote.frames import (
+from agentwatch.remote.log import Log, excess, weight
+from agentwatch.remote.pipe import Link, LinkState
+from agentwatch.remote.protocol import (
     Beat,
     Decide,
     Frame,
     Hello,
     Observed,
     Reply,
-    Reset,
     Result,
     Standing,
+    Told,
+    Verifier,
     Watch,
-    to_bytes,
+    Workspace,
+    pack,
 )
-from agentwatch.remote.limits import LARGEST_HELLO, weight
-from agentwatch.remote.link import Link, LinkState
-from agentwatch.remote.observed import Told
-from agentwatch.remote.pulse import SILENT_SECONDS, Pulse
 from agentwatch.remote.texts import Texts
-from agentwatch.remote.voice import Voice
-from agentwatch.remote.wire import pack
+from agentwatch.sources import Health
 from agentwatch.state import is_attended
+from agentwatch.view.times import iso
 
+SILENT_SECONDS: Final = 15.0
+"""A host that has not answered for so long is lost."""
 WATCH_SECONDS: Final = 5.0
 _GRACE_SECONDS: Final = 2.0
 """A link that is down for less is not told: it may be up again at once."""
-_FIRST_SECONDS: Final = 10.0
-"""So long a host may take to answer at first."""
-_ANSWER_SECONDS: Final = 5.0
-"""So long, where others are between it and us, who have told all that they kept: then it is not there."""
 _FIRST_WATCH_SECONDS: Final = 1.0
 """Who has not answered yet is asked again."""
 _TICK_SECONDS: Final = 0.5
-_ASK_AGAIN: Final = 0.5, 60.0
-_MOST_EPOCHS: Final = 3
+_ASK_AGAIN: Final = 2.0, 60.0
+"""Seconds from one wish for all of a workspace to the next, while nothing of it comes: twice as long each time."""
+_MOST_WORKSPACES: Final = 1_000
+"""Each has a place in every beat; people work in dozens."""
+_LARGEST_HELLO: Final = 8 * 1024 * 1024
+"""Bytes that a hello takes here: 8 KiB for the names and paths of each workspace."""
+_LONGEST: Final = 600
+"""Characters of how well a host sees, where there is no room for more."""
+
+_TOLERATED: Final = 2.0
+"""Seconds by which the clocks may differ: nobody sees it."""
+_FIRST_YEAR: Final = 946_684_800.0
+_LAST_YEAR: Final = 7_258_118_400.0
+"""2000 and 2200, in epoch seconds: a clock that says anything else is wrong, and nothing can be dated by it."""
+_MOST_SENT: Final = 16
+_STEP: Final = 0.001
+
+
+class Pulse:
+    """Whether a host answers, and by how much its clock is ahead: each answer names what was said last. `clock` gives
+    epoch seconds, `steady` those of a clock that nobody sets."""
+
+    def __init__(self, clock: Callable[[], float], steady: Callable[[], float]) -> None:
+        self.offset = 0.0
+        """So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference."""
+        self.heard_at: float | None = None
+        """When it has answered last, in epoch seconds."""
+        self.trouble = ""
+        """What is wrong with the host's clock, and what to do."""
+        self._clock, self._steady = clock, steady
+        self._heard_steady = float("-inf")
+        self._sent: dict[float, float] = {}
+        """By what was said, when that was, by a clock that nobody sets."""
+        self._measured: deque[tuple[float, float]] = deque(maxlen=8)
+        """Round trips in seconds, and by how much the host's clock was ahead in each."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the host has just answered."""
+        return self._steady() < self._heard_steady + SILENT_SECONDS
+
+    def send(self) -> float:
+        """What to say now: it is said only once."""
+        steady = self._steady()
+        sent = max(steady, max(self._sent, default=0.0) + _STEP)
+        self._sent[sent] = steady
+        if len(self._sent) > _MOST_SENT:
+            del self._sent[next(iter(self._sent))]
+        return sent
+
+    def hear(self, echo: float | None, now: float) -> bool:
+        """Note that the host answers, at its time `now`. Returns whether it has just done so, for nobody can have kept
+        that."""
+        sent, steady = self._sent.get(-1.0 if echo is None else echo), self._steady()
+        if sent is None or steady - sent >= SILENT_SECONDS:
+            return False
+        is_plausible = _FIRST_YEAR <= now < _LAST_YEAR
+        self.trouble = "" if is_plausible else f"its clock is at {(iso(now) or 'no year of ours')[:10]}: set it there"
+        if is_plausible:
+            self.heard_at, self._heard_steady = self._clock(), steady
+            self._measure(now, sent, steady)
+        return is_plausible
+
+    def _measure(self, now: float, sent: float, steady: float) -> None:
+        """How far the host's clock is ahead, as this round trip shows it, within half of what it took."""
+        took = steady - sent
+        ahead = now - (self._clock() - took / 2)
+        # What differs by more than the way can explain is from before somebody set a clock, here or there.
+        kept = [one for one in self._measured if abs(one[1] - ahead) <= _TOLERATED + (one[0] + took) / 2]
+        self._measured = deque([*kept, (took, ahead)], maxlen=self._measured.maxlen)
+        took, ahead = min(self._measured)
+        # What was measured while the way was slow may seem to be so much; it is put right once that is certain.
+        is_needless = self.offset != 0 and abs(ahead) + took / 2 < _TOLERATED / 2
+        if is_needless or abs(ahead - self.offset) > _TOLERATED + took / 2:
+            self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0
+
+
+class Copy:
+    """The log of one workspace, as far as the relay has told it: in order, and else all of it anew."""
+
+    def __init__(self) -> None:
+        self.log = Log()
+        self.lacks = True
+        """Something is missing: all has to be told."""
+        self.dropped: set[str] = set()
+        """The kinds of `log.MOST` of which there was more than is taken in."""
+        self.asked = 0
+        """How often it was asked for in vain."""
+        self.moved_at = float("-inf")
+        """When it was asked for, or a part of it came, by a clock that nobody sets."""
+        self._part = 0
+
+    def take(self, observed: Observed, others: Counter[str]) -> list[Told]:
+        """Take in what was told, as far as others leave room. Returns what is new of it, in order; after something was
+        missing, it is for the whole log to say what there is."""
+        if self.lacks and observed.parts:
+            if observed.part == 0:
+                self.log, self._part, self.dropped = Log(), 0, set()
+                self.log.seq = observed.upto
+            if (observed.part, observed.upto) == (self._part, self.log.seq):
+                self._part += 1
+                self._add(observed, others, anew=True)
+                self.lacks = self._part < observed.parts
+                self.asked = self.asked if self.lacks else 0
+            return []
+        if self.lacks or observed.parts or observed.upto <= self.log.seq:
+            return []
+        if observed.after != self.log.seq:
+            self.lacks = True
+            return []
+        self.log.seq = observed.upto
+        return self._add(observed, others, anew=False)
+
+    def compare(self, seq: int) -> None:
+        """The relay has told everything up to this number."""
+        self.lacks |= seq > self.log.seq
+
+    def is_time_to_ask(self, steady: float) -> bool:
+        """Whether to ask for all of it now."""
+        least, most = _ASK_AGAIN
+        pause = min(least * 2 ** min(self.asked, 10), most) if self.asked else 0.0
+        return self.lacks and steady >= self.moved_at + pause
+
+    def _add(self, observed: Observed, others: Counter[str], *, anew: bool) -> list[Told]:
+        new: list[Told] = []
+        for event in (entry.event for entry in observed.entries):
+            if event is None:
+                continue
+            with suppress(ValueError):
+                added = event
+                if anew:
+                    self.log.append(event)
+                elif (counts := self.log.add(event)) is None:
+                    continue
+                else:
+                    added = counts
+                if over := excess(others + self.log.held):
+                    self.log.remove_last(added)
+                    self.dropped.update(over)
+                    if isinstance(added, Standing):
+                        short = Health(added.health.mode, added.health.detail[:_LONGEST])
+                        self.log.append(added._replace(health=short))
+                elif not isinstance(added, Standing):
+                    new.append(added)
+        return new
+
+
+class Listener(Protocol):
+    """A workspace of a host, as somebody here looks at it. Everything is called with the host's lock held."""
+
+    is_shown: bool
+    """Somebody sees it."""
+
+    @property
+    def workspace_id(self) -> str:
+        """The host's id of it, "" before that is known."""
+
+    def belongs(self, workspace: Workspace) -> bool:
+        """Whether it is this one."""
+
+    def show(self, copy: Copy, workspace: Workspace) -> None:
+        """From now on, this is what is known of it."""
+
+    def told(self, copy: Copy, new: list[Told], *, anew: bool) -> None:
+        """This is known besides; or the copy says anew all that there is."""
+
+    def moved(self) -> None:
+        """The clocks differ by something else than was known."""
+
+    def advance(self) -> None:
+        """Something may be different: whether the host can be reached, how well it sees, what time it is."""
 
 
 class RemoteHost:
-    """One host behind a link. `label` is what the operator calls it; `key` and `accept` are as `Voice` has them. Any
+    """One host behind a link. `label` is what the operator calls it; `key` and `accept` are as `Verifier` has them. Any
     thread may call anything."""
 
     def __init__(
@@ -66,24 +233,23 @@ class RemoteHost:
         link.screen = self.screen
         self.pulse: Final = Pulse(clock, steady)
         self.lock: Final = threading.RLock()
-        self.on_hello: Callable[[], None] | None = None
-        """Is called when other workspaces are known than before."""
         self.on_result: list[Callable[[Result], None]] = []
         self.texts: Final = Texts(self.say, lambda: self.lost_since is None)
-        self._link = link
-        self._voice = Voice(label, key, accept)
+        self.hello: Hello | None = None
+        """What the host says of itself, or has said before it went; None before it is known."""
         self.clock: Final = clock
         self.steady: Final = steady
+        self._link = link
+        self._verifier = Verifier(label, key, accept)
         self._state = LinkState(up=False, words="")
-        self._epochs: dict[str, Epoch] = {}
-        self._current: Epoch | None = None
+        self._epoch = ""
+        """The run of the relay that answers."""
+        self._copies: dict[str, Copy] = {}
         self._listeners: list[Listener] = []
         self._began_at, self._began_steady = clock(), steady()
         self._down_steady: float | None = None
         self._up_steady = float("inf")
-        """When what keeps messages for a host was first reached."""
         self._watched_steady = float("-inf")
-        self._asked_steady = float("-inf")
         self._holders = 0
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -113,8 +279,8 @@ class RemoteHost:
         """Tell of a workspace, what is known first."""
         with self.lock:
             self._listeners.append(listener)
-            if self._current is not None:
-                self._show(listener, self._current)
+            self._show(listener)
+            self._ask()
 
     def leave(self, listener: Listener) -> None:
         """Tell no more."""
@@ -124,12 +290,7 @@ class RemoteHost:
     @property
     def key(self) -> PublicKey | None:
         """What it signs with, as far as that is known."""
-        return self._voice.key
-
-    @property
-    def hello(self) -> Hello | None:
-        """What the host says of itself; None before it has."""
-        return None if self._current is None else self._current.hello
+        return self._verifier.key
 
     @property
     def is_confirmed(self) -> bool:
@@ -153,30 +314,30 @@ class RemoteHost:
         steady = self.steady()
         if self.pulse.heard_at is None:
             is_late = self._is_late(steady) or self._state.fatal or bool(self._state.words)
-            return self._began_at if is_late or self._voice.why else None
+            return self._began_at if is_late or self._verifier.why else None
         is_down = self._down_steady is not None and steady >= self._down_steady + _GRACE_SECONDS
-        return self.pulse.heard_at if is_down or not self.is_confirmed or self._voice.why else None
+        return self.pulse.heard_at if is_down or not self.is_confirmed or self._verifier.why else None
 
     def _is_late(self, steady: float) -> bool:
         """Whether a host that has not answered yet would have."""
-        return steady >= min(self._began_steady + _FIRST_SECONDS, self._up_steady + _ANSWER_SECONDS)
+        return steady >= min(self._began_steady + self._link.answers_in, self._up_steady + self._link.up_answers_in)
 
     @property
     def why(self) -> str:
         """Why it cannot be reached, and what to do, in a sentence without its full stop; may quote foreign text."""
-        if self._voice.why or (self._state.words and not self._state.up):
-            return self._voice.why or self._state.words
+        if self._verifier.why or (self._state.words and not self._state.up):
+            return self._verifier.why or self._state.words
         return self.pulse.trouble or ("it does not answer" if self._state.up else "the connection is being made")
 
     # What is asked of it
 
     def say(self, frame: Frame) -> None:
         """Send a frame; it may be lost."""
-        self._link.send(pack(to_bytes(frame)), keep=isinstance(frame, Decide))
+        self._link.send(pack(frame))
 
     def decide(self, workspace: str, request: str) -> None:
-        """Ask for a decision; what becomes of it is told to `on_result`, if it arrives."""
-        self.say(Decide(workspace, request))
+        """Ask for a decision; its outcome is told to `on_result`, if it arrives."""
+        self.say(Decide(screen=self.screen, workspace=workspace, request=request))
 
     # The threads
 
@@ -188,13 +349,10 @@ class RemoteHost:
         """Time has passed."""
         with self.lock:
             steady = self.steady()
-            if self._current is None and self._epochs and self._is_late(steady):
-                # Nobody answers: what was kept of the host is all there is to show.
-                self._go_to(max(self._epochs.values(), key=lambda one: one.hello.began_at))
             is_awaited = self.pulse.heard_at is None and not self._is_late(steady)
-            pause = _FIRST_WATCH_SECONDS if is_awaited else WATCH_SECONDS
-            if self._state.up and (steady >= self._watched_steady + pause or self._is_time_to_ask(steady)):
+            if steady >= self._watched_steady + (_FIRST_WATCH_SECONDS if is_awaited else WATCH_SECONDS):
                 self._watch()
+            self._ask()
             self._advance()
 
     def _change(self, state: LinkState) -> None:
@@ -202,11 +360,7 @@ class RemoteHost:
             self._state = state
             if state.up:
                 self._down_steady = None
-                if self._link.keeps:
-                    self._up_steady = min(self._up_steady, self.steady())
-                if self._current is not None:
-                    # Another run of the relay may answer.
-                    self._current.confirmed_at = float("-inf")
+                self._up_steady = min(self._up_steady, self.steady())
                 self._watch()
             elif self._down_steady is None:
                 self._down_steady = self.steady()
@@ -214,9 +368,9 @@ class RemoteHost:
 
     def _take(self, message: bytes) -> None:
         """A message of the host. What nobody can have said is passed over."""
-        why, frame = self._voice.why, self._voice.hear(message)
+        why, frame = self._verifier.why, self._verifier.read(message)
         with self.lock:
-            if self._voice.why != why:
+            if self._verifier.why != why:
                 self._advance()
             if not self._stopped.is_set() and frame is not None:
                 self._heed(frame)
@@ -229,114 +383,81 @@ class RemoteHost:
         match frame:
             case Hello():
                 self._meet(frame)
-            case Beat():
-                self._hear(frame)
+            case Beat() if frame.epoch == self._epoch:
+                self._hear(frame.echo.get(self.screen), frame.now)
+                for name in frame.seqs.keys() & self._copies.keys():
+                    self._copies[name].compare(frame.seqs[name])
+                self._ask()
             case Result():
                 for tell in self.on_result:
                     tell(frame)
             case Reply():
                 self.texts.take(frame)
-            case Observed() | Reset() | Standing():
-                self._learn(frame)
+            case Observed() if frame.epoch == self._epoch and (copy := self._copies.get(frame.workspace)) is not None:
+                others = sum((one.log.held for one in self._copies.values() if one is not copy), Counter[str]())
+                lacked, new = copy.lacks, copy.take(frame, others)
+                copy.moved_at = self.steady() if frame.parts else copy.moved_at
+                for listener in self._listeners:
+                    listener.told(copy, new, anew=lacked or copy.lacks)
+                self._ask()
 
     def _meet(self, hello: Hello) -> None:
-        if hello.epoch in self._epochs or weight(hello) > LARGEST_HELLO:
+        words = [(one.id, one.path, one.name, one.asked, one.summary) for one in hello.workspaces]
+        if len(words) > _MOST_WORKSPACES or weight([words, hello.missing]) > _LARGEST_HELLO:
             return
-        self._epochs[hello.epoch] = Epoch(hello, keeps=self._link.keeps)
-        # Those that were heard of first go first: where a clock was set back, the newest run is not the one that began
-        # last.
-        others = [one for one in self._epochs.values() if one is not self._current]
-        for one in others[: max(len(self._epochs) - _MOST_EPOCHS, 0)]:
-            del self._epochs[one.hello.epoch]
-        self._watch()
+        before, is_alive = self.hello, self.is_confirmed
+        if not self._hear(hello.echo.get(self.screen), hello.now):
+            # Kept for us, or played again: nobody answers by it.
+            self.hello = before or hello
+            return
+        is_of_before = before is not None and self._epoch and is_alive and hello.began_at < before.began_at
+        if hello.epoch == self._epoch or is_of_before:
+            return
+        self.hello, self._epoch, self._copies = hello, hello.epoch, {}
+        for listener in self._listeners:
+            self._show(listener)
+        self._ask()
 
-    def _learn(self, frame: Observed | Reset | Standing) -> None:
-        epoch = self._epochs.get(frame.epoch)
-        copy = epoch.copies.get(frame.workspace) if epoch is not None else None
-        if epoch is None or copy is None:
-            return
-        new: list[Told] = []
-        if isinstance(frame, Observed):
-            new = copy.take(frame, epoch.held_besides(copy))
-        elif isinstance(frame, Reset):
-            copy.reset(frame)
-        else:
-            copy.stand(frame, epoch.held_besides(copy))
-        if epoch is self._current:
-            for listener in self._listeners:
-                listener.told(copy, new)
-        if copy.lacks and self._is_time_to_ask(self.steady()):
-            self._watch()
-
-    def _hear(self, beat: Beat) -> None:
-        steady, epoch, offset = self.steady(), self._epochs.get(beat.epoch), self.offset
-        if epoch is not None:
-            for name, mark in beat.marks.items():
-                if (copy := epoch.copies.get(name)) is not None:
-                    copy.compare(mark)
-        if not self.pulse.hear(beat.echo.get(self.screen), beat.now, is_known=epoch is not None):
-            return
-        if epoch is None:
-            if steady >= self._watched_steady + _ASK_AGAIN[0]:
-                self._watch(greets=True)
-            return
-        epoch.confirmed_at, current = steady, self._current
-        is_over = current is None or current.confirmed_at < steady - SILENT_SECONDS or began(current) < began(epoch)
-        if epoch is not current and is_over:
-            self._go_to(epoch)
+    def _hear(self, echo: float | None, now: float) -> bool:
+        """Whether the host answers by this."""
+        offset = self.offset
+        if not self.pulse.hear(echo, now):
+            return False
         for listener in self._listeners:
             if self.offset != offset:
                 listener.moved()
             listener.advance()
-        if self._is_time_to_ask(steady):
+        return True
+
+    def _show(self, listener: Listener) -> None:
+        """Show a listener its workspace, of the run of the relay that answers."""
+        if self.hello is not None and self._epoch:
+            for workspace in self.hello.workspaces:
+                if listener.belongs(workspace):
+                    listener.show(self._copies.setdefault(workspace.id, Copy()), workspace)
+                    return
+
+    def _ask(self) -> None:
+        """Ask for the workspaces that lack something, if it is time."""
+        if any(copy.is_time_to_ask(self.steady()) for copy in self._copies.values()):
             self._watch()
 
-    def _go_to(self, epoch: Epoch) -> None:
-        """This is the run of the relay that counts from now on."""
-        before, self._current = self._current, epoch
-        self._epochs = {name: one for name, one in self._epochs.items() if one is epoch or began(one) > began(epoch)}
-        for listener in self._listeners:
-            self._show(listener, epoch)
-        if (before is None or before.hello.workspaces != epoch.hello.workspaces) and self.on_hello is not None:
-            self.on_hello()
-
-    def _show(self, listener: Listener, epoch: Epoch) -> None:
-        for workspace in epoch.hello.workspaces:
-            if listener.belongs(workspace):
-                listener.show(epoch.copies[workspace.id], workspace)
-                return
-
-    # What is asked again and again
-
-    def _lacking(self) -> dict[str, Copy]:
-        """The copies that lack something, by workspace."""
-        epoch = self._current or next(iter(self._epochs.values()), None)
-        return {} if epoch is None else {name: copy for name, copy in epoch.copies.items() if copy.lacks}
-
-    def _is_time_to_ask(self, steady: float) -> bool:
-        least, most = _ASK_AGAIN
-        asked = [copy.asked for copy in self._lacking().values()]
-        return bool(asked) and steady >= self._asked_steady + min(least * 2 ** min(asked), most)
-
-    def _watch(self, *, greets: bool = False) -> None:
+    def _watch(self) -> None:
         """Say that somebody is here, and what lacks."""
         if not self._state.up:
             return
-        steady = self.steady()
-        lacking = self._lacking() if self._is_time_to_ask(steady) else {}
-        if lacking:
-            self._asked_steady = steady
-        for copy in lacking.values():
-            copy.ask()
-        self._watched_steady = steady
+        steady = self._watched_steady = self.steady()
+        lacking = [name for name, copy in self._copies.items() if copy.is_time_to_ask(steady)]
+        for name in lacking:
+            self._copies[name].asked += 1
+            self._copies[name].moved_at = steady
         seen = {listener.workspace_id for listener in self._listeners if listener.is_shown} if is_attended() else set()
         self.say(
             Watch(
-                self.screen,
-                self.pulse.send(),
-                greets or not self._epochs,
-                tuple(sorted(seen)),
-                {name: copy.cursor for name, copy in lacking.items() if not copy.wants_all},
-                tuple(name for name, copy in lacking.items() if copy.wants_all),
+                screen=self.screen,
+                sent=self.pulse.send(),
+                epoch=self._epoch,
+                shown=tuple(sorted(seen - {""})),
+                lacks=tuple(lacking),
             )
         )

@@ -6,46 +6,43 @@ import asyncio
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import count
 from types import MappingProxyType
 from typing import Any, Final
 
 from agentwatch import __version__
-from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested
+from agentwatch.decisions.envelope import SigningKey
+from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen, Unreadable
 from agentwatch.monitor import Monitor, rules_of
 from agentwatch.remote.answers import Answers, parts
-from agentwatch.remote.book import Book, key_of
-from agentwatch.remote.frames import (
+from agentwatch.remote.log import Log
+from agentwatch.remote.pipe import LinkState, RelayEnd
+from agentwatch.remote.protocol import (
     PROTOCOL,
     Ask,
     Beat,
     Decide,
+    Entry,
     Frame,
     Hello,
-    Item,
-    Mark,
     Observed,
-    Reset,
     Result,
     Standing,
     Watch,
     Workspace,
-    frame_of,
-    in_pieces,
-    to_bytes,
+    entry_of,
+    pieces,
+    signed,
+    unpack,
 )
-from agentwatch.remote.link import LinkState, RelayEnd
-from agentwatch.remote.observed import Told, fields_of, is_told, observation_of
-from agentwatch.remote.outcomes import Outcome
-from agentwatch.remote.wire import Signer, unpack
 from agentwatch.sources import Problem, health_of
 from agentwatch.state import shown, state_directory, workspace_id
 from agentwatch.text import words_of
+from agentwatch.view.words import plural
 
-Deciding = Callable[[Monitor, Decide], Awaitable[Result]]
+Deciding = Callable[[Monitor, str], Awaitable[Result]]
 
 BEAT_SECONDS: Final = 5.0
 SEEN_SECONDS: Final = 15.0
@@ -56,43 +53,54 @@ _MOST_SCREENS: Final = 1_000
 
 
 class Relayed:
-    """A workspace that is relayed, and what has been told of it."""
+    """A workspace that is relayed, and the log of it."""
 
     def __init__(self, name: str, monitor: Monitor, asked: Sequence[str] = ()) -> None:
         self.monitor = monitor
-        rules = rules_of(monitor.settings, monitor.tree.rules.history_before)
-        self.workspace = Workspace(workspace_id(monitor.workspace), str(monitor.workspace), name, rules, tuple(asked))
+        self.id = workspace_id(monitor.workspace)
         self.answers = Answers(monitor)
-        self.book = Book()
-        self.new: list[Item] = []
-        """What is in the book and was not told yet."""
-        self.standing: Standing | None = None
+        self.log = Log()
+        self.new: list[Entry] = []
+        """The entries of the log that were not told yet."""
         self.ended = ""
         """Why it is not watched any more."""
         self.untold = 0
-        """What could not be told."""
-        self._slots: dict[str, dict[int, int]] = {}
+        """How many observations could not be told."""
+        self._name, self._asked = name, tuple(asked)
         self._presence = ExitStack()
         self._seen_until = 0.0
         self._settled = 0
         """How many looks have found it settled."""
-        monitor.tap = self._take
+        monitor.tap = self._note
 
-    def _take(self, event: Event) -> None:
-        if is_told(event):
-            told: Told | None = event  # type: ignore[assignment]
-            try:
-                # A screen would refuse the whole message.
-                observation_of(fields_of(event))  # type: ignore[arg-type]
-            except ValueError:
-                self.untold += 1
-                told = _taken_back(event)  # type: ignore[arg-type]
-            if told is not None and (item := self.book.take(told)) is not None:
-                self.new.append(item)
+    @property
+    def workspace(self) -> Workspace:
+        monitor, tree = self.monitor, self.monitor.tree
+        rules = rules_of(monitor.settings, tree.rules.history_before)
+        summary = f"{plural(len(tree.tasks), 'task')}, {len(tree.queue)} of them asked you" if tree.tasks else ""
+        return Workspace(
+            id=self.id,
+            path=str(monitor.workspace),
+            name=self._name,
+            rules=rules,
+            asked=self._asked,
+            summary=summary,
+        )
 
-    def look(self, epoch: str) -> bool:
-        """Look how well it is seen now; whether that is something else than before. It counts as settled at the second
-        look that finds it so: what a thread has told between the two has been taken in."""
+    def _note(self, event: Event | Standing) -> None:
+        try:
+            entry = entry_of(event)
+        except ValueError:
+            self.untold += 1
+            entry = entry_of(taken) if (taken := _taken_back(event)) is not None else None
+        told = entry.event if entry is not None else None
+        if told is not None and (counts := self.log.add(told)) is not None:
+            self.log.seq += 1
+            self.new += filter(None, [entry if counts is told else entry_of(counts)])
+
+    def look(self) -> bool:
+        """Note how well it is seen; whether that is something else than before. It counts as settled at the second look
+        that finds it so: what a thread has told between the two has been taken in."""
         monitor = self.monitor
         problems = list(monitor.problems)
         if self.ended:
@@ -102,30 +110,19 @@ class Relayed:
                 Problem("relay", "", f"{self.untold:,} observations cannot be told: update agentwatch there")
             )
         known = monitor.health
-        health = health_of(known.mode, known.detail, problems)
+        health = health_of(known.mode, known.detail, problems)._replace(notices=tuple(monitor.notices))
         if self._settled < 2:
             self._settled = self._settled + 1 if monitor.is_settled else 0
-        health = health._replace(notices=tuple(monitor.notices))
-        number = self.standing.number if self.standing else 0
-        standing = Standing(self.workspace.id, epoch, number, health, self._settled == 2)
-        if standing == self.standing:
+        standing = Standing(health, self.is_settled)
+        if standing == self.log.standing:
             return False
-        self.standing = standing._replace(number=number + 1)
+        self._note(standing)
         return True
 
-    def slot(self, item: Item) -> str:
-        """What an entry is kept as for later screens, instead of one that is void."""
-        key = key_of(item.event)
-        known = self._slots.get(key, {})
-        taken = {seq: known[seq] for seq in self.book.chain(key) if seq in known}
-        used = set(taken.values())
-        taken[item.seq] = next(number for number in count() if number not in used)
-        self._slots[key] = taken
-        return f"{key}#{taken[item.seq]}"
-
     @property
-    def mark(self) -> Mark:
-        return Mark(self.book.seq, self.book.mark, self.standing.number if self.standing else 0)
+    def is_settled(self) -> bool:
+        """Whether all that was there at first is in the log."""
+        return self._settled == 2
 
     def see(self, now: float) -> None:
         """Somebody sees it now, by a clock that nobody sets."""
@@ -144,32 +141,36 @@ class Relayed:
 class Relay:
     """Relays the workspaces of these monitors, by their names, until all screens are gone for good.
 
-    `asked` are, by name, the paths by which somebody asked for it. `decide` records what was asked for in the ledger of
-    a workspace.
+    `asked` are, by name, the paths by which somebody asked for it, `missing` those that are none, with the reasons.
+    `decide` records what was asked for in the ledger of a workspace.
     """
 
     def __init__(
         self,
         monitors: Mapping[str, Monitor],
         end: RelayEnd,
-        signer: Signer,
+        key: SigningKey,
         *,
         host: str = "",
         asked: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        missing: Mapping[str, str] = MappingProxyType({}),
         decide: Deciding | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.epoch: Final = secrets.token_hex(8)
-        parts = [Relayed(name, one, asked.get(name, ())) for name, one in monitors.items()]
-        self._parts = {part.workspace.id: part for part in parts}
+        self._parts = {
+            part.id: part for part in (Relayed(name, one, asked.get(name, ())) for name, one in monitors.items())
+        }
         self._end = end
-        self._signer = signer
+        self._key = key
         self._host = host or socket.gethostname()
+        self._missing = dict(missing)
         self._decide = decide
         self._clock = clock
         self._began_at = clock()
         self._screens: dict[str, tuple[float, float]] = {}
         """By id: what it has said last as `Watch.sent`, and when, by a clock that nobody sets."""
+        self._kept: tuple[Workspace, ...] | None = None
         self._asked = ThreadPoolExecutor(2, "agentwatch-asked")
         self._over = asyncio.Event()
         self._why = ""
@@ -179,10 +180,8 @@ class Relay:
         """Relay. Returns why it has ended: what the end says in its last state."""
         self._loop = asyncio.get_running_loop()
         self._end.start(self._take, self._change)
-        self._say_hello()
-        for part in self._parts.values():
-            # Where messages are kept, those of an epoch before count no more.
-            self._say(Reset(part.workspace.id, self.epoch, 0), f"{part.workspace.id} reset", keep=True)
+        # Who speaks another protocol is told so before anybody asks.
+        self._say(self._hello(), [""])
         working = [asyncio.create_task(self._watch(part)) for part in self._parts.values()]
         working += [asyncio.create_task(self._look()), asyncio.create_task(self._beat_again())]
         try:
@@ -213,9 +212,8 @@ class Relay:
     async def _look(self) -> None:
         while True:
             for part in self._parts.values():
-                if part.look(self.epoch):
+                if part.look():
                     self._tell(part)
-                    self._say_standing(part)
                 part.unsee(time.monotonic())
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -223,41 +221,55 @@ class Relay:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             self._beat()
+            self._keep()
+
+    def _keep(self) -> None:
+        """Have the end keep a hello with what there is now, for screens that come when this host is off."""
+        hello = self._hello()
+        if hello.workspaces != self._kept:
+            self._kept = hello.workspaces
+            self._end.keep(signed(hello, self._key))
 
     def _tell(self, part: Relayed) -> None:
-        """Tell what is new. Whoever has all of what was told before has everything then."""
-        items, part.new = part.new, []
-        for key, some in self._by_key(part, items):
-            frame = Observed(part.workspace.id, self.epoch, some[0].seq - 1, some[-1].seq, self._clock(), tuple(some))
-            for piece in in_pieces(frame):
-                self._end.send(self._signer.wrap(piece), f"{part.workspace.id} {key}", keep=True)
+        """Tell all screens what is new. Whoever has all of what was told before has everything then."""
+        new, part.new = part.new, []
+        after = part.log.seq - len(new)
+        for some in pieces(new):
+            upto = after + len(some)
+            self._say(Observed(workspace=part.id, epoch=self.epoch, after=after, upto=upto, entries=some))
+            after = upto
 
-    def _by_key(self, part: Relayed, items: Sequence[Item]) -> Iterator[tuple[str, Sequence[Item]]]:
-        if self._end.by_key:
-            yield from ((part.slot(item), [item]) for item in items)
-        elif items:
-            yield "", items
-
-    def _beat(self) -> None:
+    def _beat(self, to: Iterable[str] | None = None) -> None:
         for part in self._parts.values():
             self._tell(part)
-        marks = {part.workspace.id: part.mark for part in self._parts.values()}
         since = time.monotonic() - SEEN_SECONDS
         self._screens = {screen: one for screen, one in self._screens.items() if one[1] >= since}
-        self._say(Beat(self.epoch, self._clock(), marks, {screen: sent for screen, (sent, _) in self._screens.items()}))
+        seqs = {part.id: part.log.seq for part in self._parts.values()}
+        self._say(Beat(epoch=self.epoch, now=self._clock(), seqs=seqs, echo=self._echo()), to)
 
-    def _say_hello(self, to: str = "") -> None:
-        workspaces = tuple(part.workspace for part in self._parts.values())
-        key = self._signer.public.text
-        hello = Hello(PROTOCOL, __version__, self._host, key, self.epoch, self._began_at, self._clock(), workspaces)
-        self._say(hello, "hello", keep=not to, to=to)
+    def _echo(self) -> dict[str, float]:
+        return {screen: sent for screen, (sent, _) in self._screens.items()}
 
-    def _say_standing(self, part: Relayed, to: str = "") -> None:
-        if part.standing is not None:
-            self._say(part.standing, f"{part.workspace.id} standing", keep=not to, to=to)
+    def _hello(self) -> Hello:
+        return Hello(
+            protocol=PROTOCOL,
+            agentwatch=__version__,
+            host=self._host,
+            host_key=self._key.public.text,
+            epoch=self.epoch,
+            began_at=self._began_at,
+            now=self._clock(),
+            echo=self._echo(),
+            workspaces=tuple(part.workspace for part in self._parts.values()),
+            missing=self._missing,
+        )
 
-    def _say(self, frame: Frame, key: str = "", *, keep: bool = False, to: str = "") -> None:
-        self._end.send(self._signer.wrap(to_bytes(frame)), key, keep=keep, to=to)
+    def _say(self, frame: Frame, to: Iterable[str] | None = None) -> None:
+        screens = list(self._screens if to is None else to)
+        if screens:
+            message = signed(frame, self._key)
+            for screen in screens:
+                self._end.send(message, screen)
 
     # What is asked
 
@@ -265,6 +277,8 @@ class Relay:
         if state.fatal:
             self._why = state.words
             self._soon(self._over.set)
+        elif state.up:
+            self._kept = None
 
     def _soon(self, call: Callable[..., Any], *arguments: object) -> None:
         if self._loop is not None and not self._loop.is_closed():
@@ -273,76 +287,74 @@ class Relay:
     def _take(self, message: bytes) -> None:
         """A message of a screen, in the thread of the end. What nobody can have said is passed over."""
         try:
-            frame = frame_of(unpack(message))
+            frame = unpack(message)
         except ValueError:
             return
         if isinstance(frame, Watch):
             self._soon(self._heed, frame)
         elif isinstance(frame, Ask):
             self._soon(self._ask, frame)
-        elif isinstance(frame, Decide) and self._decide is not None and self._loop is not None:
+        elif isinstance(frame, Decide) and self._loop is not None:
             part = self._parts.get(frame.workspace)
-            if part is not None:
-                deciding = asyncio.run_coroutine_threadsafe(self._record(part, frame, self._decide), self._loop)
-                if self._end.by_key:
-                    # That it returns is the receipt.
-                    deciding.result()
+            if part is not None and self._decide is not None:
+                asyncio.run_coroutine_threadsafe(self._record(part, frame, self._decide), self._loop)
 
     async def _record(self, part: Relayed, frame: Decide, decide: Deciding) -> None:
-        """Record a decision, and tell what became of it. Raises RuntimeError where that is not final."""
-        result = await decide(part.monitor, frame)
-        self._say(result, f"{result.workspace} result {result.request_sha256}", keep=True)
-        if not Outcome(result.outcome).is_final:
-            raise RuntimeError(result.words)
+        """Record a decision, and tell its outcome."""
+        self._say(await decide(part.monitor, frame.request), [frame.screen])
 
     def _heed(self, watch: Watch) -> None:
-        """A screen says what it has and what it lacks."""
+        """A screen says that it is there, and what it lacks."""
         now = time.monotonic()
         if watch.screen not in self._screens and len(self._screens) >= _MOST_SCREENS:
             return
-        if watch.greets:
-            self._say_hello(to=watch.screen)
         self._screens[watch.screen] = watch.sent, now
         for name in watch.shown:
             if name in self._parts:
                 self._parts[name].see(now)
-        for name in {*watch.cursors, *watch.resync} & self._parts.keys():
-            self._catch_up(self._parts[name], watch)
+        if watch.epoch != self.epoch:
+            self._say(self._hello(), [watch.screen])
+        else:
+            for name in set(watch.lacks) & self._parts.keys():
+                self._tell_all(self._parts[name], watch.screen)
         # Behind what it asked for, so that it can tell whether it has all.
-        self._beat()
+        self._beat([watch.screen])
 
-    def _catch_up(self, part: Relayed, watch: Watch) -> None:
-        """Tell a screen what it lacks."""
+    def _tell_all(self, part: Relayed, screen: str) -> None:
+        """Tell a screen everything that counts."""
         self._tell(part)
-        self._say_standing(part, to=watch.screen)
-        name, book, cursor = part.workspace.id, part.book, watch.cursors.get(part.workspace.id)
-        after, items = 0, None
-        if name not in watch.resync and cursor is not None and cursor.epoch == self.epoch:
-            after, items = cursor.seq, book.since(cursor.seq)
-        if items is None:
-            after, items = 0, book.everything()
-            self._say(Reset(name, self.epoch, book.seq), to=watch.screen)
-        for piece in in_pieces(Observed(name, self.epoch, after, book.seq, self._clock(), tuple(items))):
-            self._end.send(self._signer.wrap(piece), to=watch.screen)
+        entries = [entry for event in part.log.events() if (entry := entry_of(event)) is not None]
+        groups = list(pieces(entries)) or [()]
+        for number, some in enumerate(groups):
+            of_all = Observed(
+                workspace=part.id,
+                epoch=self.epoch,
+                after=0,
+                upto=part.log.seq,
+                part=number,
+                parts=len(groups),
+                entries=some,
+            )
+            self._say(of_all, [screen])
 
     def _ask(self, ask: Ask) -> None:
         part = self._parts.get(ask.workspace)
         # What a workspace that is still being read has to say of a task is not known: it is asked again.
-        if part is not None and (ask.what != "wait" or (part.standing is not None and part.standing.settled)):
+        if part is not None and (ask.what != "wait" or part.is_settled):
             self._asked.submit(self._answer, ask, part.answers.find(ask))
 
     def _answer(self, ask: Ask, find: Callable[[], str | None]) -> None:
         for reply in parts(ask, find()):
-            self._say(reply, to=ask.screen)
+            self._say(reply, [ask.screen])
 
 
-def _taken_back(told: Told) -> Told | None:
-    """What takes the place of an observation that cannot be told: rather nothing than what was before."""
+def _taken_back(told: Event | Standing) -> Event | None:
+    """The observation in place of one that cannot be told: rather nothing than what was before."""
     match told:
-        case Checked() | Decided():
-            return None
         case Ran():
             return told._replace(run=None)
         case Requested():
             return told._replace(request=None)
-    return Gone(told.seq, told.at, told.path, undone=True)
+        case Seen() | Gone() | Unreadable():
+            return Gone(told.seq, told.at, told.path, undone=True)
+    return None

@@ -1,16 +1,18 @@
-"""The desk of a host: records what operators on other machines have signed, or says why not. The ledger alone decides.
-
-Each is answered once: whatever was signed is recorded, or refused, and delivered again it gets the same answer.
+"""The desk of a host: records decisions that operators on other machines have signed, or says why not. The ledger alone
+decides. Each is answered once: delivered again, it gets the same answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.decisions import policy
@@ -32,9 +34,9 @@ from agentwatch.decisions.ledger import DecisionMade, Draft
 from agentwatch.decisions.others import Role
 from agentwatch.decisions.record import AlreadyDecidedError, Record, time_of, written
 from agentwatch.decisions.signed import AHEAD, SignedRequest, read
-from agentwatch.remote.frames import Result
-from agentwatch.remote.outcomes import Outcome, Refusal, Refusals
-from agentwatch.remote.said import says_the_same
+from agentwatch.disk import DISK, Disk, PrivateDirectory
+from agentwatch.remote.desk import says_the_same
+from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
 
 if TYPE_CHECKING:
@@ -57,6 +59,58 @@ _OUTCOMES: Final[dict[type[DecisionError], Outcome]] = {
 """All other errors are about keys and disks."""
 
 _OTHER_HOST: Final = "it was signed for another host, or this one has a new key since: trust that, and decide again"
+
+
+_NAME: Final = "refused"
+_LARGEST: Final = 64 * 1024
+_MOST: Final = 1_000
+"""Refusals from which on those are removed that are not needed any more."""
+_KEPT: Final = timedelta(days=1)
+"""So long after its time is over: a clock may be set back."""
+
+
+class Refusal(NamedTuple):
+    """Why something is not recorded, for the operator."""
+
+    outcome: Outcome
+    words: str
+
+
+class Refusals:
+    """The refusals of one workspace that stay so, a file each, `refused/<sha256 of what was signed>.json` in its state
+    directory. They are written while its ledger is locked.
+
+    A network may deliver the same twice, or later, when it would be recorded. Its operator was told that it was not.
+    """
+
+    def __init__(self, state: Path, disk: Disk = DISK) -> None:
+        self._place = PrivateDirectory(state / _NAME, disk)
+
+    def find(self, sha256: str) -> Refusal | None:
+        """The one about what was signed, by its sha256 in hex; None where there is none. Raises OSError."""
+        try:
+            with self._place.open() as directory:
+                data = directory.read(f"{sha256}.json", _LARGEST)
+        except FileNotFoundError:
+            return None
+        try:
+            fields = json.loads(data)
+            return Refusal(Outcome(fields["outcome"]), str(fields["words"]))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            # It was refused, whatever happened to the words since.
+            return Refusal(Outcome.REFUSED, "not recorded: it was refused before")
+
+    def keep(self, sha256: str, refusal: Refusal, until: str, now: datetime) -> None:
+        """Write one down, for as long as what was signed can be delivered again. Raises OSError."""
+        fields = {"version": 1, "until": until, **refusal._asdict()}
+        with self._place.make() as directory:
+            names = [name for name in directory.names() if not name.startswith(".")]
+            for name in names if len(names) >= _MOST else ():
+                with suppress(OSError, ValueError, TypeError, KeyError):
+                    until_then = time_of(json.loads(directory.read(name, _LARGEST))["until"])
+                    if until_then + _KEPT < now:
+                        directory.remove(name)
+            directory.replace(f"{sha256}.json", json.dumps(fields).encode())
 
 
 class _RefusedError(DecisionError):
@@ -101,7 +155,14 @@ class RelayDesk:
         except OSError as error:
             words = f"not recorded so far: {reason(error)}; {remedy(error)} on the host"
             refusal, decision_id, record = Refusal(Outcome.FAILED, words), "", None
-        return Result(self._workspace_id, decision_id, sha256, refusal.outcome, refusal.words, record)
+        return Result(
+            workspace=self._workspace_id,
+            decision_id=decision_id,
+            request_sha256=sha256,
+            outcome=refusal.outcome,
+            words=refusal.words,
+            record=record,
+        )
 
     async def _record(self, text: str, sha256: str) -> Result:
         clerk = await self._clerk()
@@ -116,7 +177,14 @@ class RelayDesk:
         data = await asyncio.to_thread(desk.ledger.bytes_of, made.entry)
         words = "recorded" if made.record.signed_request == text else _said_before(made.record)
         words = "; ".join(filter(None, (words, made.doubt, made.undelivered and f"{NOT_DELIVERED}{made.undelivered}")))
-        return Result(desk.workspace_id, made.record.decision_id, sha256, Outcome.RECORDED, words, data.decode())
+        return Result(
+            workspace=desk.workspace_id,
+            decision_id=made.record.decision_id,
+            request_sha256=sha256,
+            outcome=Outcome.RECORDED,
+            words=words,
+            record=data.decode(),
+        )
 
     async def _decide(self, clerk: Clerk, desk: Desk, signed: _Signed) -> DecisionMade:
         refusal = self._why_not(desk, signed.draft)

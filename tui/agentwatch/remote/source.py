@@ -1,33 +1,35 @@
-"""A workspace on another machine as a source: what its relay tells, as if it were observed here."""
+"""A workspace on another machine as a source: its relay's observations, as if they were made here."""
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.delegation.events import Event, Lost, Ran, Reached, Ruled, Seen
 from agentwatch.delegation.run import Run
-from agentwatch.remote.codec import shifter
-from agentwatch.remote.copy import Copy
-from agentwatch.remote.frames import Wish, Workspace
-from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.limits import BUSY_SECONDS, MOST_NEWS, dropped_words, load_of
-from agentwatch.remote.observed import Told
-from agentwatch.remote.transcripts import FarTranscript, is_of
+from agentwatch.remote.host import Copy, RemoteHost
+from agentwatch.remote.log import MEBIBYTE, dropped_words, weight
+from agentwatch.remote.protocol import Standing, Told, Wish, Workspace
+from agentwatch.remote.texts import FarTranscript, is_of
 from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.fields import messages
 from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.text import quoted
 
 SCAN_SECONDS: Final = 20.0
 """A command waits no longer for a host."""
+MOST_NEWS: Final = 256 * MEBIBYTE
+"""Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then. An
+hour or more of many agents at work."""
+_BUSY_SECONDS: Final = 60.0
+"""A host that says so much in less time floods: its tree is made anew only now and then."""
 _PATIENCE: Final = 10.0
 """Seconds after which what is known takes the place of what was shown, though not all is there."""
-
-_shift: Any = shifter(Told)
-_shift_rules: Any = shifter(Ruled)
 
 
 class RemoteSource(Source):
@@ -92,10 +94,8 @@ class RemoteSource(Source):
             self.host.hold()
 
     def content(self, digest: str) -> str | None:
-        with self.host.lock:
-            events = [] if self._copy is None else [*self._copy.book.events()]
         # Of several hosts, only the one is asked that has spoken of it.
-        if not any(digest in _texts_of(one) for one in events):
+        if not any(digest in _texts_of(one) for one in self._known()):
             return None
         try:
             return self.host.texts.text(self.host.screen, self.workspace_id, digest)
@@ -104,17 +104,13 @@ class RemoteSource(Source):
             raise NoAnswerError(f"{self.host.label} does not give the text now: {why}") from error
 
     def transcript(self, run: Run) -> RunTranscript | None:
-        with self.host.lock:
-            told = () if self._copy is None else self._copy.book.events()
-            same = (one for one in told if isinstance(one, Ran) and one.run is not None and is_of(one.run, run))
-            ran = next(same, None)
-        if ran is None:
-            return None
-        key = ran.path
-        return FarTranscript(lambda place: self.ask("transcript", key, place))
+        for ran in self._known():
+            if isinstance(ran, Ran) and ran.run is not None and is_of(ran.run, run):
+                return FarTranscript(partial(self.ask, "transcript", ran.path))
+        return None
 
     def ask(self, what: Wish, key: str, place: str = "") -> str | None:
-        """What the host answers about this workspace; None where it has no answer, or gives none now. Blocks."""
+        """The answer of the host about this workspace; None where it has none, or gives none now. Blocks."""
         with suppress(NoAnswerError):
             return self.host.texts.ask(self.host.screen, self.workspace_id, what, key, place)
         return None
@@ -127,13 +123,19 @@ class RemoteSource(Source):
             self.host.listen(self)
         self._hold()
         with self._complete:
-            while not self._is_ready and self.host.lost_since is None and self.host.steady() < until:
+            while not (self._is_ready or self._missing or self.host.lost_since is not None):
+                if self.host.steady() >= until:
+                    break
                 self._complete.wait(0.1)
             self._emit, self._has_begun = batches.append, True
             self._since = self.host.steady() - _PATIENCE
             self.advance()
             self._emit = None
         return batches[-1]._replace(anew=False) if batches else Batch((), self._standing())
+
+    def _known(self) -> list[Told | Standing]:
+        with self.host.lock:
+            return [] if self._copy is None else self._copy.log.events()
 
     # What the host tells, with its lock held
 
@@ -145,14 +147,16 @@ class RemoteSource(Source):
         self._begin_anew()
         self.advance()
 
-    def told(self, copy: Copy, new: list[Told]) -> None:
+    def told(self, copy: Copy, new: list[Told], *, anew: bool) -> None:
         if copy is not self._copy:
             return
-        if self._has_begun and self._since is None:
+        if anew:
+            self._begin_anew()
+        elif self._has_begun and self._since is None:
             self._new += new
-            self._news_size += sum(load_of(one)["MiB"] for one in new)
+            self._news_size += sum(map(weight, new))
             if self._news_size > MOST_NEWS:
-                self._is_flooded = self.host.steady() < self._all_at + BUSY_SECONDS
+                self._is_flooded = self.host.steady() < self._all_at + _BUSY_SECONDS
                 self._begin_anew()
         self.advance()
 
@@ -165,28 +169,29 @@ class RemoteSource(Source):
         self._complete.notify_all()
         if self._emit is None:
             return
-        if copy is not None and copy.is_late:
-            copy.is_late = False
-            self._begin_anew()
         events: list[Event] = []
         anew = False
         if copy is not None and self.workspace is not None and (lost is not None or self.host.is_confirmed):
             is_ready = self._is_ready and not self._is_flooded
             if self._has_begun and self._since is None:
-                events = [self._here(one) for one in self._new]
-                self._new = []
-            elif not self._has_begun or is_ready or self.host.steady() >= (self._since or 0.0) + _PATIENCE:
+                events, self._new = [self._here(one) for one in self._new], []
+            elif (
+                (not self._has_begun and not copy.lacks)
+                or is_ready
+                or self.host.steady() >= (self._since or 0.0) + _PATIENCE
+            ):
                 anew = self._has_begun
                 self._since = None if is_ready or self._is_flooded or not anew else self.host.steady()
                 self._has_begun, self._is_flooded = True, False
                 self._new, self._news_size, self._all_at = [], 0, self.host.steady()
-                events = [self._rules(self.workspace), *map(self._here, copy.book.events())]
+                told = (one for one in copy.log.events() if not isinstance(one, Standing))
+                events = [self._rules(self.workspace), *map(self._here, told)]
                 if anew:
                     self._lost = None
         if lost is not None and self._lost is None:
             events.append(Lost(self._seq, lost))
             self._lost = lost
-        elif lost is None and self._lost is not None and self._since is None and (copy is None or copy.is_complete):
+        elif lost is None and self._lost is not None and self._since is None and (copy is None or not copy.lacks):
             events.append(Reached(self._seq, self.host.now - self.host.offset))
             self._lost = None
         health = self._standing()
@@ -198,9 +203,16 @@ class RemoteSource(Source):
     @property
     def _is_ready(self) -> bool:
         """Whether the relay has told all that it has seen, and it has seen all."""
-        copy = self._copy
-        is_settled = copy is not None and copy.standing is not None and copy.standing.settled
-        return is_settled and copy is not None and copy.is_complete and self.host.is_confirmed
+        standing = self._copy.log.standing if self._copy is not None and not self._copy.lacks else None
+        return standing is not None and standing.settled and self.host.is_confirmed
+
+    @property
+    def _missing(self) -> str:
+        """Why the host has no such workspace, "" where it has, or nobody knows yet."""
+        hello = self.host.hello
+        if hello is None or self.workspace is not None or not self.host.is_confirmed:
+            return ""
+        return hello.missing.get(self._name) or f"it relays no {quoted(self._name)}"
 
     def _begin_anew(self) -> None:
         self._new = []
@@ -210,7 +222,7 @@ class RemoteSource(Source):
     def _here(self, told: Told) -> Told:
         """An observation in our time."""
         self._seq = max(self._seq, told.seq)
-        moved: Told = _shift(told, -self.host.offset) if self.host.offset else told
+        moved: Told = _shifted(told, -self.host.offset) if self.host.offset else told
         return moved
 
     def _rules(self, workspace: Workspace) -> Ruled:
@@ -220,9 +232,12 @@ class RemoteSource(Source):
     def _standing(self) -> Health:
         """How well it is seen."""
         label, copy = self.host.label, self._copy
-        known = copy.standing.health if copy is not None and copy.standing is not None else None
-        if self.host.lost_since is not None:
-            words = f"{label} cannot be reached: {self.host.why}"
+        known = copy.log.standing.health if copy is not None and copy.log.standing is not None else None
+        why = self.host.why if self.host.lost_since is not None else self._missing
+        if why:
+            words = f"{label} cannot be reached: {why}" if self.host.lost_since is not None else f"{label}: {why}"
+            if known is None and self.workspace is None and (summary := self._summary()):
+                words += f"; {summary} when it was heard last"
             others = known.problems if known is not None else ()
             return Health("degraded", words, problems=(Problem(FILES, "", words), *others))
         if known is None or not self._has_begun:
@@ -233,11 +248,35 @@ class RemoteSource(Source):
         problems = (*(Problem(FILES, "", dropped_words(label, kind)) for kind in sorted(dropped)), *known.problems)
         return health_of(known.mode, known.detail, problems)._replace(notices=known.notices)
 
+    def _summary(self) -> str:
+        """The words that a host which is off has left about it."""
+        known = self.host.hello.workspaces if self.host.hello is not None else ()
+        return next((one.summary[:100] for one in known if self.belongs(one)), "")
 
-def _texts_of(told: Told) -> Collection[str]:
+
+def _texts_of(told: Told | Standing) -> Collection[str]:
     """The digests of the texts that an observation is about."""
     if isinstance(told, Seen):
         return (told.digest,)
     if isinstance(told, Ran) and told.run is not None:
         return [message.digest for message in messages(told.run)]
     return ()
+
+
+def _shifted(value: Any, by: float) -> Any:
+    """A record with all times in it (epoch seconds) so many seconds later. What a document says of itself stays."""
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(_shifted(one, by) for one in value)
+    is_record = dataclasses.is_dataclass(value)
+    names = [one.name for one in dataclasses.fields(value)] if is_record else getattr(value, "_fields", ())
+    moved = {}
+    for name in names:
+        one = getattr(value, name)
+        if isinstance(one, float):
+            is_time = name != "stated_at" and (name in ("at", "until") or name.endswith("_at"))
+            moved[name] = one + by if is_time else one
+        elif isinstance(one, tuple) or dataclasses.is_dataclass(one):
+            moved[name] = _shifted(one, by)
+    if not moved:
+        return value
+    return dataclasses.replace(value, **moved) if is_record else value._replace(**moved)

@@ -1,22 +1,35 @@
-"""Texts that lie on a host: asked for when somebody looks at one, and kept for a while."""
+"""Texts and transcripts that lie on a host: asked for when somebody looks at one, and shown as if they lay here."""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from agentwatch.decisions.errors import NoAnswerError
-from agentwatch.remote.frames import Ask, Reply, Wish
-from agentwatch.remote.limits import LARGEST_ANSWER, LARGEST_TEXTS
+from agentwatch.delegation.run import Run
+from agentwatch.remote.log import MEBIBYTE, weight
+from agentwatch.remote.protocol import Ask, Reply, Wish
+from agentwatch.sources.sessions.entries import Entry
+from agentwatch.sources.sessions.fields import shape_of
+from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
 
 SECONDS: Final = 8.0
 """Nobody waits longer for a text."""
+LARGEST_ANSWER: Final = 16 * MEBIBYTE
+"""Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much."""
+LARGEST_TEXTS: Final = 32 * MEBIBYTE
+"""Characters of all fetched texts that are held, so that two of the largest are at hand."""
 _AGAIN_SECONDS: Final = 2.0
 _MOST_PARTS: Final = 1_024
+_PAUSE_SECONDS: Final = 1.0
+"""Between two looks at a transcript on a host."""
+_UNREACHABLE: Final = "The host does not answer"
 
 
 class _Arriving:
@@ -53,15 +66,17 @@ class Texts:
         text = self.ask(screen, workspace, "text", digest)
         if text is not None:
             with self._news:
-                self._keep(key, text)
+                self._size += len(text) - len(self._kept.pop(key, ""))
+                self._kept[key] = text
+                while self._size > LARGEST_TEXTS and len(self._kept) > 1:
+                    self._size -= len(self._kept.popitem(last=False)[1])
         return text
 
     def ask(self, screen: str, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
         """The answer of the host, None where it says that it has none. Blocks. Raises NoAnswerError."""
-        ask = Ask(f"{screen}.{secrets.token_hex(8)}", screen, workspace, what, key, place)
-        arriving = _Arriving()
-        with self._news:
-            self._arriving[ask.id] = arriving
+        name = f"{screen}.{secrets.token_hex(8)}"
+        ask = Ask(id=name, screen=screen, workspace=workspace, what=what, key=key, place=place)
+        arriving = self._arriving[name] = _Arriving()
         until, again_at = time.monotonic() + SECONDS, 0.0
         try:
             while (now := time.monotonic()) < until and self._is_up():
@@ -69,18 +84,15 @@ class Texts:
                     again_at = now + _AGAIN_SECONDS
                     self._say(ask)
                 with self._news:
-                    if not arriving.is_over:
-                        self._news.wait(max(min(again_at, until) - time.monotonic(), 0.0))
-                    if arriving.is_over:
+                    if arriving.is_over or self._news.wait_for(
+                        lambda: arriving.is_over, max(min(again_at, until) - time.monotonic(), 0.0)
+                    ):
                         break
         finally:
-            with self._news:
-                del self._arriving[ask.id]
+            del self._arriving[name]
         if not arriving.is_over or arriving.parts is None:
             raise NoAnswerError("it does not answer")
-        if not arriving.parts:
-            return None
-        return "".join(arriving.found[number] for number in range(arriving.parts))
+        return "".join(arriving.found[number] for number in range(arriving.parts)) if arriving.parts else None
 
     def take(self, reply: Reply) -> None:
         """A part of an answer has arrived."""
@@ -98,9 +110,75 @@ class Texts:
             if arriving.is_over:
                 self._news.notify_all()
 
-    def _keep(self, key: tuple[str, str], text: str) -> None:
-        self._size += len(text) - len(self._kept.pop(key, ""))
-        self._kept[key] = text
-        while self._size > LARGEST_TEXTS and len(self._kept) > 1:
-            _, gone = self._kept.popitem(last=False)
-            self._size -= len(gone)
+
+class FarTranscript(RunTranscript):
+    """The transcript of a run on a host. `ask` asks the host about it, and waits for the answer, None for none."""
+
+    def __init__(self, ask: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(Path())
+        self._ask, self._clock = ask, clock
+        self._known = Look()
+        self._sign = ""
+        self._looked_at = float("-inf")
+
+    def look(self) -> Look | None:
+        if self._clock() < self._looked_at + _PAUSE_SECONDS:
+            return None
+        self._looked_at = self._clock()
+        before = self._known
+        self._learn(f"look {self._sign}")
+        return None if self._known is before else self._known
+
+    def older(self) -> Look:
+        self._learn("older")
+        return self._known
+
+    def whole(self, step: Step) -> WholeStep | None:
+        found: WholeStep | None = parsed(WholeStep, self._ask(f"whole {written(Step, step)}"))
+        return found
+
+    def entries(self) -> Iterator[Entry]:
+        return iter(parsed(tuple[Entry, ...], self._ask("entries")) or ())
+
+    def _learn(self, place: str) -> None:
+        data = self._ask(place)
+        look: Look | None = parsed(Look, data)
+        if look is not None:
+            self._known, self._sign = look, sign_of(data or "")
+        elif data is None and not self._known.trouble:
+            self._known, self._sign = self._known._replace(trouble=_UNREACHABLE), ""
+
+    def _read(self) -> bool:
+        return False
+
+    def _entries_at(self, place: int) -> Sequence[Entry]:  # noqa: ARG002
+        return ()
+
+
+def written(shape: Any, value: Any) -> str:
+    """A part of a transcript as JSON."""
+    return (
+        shape_of(shape)
+        .dump_json(value, fallback=lambda one: dict(one) if isinstance(one, Mapping) else str(one))
+        .decode()
+    )
+
+
+def parsed(shape: Any, data: str | None) -> Any:
+    """A part of a transcript that was written, None where nobody can have written it."""
+    try:
+        value = shape_of(shape).validate_json(data or "", strict=True)
+        weight(value)
+    except ValueError:
+        return None
+    return value
+
+
+def sign_of(data: str) -> str:
+    """Tells one answer from another."""
+    return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def is_of(run: Run, other: Run) -> bool:
+    """Whether two states are of one run."""
+    return (run.source, run.session_id, run.place) == (other.source, other.session_id, other.place)

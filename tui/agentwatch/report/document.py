@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agentwatch.delegation.task import Attempt
 from agentwatch.report.account import Account, TaskLine
@@ -13,10 +13,6 @@ from agentwatch.text import indented
 from agentwatch.view.document import SCHEMA_VERSION, tree_document
 from agentwatch.view.times import iso
 from agentwatch.view.words import answer, prompt
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents.tasks import Attempt as AttemptDocument
-    from agentwatch.view.documents.tasks import Task as TaskDocument
 
 Document = dict[str, Any]
 """An object of the JSON, by its keys."""
@@ -62,7 +58,7 @@ def _document(account: Account) -> Document:
     }
 
 
-def _task(task: TaskDocument, line: TaskLine) -> Document:
+def _task(task: Document, line: TaskLine) -> Document:
     attempts = zip(task["attempts"], line.attempts, strict=True)
     return {
         **task,
@@ -75,7 +71,7 @@ def _task(task: TaskDocument, line: TaskLine) -> Document:
     }
 
 
-def _attempt(document: AttemptDocument, attempt: Attempt) -> Document:
+def _attempt(document: Document, attempt: Attempt) -> Document:
     handoff, packet, version, result = attempt.handoff, attempt.packet, attempt.returned, attempt.result
     told = {name: getattr(result, name) for name in _RETURNED} if result else {}
     return {

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Return
+from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.report.account import DecisionLine, TaskLine
 from agentwatch.view.looks import SEVERITIES, VERDICTS, claims_of
-from agentwatch.view.requests import request_words, standing_words
+from agentwatch.view.requests import standing_words
 from agentwatch.view.times import Took, span
 from agentwatch.view.words import ADVICE, BASES, Agreement, answer, mode_of, model_of, prompt, retries_left
 

@@ -37,7 +37,7 @@ from agentwatch.app.typeahead import Arming
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.decisions.errors import DecisionError, QueuedError
+from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.form import FACES, LONGEST, Field, Missing
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
@@ -545,9 +545,6 @@ class DecisionScreen(ModalScreen[End | Action]):
             decided = await self._sign()
         except DecisionError as error:
             self._trouble = clean(str(error), 1_000)
-            if isinstance(error, QueuedError):
-                self.app.notify(self._trouble, severity="warning", markup=False, timeout=12)
-                self._leave_decided()
         finally:
             self._recording = False
         if decided is None:

@@ -20,9 +20,8 @@ from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.delegation.task import State
-from agentwatch.text import clean, quoted
-from agentwatch.view.query import Query, add_above, complete, parse, unknown_key
-from agentwatch.view.terms import OFFERED
+from agentwatch.text import clean
+from agentwatch.view.query import OFFERED, Query, add_above, complete, parse
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -202,8 +201,6 @@ class FilterBar(Horizontal):
     def show_count(self, matches: int | None) -> None:
         """Say how many tasks match."""
         words = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
-        if matches == 0 and (key := unknown_key(self.sought.text)):
-            words += f": no key {quoted(key)}"
         self._count.update(Content(words))
 
     def _values(self, key: str) -> list[str]:

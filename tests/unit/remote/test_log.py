@@ -1,0 +1,116 @@
+"""A tree that is made of a log equals one that has taken everything, and logs that were told the same are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
+from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, record
+
+from agentwatch.contracts.shapes import Fields
+from agentwatch.delegation.events import Checked, Event, Gone, Rules, Tick, Unreadable
+from agentwatch.delegation.files import MAX_VERSIONS
+from agentwatch.delegation.tree import Tree
+from agentwatch.remote.log import MOST_CHECKS, Log
+from agentwatch.remote.protocol import entry_of
+from agentwatch.view.document import tree_document
+
+CONTENTS: list[Fields] = [
+    handoff("a"),
+    handoff("d"),
+    handoff(None),
+    todos("x", " "),
+    todos("-"),
+    returned("completed"),
+    returned("failed", task_id="a"),
+]
+files = st.lists(
+    st.tuples(
+        st.sampled_from([*PATHS[:3], *PATHS[5:8]]),
+        st.sampled_from([*range(len(CONTENTS)), *range(len(CONTENTS)), None, None, "unreadable"]),
+    ),
+    max_size=16,
+)
+"""Few contents in few files, so that files are renamed, come back and become something else."""
+
+
+def filed(steps: list[tuple[str, int | str | None]]) -> list[Event]:
+    recorder = Recorder()
+    observed: list[Event] = []
+    for path, step in steps:
+        seen = recorder.seen(path, CONTENTS[step if isinstance(step, int) else 0])
+        if isinstance(step, int):
+            observed.append(seen._replace(digest=f"{step:064x}"))
+        else:
+            gone = Gone(seen.seq, seen.at, path)
+            observed.append(gone if step is None else Unreadable(seen.seq, seen.at, path, BROKEN))
+    return observed
+
+
+pasts = histories.map(record) | files.map(filed)
+
+
+def document_of(events: Iterable[Event]) -> dict[str, Any]:
+    tree = Tree(Rules(history_before=LINE), remembers=True)
+    for event in events:
+        tree.add([event])
+    tree.apply(Tick(10_000, 2_000.0))
+    return tree_document(tree, "/w")
+
+
+def log_of(events: Iterable[Event]) -> tuple[Log, list[Any]]:
+    """A log of these, and what of them counts."""
+    log = Log()
+    entries = filter(None, map(entry_of, events))
+    return log, [counts for entry in entries if (counts := log.add(entry.event)) is not None]
+
+
+@given(pasts, st.integers(0, 16))
+def test_a_tree_and_a_copy_that_come_in_the_middle_equal_those_that_were_told_everything(
+    events: list[Event], at: int
+) -> None:
+    log, counts = log_of(events[:at])
+    assert document_of(log.events()) == document_of(events[:at])
+    copy, told = Log(), log.events()
+    for event in told:
+        copy.append(event)
+    for one in events[at:]:
+        if (entry := entry_of(one)) is not None and (counts := log.add(entry.event)) is not None:
+            told.append(counts)
+            copy.add(counts)
+    assert copy.events() == log.events()
+    assert copy.held == log.held
+    assert document_of(told) == document_of(log.events()) == document_of(events)
+
+
+def test_of_a_file_as_much_is_kept_as_the_tree_remembers_and_the_first_version_stays() -> None:
+    recorder = Recorder()
+    events = [recorder.seen("a.handoff.json", handoff("a", attempt=one)) for one in range(1, MAX_VERSIONS + 20)]
+    log, _ = log_of(events)
+    assert len(log.events()) == MAX_VERSIONS
+    assert log.events()[0] == events[0]
+    assert document_of(log.events()) == document_of(events)
+
+
+def test_a_file_that_is_written_again_and_again_does_not_push_out_what_was_before() -> None:
+    see = Recorder().seen
+    first, second = see("a.handoff.json", handoff("a")), see("a.handoff.json", handoff("a", mode="x"))
+    log, counts = log_of([first, *(second._replace(seq=9 + again) for again in range(MAX_VERSIONS + 5))])
+    assert counts == [first, second._replace(seq=9)]
+    for event in [Unreadable(1, 2.0, "a.handoff.json", BROKEN), second] * MAX_VERSIONS:
+        log.add(event)
+    assert len(log.events()) == 3
+    assert log.events()[0] == first
+
+
+def test_the_checks_of_one_file_are_bounded_and_what_went_takes_no_room() -> None:
+    log, _ = log_of([Checked(seq, 1.0, "returns.md", f"{seq % 50}", ()) for seq in range(500)])
+    assert len(log.events()) == MOST_CHECKS
+    recorder = Recorder()
+    undone = [recorder.gone(f"{name}.handoff.json")._replace(undone=True) for name in "abc"]
+    log, _ = log_of([*(recorder.seen(one.path, handoff("t")) for one in undone), *undone])
+    assert log.events() == []
+    assert not +log.held

@@ -1,0 +1,141 @@
+"""A message arrives as it was said: who carries it can lose it, and neither make one up nor change one."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from contextlib import suppress
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.broker import new_key
+from tests.unit.remote.shapes import any_of
+
+from agentwatch.decisions.envelope import seal
+from agentwatch.delegation.events import Gone
+from agentwatch.remote.protocol import (
+    LARGEST,
+    PROTOCOL,
+    Entry,
+    Frame,
+    Hello,
+    Observed,
+    Verifier,
+    VersionError,
+    pack,
+    read_frame,
+    signed,
+    to_bytes,
+    unpack,
+)
+
+KEY, OTHER = new_key(), new_key()
+FRAMES = st.one_of(*map(any_of, get_args(Frame)))
+HELLO = Hello(protocol=PROTOCOL, agentwatch="1", host="b", host_key=KEY.public.text, epoch="e", began_at=1.0, now=2.0)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def verifier() -> Verifier:
+    return Verifier("build1", KEY.public, lambda _key, _name: "")
+
+
+@given(FRAMES)
+def test_a_frame_comes_back_as_it_was_in_one_line(frame: Frame) -> None:
+    assert b"\n" not in to_bytes(frame)
+    assert read_frame(to_bytes(frame)) == unpack(pack(frame)) == verifier().read(signed(frame, KEY)) == frame
+
+
+def damaged(value: Any, path: list[int], other: Any) -> Any:
+    """JSON in which something else stands at a place."""
+    if not path or not isinstance(value, dict | list) or not value:
+        return other
+    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+    key = keys[path[0] % len(keys)]
+    changed = dict(value) if isinstance(value, dict) else list(value)
+    changed[key] = damaged(value[key], path[1:], other)  # type: ignore[index,call-overload]
+    return changed
+
+
+@given(FRAMES, st.lists(st.integers(0, 20), min_size=1, max_size=8), JSON)
+def test_a_damaged_frame_is_refused_with_a_reason_or_understood(frame: Frame, path: list[int], other: Any) -> None:
+    with suppress(ValueError):
+        understood = read_frame(json.dumps(damaged(json.loads(to_bytes(frame)), path, other)).encode())
+        # What was understood can be said again.
+        assert read_frame(to_bytes(understood)).kind == understood.kind
+
+
+@given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_bytes_that_nobody_said_raise_nothing_but_a_reason(data: bytes) -> None:
+    with suppress(ValueError):
+        read_frame(data)
+    assert verifier().read(data) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" * 100_000,
+        b" " * (LARGEST + 1),
+        b'{"kind":"observed","workspace":"w","epoch":"e","after":0,"upto":NaN}',
+        b'{"kind":"observed","workspace":"w","epoch":"e","after":0,"upto":1.0}',
+        b'{"kind":"observed","workspace":"w","epoch":"e","after":0,"upto":true}',
+        b'{"kind":"observed","workspace":7,"epoch":"e","after":0,"upto":1}',
+        b'{"kind":"observed","epoch":"e","after":0,"upto":1}',
+        b'{"kind":"watch","screen":"*","sent":1}',
+        b'{"kind":"watch","screen":"x 0\\r\\nPUB a","sent":1}',
+        b'{"kind":"watch","screen":"s\\n","sent":1}',
+        b'{"kind":"watch","screen":"' + b"s" * 65 + b'","sent":1}',
+        b'{"kind":"weather","sun":true}',
+    ],
+)
+def test_a_frame_that_none_is_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  any reason will do
+        read_frame(data)
+
+
+def test_more_than_is_known_here_is_passed_over() -> None:
+    entry = Entry(gone=Gone(1, 5.0, "a.json"))
+    fields = json.loads(to_bytes(Observed(workspace="w", epoch="e", after=0, upto=1, entries=(entry,))))
+    fields["more"] = fields["entries"][0]["more"] = 1
+    known = read_frame(json.dumps(fields).encode())
+    assert isinstance(known, Observed)
+    assert known.entries == (entry,)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "where"), [([3, 0], "there"), ([4, 1], "here"), ([5, 0], "here"), (5, "here"), (["x", 1], "here")]
+)
+def test_another_protocol_is_refused_and_who_has_to_be_updated_is_named(protocol: Any, where: str) -> None:
+    data = json.dumps({"kind": "hello", "protocol": protocol, "agentwatch": "9.8", "host": "build1"}).encode()
+    with pytest.raises(VersionError) as raised:
+        read_frame(data)
+    assert str(raised.value) == (
+        "the relay there (agentwatch 9.8) speaks another protocol than this agentwatch: update agentwatch " + where
+    )
+
+
+@given(st.data())
+def test_a_message_of_which_one_bit_is_another_is_not_read(data: st.DataObject) -> None:
+    message = bytearray(signed(HELLO, KEY))
+    place = data.draw(st.integers(0, len(message) * 8 - 1))
+    message[place // 8] ^= 1 << place % 8
+    assert verifier().read(bytes(message)) is None
+
+
+def test_a_signed_decision_is_no_message_and_a_message_no_decision() -> None:
+    payload = b"=" + to_bytes(HELLO)
+    about = b"DSSEv1 44 application/vnd.agentwatch.decision.v1+json %d %s" % (len(payload), payload)
+    for message in (KEY.private.sign(about) + bytes.fromhex(KEY.public.keyid) + payload, seal(payload, KEY)):
+        assert verifier().read(message) is None
+    assert verifier().read(signed(HELLO, OTHER)) is None
+
+
+def test_a_message_that_would_fill_the_memory_is_not_unpacked() -> None:
+    with pytest.raises(ValueError, match="too large"):
+        unpack(b"z" + zlib.compress(bytes(LARGEST * 4)))

@@ -1,0 +1,215 @@
+"""The numbered log of a workspace: as much of all that was observed as a tree needs. The relay and each screen that
+has heard everything in order hold the same. It says, too, how much one host may have this machine hold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel
+
+from agentwatch.contracts.shapes import Document, Handoff, Return
+from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Unreadable
+from agentwatch.delegation.files import MAX_VERSIONS
+from agentwatch.delegation.request import after
+from agentwatch.remote.protocol import EARLIEST, LATEST, Standing, Told
+from agentwatch.sources.sessions.fields import messages
+
+MEBIBYTE: Final = 1024 * 1024
+MOST: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        # Four times what a screen is made for.
+        "tasks": 20_000,
+        # Two attempts of each task.
+        "runs": 40_000,
+        # A program asks one thing at a time, and nobody answers a thousand. A tree's time grows with the square.
+        "requests": 1_000,
+        # Some 12 KiB for a task with its handoff, its return, its checks and its run.
+        "MiB": 256 * MEBIBYTE,
+    }
+)
+"""Of what one host says; bytes are those that are taken here, about."""
+MOST_CHECKS: Final = 32
+"""Checks of one file that are kept: it may hold the latest returns of several tasks, one after the other."""
+_ENTRY: Final = 512
+"""Bytes that the tree and the log need for an entry besides what is in it."""
+
+Event = Told | Standing
+
+
+def key_of(event: Event) -> str:
+    """The subject of an event: what is told of it replaces, or goes on with, what was told before."""
+    match event:
+        case Standing():
+            return "standing"
+        case Seen() | Gone() | Unreadable():
+            return f"file:{event.path}"
+    return f"{type(event).__name__}:{event.path}"
+
+
+class _Kept(NamedTuple):
+    number: int
+    event: Event
+    size: int
+
+
+class Log:
+    """The events that count, by subject and in order. One thread uses it at a time. `seq` is the number of the last."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self._load = Counter[str]()
+        self._tasks = Counter[str]()
+        self._count = 0
+        self._chains: dict[str, list[_Kept]] = {}
+
+    @property
+    def held(self) -> Counter[str]:
+        """How much is in it, by the kinds of `MOST`."""
+        return self._load + Counter(tasks=len(self._tasks))
+
+    @property
+    def standing(self) -> Standing | None:
+        event = self._chains["standing"][-1].event if "standing" in self._chains else None
+        return event if isinstance(event, Standing) else None
+
+    def events(self) -> list[Event]:
+        """All that counts, in order."""
+        return [one.event for one in sorted(one for chain in self._chains.values() for one in chain)]
+
+    def add(self, event: Event) -> Event | None:
+        """Write down what was observed now. Returns it as it counts, None where it says nothing new. Raises ValueError
+        as `weight` does."""
+        weight(event)
+        chain = self._chains.get(key_of(event), [])
+        void = chain
+        match event:
+            case Seen() | Gone() | Unreadable():
+                keep = len(chain)
+                while keep and _is_void([one.event for one in chain[:keep]], event):
+                    keep -= 1
+                if keep and keep == len(chain) and _says_the_same(chain[-1].event, event):
+                    return None
+                void = chain[keep:]
+            case Checked(digest=digest):
+                void = [one for one in chain if isinstance(one.event, Checked) and one.event.digest == digest]
+            case Requested() if chain and isinstance(before := chain[0].event, Requested):
+                event = after(before, event)
+        for one in [*void]:
+            self._remove(one)
+        if key_of(event) in self._chains or not _says_it_went(event):
+            self.append(event)
+        return event
+
+    def append(self, event: Event) -> None:
+        """Write down an event that counts, as another log has it. Raises ValueError as `weight` does."""
+        self._count += 1
+        kept = _Kept(self._count, event, _ENTRY + weight(event))
+        chain = self._chains.setdefault(key_of(event), [])
+        chain.append(kept)
+        self._account(kept, 1)
+        if len(chain) > (MOST_CHECKS if isinstance(event, Checked) else MAX_VERSIONS):
+            # The first version of a file says when its task began.
+            self._remove(chain[0 if isinstance(event, Checked) else 1])
+
+    def remove_last(self, event: Event) -> None:
+        """Take an event out again that was written down just now."""
+        if (chain := self._chains.get(key_of(event))) and chain[-1].number == self._count:
+            self._remove(chain[-1])
+
+    def _remove(self, kept: _Kept) -> None:
+        chain = self._chains[key_of(kept.event)]
+        chain.remove(kept)
+        self._account(kept, -1)
+        if not chain:
+            del self._chains[key_of(kept.event)]
+
+    def _account(self, kept: _Kept, times: int) -> None:
+        self._load["MiB"] += times * kept.size
+        self._load["runs"] += times * isinstance(kept.event, Ran)
+        self._load["requests"] += times * isinstance(kept.event, Requested)
+        for task in tasks_in(kept.event):
+            self._tasks[task] += times
+            if not self._tasks[task]:
+                del self._tasks[task]
+
+
+def _is_void(chain: list[Event], event: Event) -> bool:
+    """Whether the last entry of a file's chain says nothing any more after this event."""
+    last = chain[-1]
+    if isinstance(last, Unreadable) or (isinstance(event, Gone) and event.undone):
+        return True
+    # Of several that say the same, the first one says since when, the last one that it is so again.
+    before = chain[-2] if len(chain) > 1 else None
+    return before is not None and _says_the_same(before, last) and _says_the_same(last, event)
+
+
+def _says_the_same(before: Event, now: Event) -> bool:
+    """Whether a file that was so before is so now. A return that was written again may be that of another attempt."""
+    match before, now:
+        case Gone(), Gone():
+            return True
+        case Seen(), Seen():
+            is_again = isinstance(now.document, Return) and now.at > before.at
+            same = (before.digest, before.incomplete, before.document) == (now.digest, now.incomplete, now.document)
+            return same and not is_again
+    return False
+
+
+def _says_it_went(event: Event) -> bool:
+    """Whether nothing is left of a subject of which only this is known."""
+    return isinstance(event, Gone) or getattr(event, "run", 0) is None or getattr(event, "request", 0) is None
+
+
+# How much that is
+
+
+def weight(value: Any) -> int:
+    """The bytes that a value takes in memory, about; what several places share counts in each. Raises ValueError for a
+    number with a point that is no time, nor anything smaller."""
+    if isinstance(value, str):
+        return 56 + len(value)
+    if isinstance(value, float) and not EARLIEST <= value <= LATEST:
+        raise ValueError(f"{value} is no time")
+    if isinstance(value, tuple | list):
+        return 56 + sum(map(weight, value))
+    if isinstance(value, Mapping):
+        return 232 + sum(weight(key) + weight(one) for key, one in value.items())
+    fields = getattr(value, "__dataclass_fields__", None)
+    if fields is None and isinstance(value, BaseModel):
+        fields = type(value).model_fields
+    return 32 if fields is None else 56 + sum(weight(getattr(value, name)) for name in fields)
+
+
+def tasks_in(event: Event) -> Iterator[str]:
+    """The names of the tasks that an event speaks of."""
+    if isinstance(event, Seen):
+        yield from _named(event.document, event.path)
+    elif isinstance(event, Ran) and event.run is not None:
+        for said in messages(event.run):
+            for reading in (said.reading, said.packet):
+                if isinstance(reading, Document):
+                    yield from _named(reading.document, event.path)
+
+
+def _named(document: object, place: str) -> Iterator[str]:
+    if isinstance(document, Handoff | Return):
+        yield document.task_id or place
+    if isinstance(document, Handoff) and document.parent_task_id:
+        yield document.parent_task_id
+    if isinstance(document, Return):
+        yield from document.delegation_path
+
+
+def excess(held: Mapping[str, int]) -> list[str]:
+    """The kinds of which more is held than may be."""
+    return [kind for kind, most in MOST.items() if held.get(kind, 0) > most]
+
+
+def dropped_words(label: str, kind: str) -> str:
+    """Says that more of this kind was dropped, in a sentence without its full stop."""
+    most = MOST[kind] // MEBIBYTE if kind == "MiB" else MOST[kind]
+    return f"{label} sends more than {most:,} {kind}: the rest is not taken in, so not all of it is shown"

@@ -1,0 +1,111 @@
+"""The names of a fleet on a NATS server, and the accounts that say who may do what.
+
+agentwatch.live.<host>.<screen>   what a host says to a screen
+agentwatch.to.<host>              what screens say to a host
+$KV.AGENTWATCH.<host>             the latest hello of a host: an entry of the key-value store AGENTWATCH
+
+A host is the first 16 characters of the id of its key. One account of a server is one fleet.
+
+Each host has an account of its own because a permission list holds what a user publishes, and not what he has the
+server publish for him, which answers a request to whatever subject the request names. An account that imports its own
+subjects has no other subject to name.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from agentwatch.decisions.envelope import PublicKey
+
+STREAM: Final = "KV_AGENTWATCH"
+"""Holds the key-value store."""
+LARGEST_PAYLOAD: Final = 8 * 1024 * 1024
+"""Bytes that the configuration that we print lets a message have. Any server takes a mebibyte; the rest is cut."""
+_KEPT_SECONDS: Final = 30 * 24 * 3600.0
+
+
+def host_of(key: PublicKey) -> str:
+    """The name of a host in subjects."""
+    return key.keyid[:16]
+
+
+def said_by(host: str, screen: str) -> str:
+    """The subject of what a host says to a screen."""
+    return f"agentwatch.live.{host}.{screen}"
+
+
+def said_to(host: str) -> str:
+    """The subject of what screens say to a host."""
+    return f"agentwatch.to.{host}"
+
+
+def kept_of(host: str) -> str:
+    """The subject of the entry of a host in the store."""
+    return f"$KV.AGENTWATCH.{host}"
+
+
+def store(replicas: int = 1) -> dict[str, Any]:
+    """The settings of the store, times in seconds. No host may roll up what others have in it."""
+    return {
+        "name": STREAM,
+        "description": "The latest hello of each host of agentwatch",
+        "subjects": [kept_of(">")],
+        "max_msgs_per_subject": 1,
+        "max_age": _KEPT_SECONDS,
+        "storage": "file",
+        "discard": "new",
+        "num_replicas": replicas,
+        "deny_delete": True,
+        "allow_rollup_hdrs": False,
+        "allow_direct": False,
+    }
+
+
+def nkey_of(key: PublicKey) -> str:
+    """A public key as a user of NATS is named."""
+    data = bytes([20 << 3]) + key.raw
+    return base64.b32encode(data + _crc16(data).to_bytes(2, "little")).decode().rstrip("=")
+
+
+def _crc16(data: bytes) -> int:
+    crc = 0
+    for byte in data:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x1021) & 0xFFFF if crc & 0x8000 else crc << 1 & 0xFFFF
+    return crc
+
+
+def accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[str, PublicKey]]) -> str:
+    """The part of a server's configuration by which each host can say only what is its own, and reads only what is said
+    to it. All are given as a name, which is foreign, and a public key."""
+    lines = ["accounts {", "  AGENTWATCH {", "    jetstream: enabled", "    users: ["]
+    lines += [f"      {{ nkey: {nkey_of(key)} }}  # {_comment(name)}" for name, key in operators]
+    lines += ["    ]", "    exports: ["]
+    for host in (host_of(key) for _, key in hosts):
+        for subject in (said_by(host, "*"), kept_of(host)):
+            lines.append(f'      {{ service: "{subject}", accounts: [HOST_{host}] }}')
+        lines.append(f'      {{ stream: "{said_to(host)}", accounts: [HOST_{host}] }}')
+    lines += ["    ]", "  }"]
+    for name, key in hosts:
+        host = host_of(key)
+        lines += [
+            f"  HOST_{host} {{  # {_comment(name)}",
+            f"    users: [ {{ nkey: {nkey_of(key)} }} ]",
+            "    imports: [",
+            *(
+                f'      {{ service: {{ account: AGENTWATCH, subject: "{subject}" }} }}'
+                for subject in (said_by(host, "*"), kept_of(host))
+            ),
+            f'      {{ stream: {{ account: AGENTWATCH, subject: "{said_to(host)}" }} }}',
+            "    ]",
+            "  }",
+        ]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _comment(name: str) -> str:
+    """A name as it can stand behind a `#`."""
+    return "".join(letter for letter in name if letter.isprintable())[:80]

@@ -1,0 +1,394 @@
+"""The messages between a relay and a screen: models as JSON, and those of a host signed with its key.
+
+A signed message is the signature (64 bytes), the id of the key (32 bytes) and the packed frame: `=` and the frame as it
+is, or `z` and the frame compressed. The signature covers the kind of thing that it is, so that none passes for a
+decision, nor the other way round. Nothing is unpacked before its signature was checked.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from agentwatch.decisions.envelope import PublicKey, SigningKey, parse_public
+from agentwatch.decisions.errors import KeyProblemError
+from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested, Rules, Seen, Unreadable
+from agentwatch.sources import Health
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+PROTOCOL: Final = (4, 0)
+LARGEST: Final = 8 * 1024 * 1024
+"""Bytes of a frame."""
+ENOUGH: Final = 256 * 1024
+"""Bytes up to which several entries share a frame."""
+EARLIEST: Final = -62_135_596_800.0
+LATEST: Final = 253_402_300_800.0
+"""The years 1 and 10000, in seconds since the epoch."""
+
+_PAYLOAD_TYPE: Final = b"application/vnd.agentwatch.frame.v1"
+_SIGNATURE: Final = 64
+_HEAD: Final = _SIGNATURE + 32
+LARGEST_MESSAGE: Final = LARGEST + _HEAD + 1024
+_WORTH: Final = 1024
+"""Bytes from which on compressing saves something."""
+
+
+class VersionError(ValueError):
+    """The other side speaks another protocol. The message says which, and what to do."""
+
+
+class Standing(NamedTuple):
+    """How well the host sees a workspace; `settled`: all that was there at first has been told."""
+
+    health: Health
+    settled: bool
+
+
+Told = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
+"""The observations that a host tells; the rest is the operator's own and never travels."""
+_TOLD: Final = (Seen, Gone, Unreadable, Checked, Ran, Decided, Requested)
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, ser_json_inf_nan="constants")
+
+
+class Entry(_Model):
+    """One thing that is told of a workspace: exactly one of these."""
+
+    seen: Seen | None = None
+    gone: Gone | None = None
+    unreadable: Unreadable | None = None
+    checked: Checked | None = None
+    ran: Ran | None = None
+    decided: Decided | None = None
+    requested: Requested | None = None
+    standing: Standing | None = None
+
+    @property
+    def event(self) -> Told | Standing | None:
+        event = next((one for _, one in self if one is not None), None)
+        # The return of a session stands in its run: a host tells of no other.
+        return event._replace(stored=False) if isinstance(event, Seen) else event
+
+
+class Workspace(_Model):
+    """One that a host relays, judged by its `rules`. `id` is that of its state directory there, `path`, `name` and
+    `summary` are the host's words, `asked` the paths by which the relay was told of it."""
+
+    id: str
+    path: str
+    name: str
+    rules: Rules = Rules()
+    asked: tuple[str, ...] = ()
+    summary: str = ""
+
+
+class Hello(_Model):
+    """Who speaks. `epoch` is a random id of this run of the relay, which began at a time; `host_key` is the public key
+    that signs, `echo` as in `Beat`, `missing` why paths that were asked for are not relayed."""
+
+    kind: Literal["hello"] = "hello"
+    protocol: tuple[Literal[4], Literal[0]]
+    agentwatch: str
+    host: str
+    host_key: str
+    epoch: str
+    began_at: float
+    now: float
+    echo: dict[str, float] = {}
+    workspaces: tuple[Workspace, ...] = ()
+    missing: dict[str, str] = {}
+
+
+class Observed(_Model):
+    """The entries after a number of the log up to another one; or, with `parts`, this part of all that counts up to
+    that number, which takes the place of what was told before."""
+
+    kind: Literal["observed"] = "observed"
+    workspace: str
+    epoch: str
+    after: int
+    upto: int
+    part: int = 0
+    parts: int = 0
+    entries: tuple[Entry, ...] = ()
+
+
+class Beat(_Model):
+    """The relay lives, and all logs are told up to these numbers. `echo` has, by the id of a screen, what that screen
+    said last as `Watch.sent`: only who has heard it just now can say it. `now` is the host's time."""
+
+    kind: Literal["beat"] = "beat"
+    epoch: str
+    now: float
+    seqs: dict[str, int] = {}
+    echo: dict[str, float] = {}
+
+
+class Outcome(StrEnum):
+    """The fate of a decision that was asked for. All but the last stay so."""
+
+    RECORDED = "recorded"
+    DECIDED_OTHERWISE = "decided otherwise"
+    RETURN_CHANGED = "return changed"
+    GONE = "gone"
+    """Nobody waits for the answer any more."""
+    NOT_ALLOWED = "not allowed"
+    EXPIRED = "expired"
+    NOT_TRUSTED = "not trusted"
+    REFUSED = "refused"
+    """It is for another host, or cannot be read."""
+    FAILED = "failed"
+    """The disk, or the key of the host: it is right to send it again."""
+
+    @property
+    def is_final(self) -> bool:
+        return self is not Outcome.FAILED
+
+
+class Result(_Model):
+    """The outcome of a decision that was asked for. `record` is the envelope in the host's ledger."""
+
+    kind: Literal["result"] = "result"
+    workspace: str
+    decision_id: str
+    request_sha256: str
+    outcome: Outcome
+    words: str
+    record: str | None = None
+
+
+class Reply(_Model):
+    """A part of the answer to `Ask`: number `part`, from 0, of `parts`; with none, there is no such text."""
+
+    kind: Literal["reply"] = "reply"
+    id: str
+    part: int = 0
+    parts: int = 0
+    data: str = ""
+
+
+_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]
+"""Becomes a part of the subjects of messages."""
+
+
+class Watch(_Model):
+    """A screen is there. `screen` is a random id; `sent` grows with each, and comes back as echo. `epoch` is the run of
+    the relay that it knows, of which it `lacks` all of some workspaces. Somebody sees those that are `shown`."""
+
+    kind: Literal["watch"] = "watch"
+    screen: _Screen
+    sent: float
+    epoch: str = ""
+    shown: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+
+class Decide(_Model):
+    """Record this decision: the exact bytes of the operator's signed request, as text."""
+
+    kind: Literal["decide"] = "decide"
+    screen: _Screen
+    workspace: str
+    request: str
+
+
+Wish = Literal["text", "transcript", "wait", "read"]
+
+
+class Ask(_Model):
+    """Somebody looks at a text: the one with the digest `key`, or the transcript of the run with this key, and there at
+    the `place`. Or waits for the decision about the task `key`, in the attempt `place` ("": the latest); or has read
+    the decision with this id. `id` is random."""
+
+    kind: Literal["ask"] = "ask"
+    id: str
+    screen: _Screen
+    workspace: str
+    what: Wish
+    key: str
+    place: str = ""
+
+
+Frame = Hello | Observed | Beat | Result | Reply | Watch | Decide | Ask
+_FRAMES: Final[TypeAdapter[Frame]] = TypeAdapter(Annotated[Frame, Field(discriminator="kind")])
+
+
+class _Greeting(BaseModel):
+    """A hello of any version."""
+
+    kind: Literal["hello"]
+    protocol: Any
+    agentwatch: str
+
+
+def entry_of(event: Event | Standing) -> Entry | None:
+    """An event as it is told, None where it is the operator's own. Raises ValueError where no screen would take it."""
+    if not isinstance(event, (*_TOLD, Standing)):
+        return None
+    entry = Entry.model_construct(**{type(event).__name__.lower(): event})  # type: ignore[arg-type]
+    return Entry.model_validate_json(entry.model_dump_json(exclude_defaults=True))
+
+
+def to_bytes(frame: Frame) -> bytes:
+    """A frame as JSON. Raises ValueError where it is too large, or holds half a character."""
+    body = frame.model_dump_json(exclude_defaults=True).encode()
+    data = b'{"kind":"%b",' % frame.kind.encode() + body[1:]
+    if len(data) > LARGEST:
+        raise ValueError(f"{len(data):,} bytes are too large for a message")
+    return data
+
+
+def read_frame(data: bytes) -> Frame:
+    """The frame in a message. Raises ValueError with the reason; VersionError for a hello in another protocol."""
+    if len(data) > LARGEST:
+        raise ValueError(f"{len(data):,} bytes are too large for a message")
+    try:
+        return _FRAMES.validate_json(data)
+    except ValidationError:
+        with suppress(ValidationError):
+            hello = _Greeting.model_validate_json(data)
+            theirs = tuple(hello.protocol) if isinstance(hello.protocol, list) else ()
+            if theirs != PROTOCOL:
+                is_older = (
+                    len(theirs) == len(PROTOCOL) and all(type(one) is int for one in theirs) and theirs < PROTOCOL
+                )
+                raise VersionError(
+                    f"the relay there (agentwatch {hello.agentwatch[:20]}) speaks another protocol than this"
+                    f" agentwatch: update agentwatch {'there' if is_older else 'here'}"
+                ) from None
+        raise
+
+
+def pieces(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
+    """The same entries in as many groups as it takes for each to be of a size that travels well."""
+    some: list[Entry] = []
+    size = 0
+    for entry in entries:
+        some.append(entry)
+        size += len(entry.model_dump_json(exclude_defaults=True))
+        if size >= ENOUGH:
+            yield tuple(some)
+            some, size = [], 0
+    if some:
+        yield tuple(some)
+
+
+# Signatures
+
+
+def pack(frame: Frame) -> bytes:
+    """A frame for the way, compressed where that saves something."""
+    data = to_bytes(frame)
+    return b"z" + zlib.compress(data, 1) if len(data) >= _WORTH else b"=" + data
+
+
+def unpack(packed: bytes) -> Frame:
+    """The frame that was packed. Raises ValueError; it never takes much more memory than the largest frame."""
+    if packed[:1] == b"=":
+        return read_frame(packed[1:])
+    try:
+        inflater = zlib.decompressobj()
+        data = inflater.decompress(packed[1:], LARGEST + 1)
+    except zlib.error as error:
+        raise ValueError("a message cannot be unpacked") from error
+    if packed[:1] != b"z" or not inflater.eof or inflater.unused_data:
+        raise ValueError("a message cannot be unpacked: it is cut off, or too large")
+    return read_frame(data)
+
+
+def signed(frame: Frame, key: SigningKey) -> bytes:
+    """The message by which a host says this frame."""
+    packed = pack(frame)
+    return key.private.sign(_to_sign(packed)) + bytes.fromhex(key.public.keyid) + packed
+
+
+def _to_sign(packed: bytes) -> bytes:
+    """DSSE's pre-authentication encoding: the lengths leave no doubt where the type ends."""
+    return b"DSSEv1 %d %s %d %s" % (len(_PAYLOAD_TYPE), _PAYLOAD_TYPE, len(packed), packed)
+
+
+def _public(key: PublicKey) -> Ed25519PublicKey:
+    # Imported here: it takes 25 ms.
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    return Ed25519PublicKey.from_public_bytes(key.raw)
+
+
+class Verifier:
+    """Takes messages of one host, and none that anybody else has made up.
+
+    `key` is the one that it has to sign with; where that is not known, `accept` is asked about the key of the first
+    hello: it says why that is refused, "" where it is not.
+    """
+
+    def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey, str], str]) -> None:
+        self.key = key
+        self.why = ""
+        """Why messages are not believed, and what to do."""
+        self._label, self._accept = label, accept
+        self._verified = _public(key) if key is not None else None
+        self._was_heard = False
+
+    def read(self, message: bytes) -> Frame | None:
+        """The frame in a message; None where the host cannot have said it."""
+        try:
+            frame = self._read(message)
+        except VersionError as error:
+            self.why = str(error)
+            return None
+        except ValueError:
+            known = message[_SIGNATURE:_HEAD].hex() if self.key is None or self._was_heard else self.key.keyid
+            if message[_SIGNATURE:_HEAD].hex() != known and len(message) > _HEAD:
+                self.why = (
+                    "it signs with another key than it had before, or its agentwatch is older; update agentwatch there,"
+                    f" or if you know of a new key: `agentwatch keys distrust {self._label} --host`, then start again"
+                )
+            return None
+        self._was_heard |= frame is not None
+        if isinstance(frame, Hello):
+            self.why = ""
+        return frame
+
+    def _read(self, message: bytes) -> Frame | None:
+        if not _HEAD < len(message) <= LARGEST_MESSAGE:
+            raise ValueError("a message is not in the form of a signed one")
+        packed = message[_HEAD:]
+        if self.key is not None and self._verified is not None:
+            self._verify(self.key, self._verified, message)
+            return unpack(packed)
+        # It is believed that this is the host's key once it has signed who it is with it.
+        hello = unpack(packed)
+        if not isinstance(hello, Hello):
+            return None
+        try:
+            key = parse_public(hello.host_key)
+        except KeyProblemError as error:
+            raise ValueError(str(error)) from error
+        verified = _public(key)
+        self._verify(key, verified, message)
+        if why := self._accept(key, hello.host):
+            self.why = why
+            return None
+        self.key, self._verified = key, verified
+        return hello
+
+    @staticmethod
+    def _verify(key: PublicKey, verified: Ed25519PublicKey, message: bytes) -> None:
+        """Raises ValueError where this key has not signed a message."""
+        from cryptography.exceptions import InvalidSignature
+
+        if message[_SIGNATURE:_HEAD].hex() != key.keyid:
+            raise ValueError("a message is signed with a key that is not expected here")
+        try:
+            verified.verify(message[:_SIGNATURE], _to_sign(message[_HEAD:]))
+        except InvalidSignature as error:
+            raise ValueError("the signature of a message does not hold: it is a fake, or was changed") from error
