@@ -133,12 +133,10 @@ async def test_a_poisoned_task_is_shown_safely() -> None:
     "text",
     [
         "x" * 10_000_000,
-        "line\n" * 100_000,
         '{"a": ' * 100_000,
-        "[" * 100_000,
         '{"status": "completed", "summary": "' + "a" * 2_000_000 + '", "artifacts": [], "metadata": {}}',
     ],
-    ids=["one line", "many lines", "deep objects", "deep lists", "long string"],
+    ids=["one line", "deep objects", "long string"],
 )
 async def test_huge_texts_are_cut_and_say_so(text: str) -> None:
     one = case(Contract.SUBAGENT_RETURN, text=text, packet_text=text)

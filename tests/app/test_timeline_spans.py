@@ -11,12 +11,10 @@ from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
 from agentwatch.app.screens.timeline import IDLE, activity_of
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Tick
+from agentwatch.delegation.events import Event, Tick
 from agentwatch.delegation.run import StartedBy
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.spans import spans_of
-from agentwatch.view.times import ended_at
 
 
 def tree_of(events: Iterable[Event]) -> Tree:
@@ -73,30 +71,6 @@ def test_a_bar_is_made_of_what_was_seen(name: str) -> None:
     for one in seen:
         one(scene)
     assert spans(scene, first=first) == expected
-
-
-def test_what_an_abort_above_has_ended_goes_on_no_more() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=90)
-    scene.handoff("a.b", ago=80)
-    scene.returned("a", Outcome.FAILED, ago=60)
-    tree = tree_of(scene.take())
-    (attempt,) = tree.tasks["a"].attempts
-    digest, at = attempt.returned.digest if attempt.returned else None, NOW - 20
-    decision = Decision(
-        decision_id="d1",
-        task_id="a",
-        attempt=1,
-        handoff_sha256=None,
-        return_sha256=digest,
-        action=Action.ABORT,
-        at=at,
-        receipts=(Receipt(Stage.RECORDED, at),),
-    )
-    tree.apply(Decided(20_000, at, decision.decision_id, decision))
-    (span,) = spans_of(tree.tasks["a.b"])
-    assert (span.look.word, span.start, span.end) == ("canceled", NOW - 80, at)
-    assert ended_at(tree.tasks["a.b"], tree.tasks["a.b"].attempts[0]) == at
 
 
 def test_idle_time_is_where_nobody_gave_a_sign() -> None:

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 _LINES: Final = 100_000
 _CHARACTERS: Final = 4 * 1024 * 1024
 """Of one entry; what is cut is said."""
-_HEADS: Final = {
-    EntryKind.WORDS: "says",
-    EntryKind.PROMPT: "is told",
-    EntryKind.THOUGHT: "thinks",
-    EntryKind.NOTE: "note",
+HEADS: Final = {
+    EntryKind.WORDS: "words",
+    EntryKind.PROMPT: "what it was told",
+    EntryKind.THOUGHT: "a thought",
+    EntryKind.NOTE: "a note of the program",
 }
+"""The entries that are no calls."""
 
 
 async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool = False) -> Path | str:
@@ -141,7 +142,7 @@ def run(command: list[str], lines: Iterable[str] = ()) -> int:
 
 
 def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
-    """What entries say, as safe lines: a heading for each, and its text indented below."""
+    """Entries as safe lines: a heading for each, and its text indented below."""
     for entry in entries:
         if entry.kind is EntryKind.CALL:
             head, body = f"calls {clean(entry.tool, 200)}", written(entry.given)
@@ -149,7 +150,7 @@ def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
             how = "was refused" if entry.refused else "failed" if entry.failed else "came back"
             head, body = how, entry.text
         else:
-            head, body = _HEADS[entry.kind] + (", failed" if entry.failed else ""), entry.text
+            head, body = HEADS[entry.kind] + (", failed" if entry.failed else ""), entry.text
         yield f"{times.local(entry.at)}  {head}"
         lines, note = clean_lines(body, _LINES, _CHARACTERS)
         yield from (f"    {line}".rstrip() for line in lines)

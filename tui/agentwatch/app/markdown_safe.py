@@ -19,7 +19,7 @@ from agentwatch.text import clean_lines
 
 MAX_CHARACTERS: Final = 64 * 1024
 MAX_LINES: Final = 1_000
-"""What is looked at of one string; an agent's note is one or two screens."""
+"""The part of one string that is looked at; an agent's note is one or two screens."""
 
 MAX_INDENT: Final = 8
 """Columns of nesting that are kept: deeper lists would leave no room for their text."""

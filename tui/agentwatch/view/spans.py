@@ -19,7 +19,7 @@ _LONGEST: Final = 12 * 3_600.0
 
 
 class Kind(Enum):
-    """What happens in a span."""
+    """The way in which a span passes."""
 
     WORK = auto()
     QUEUE = auto()

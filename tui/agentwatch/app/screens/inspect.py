@@ -14,8 +14,9 @@ from textual.content import Content
 from textual.widgets import Static, Tab, Tabs
 
 from agentwatch.app.actions import Home, Place, bindings
+from agentwatch.app.editor import HEADS
 from agentwatch.app.markdown_safe import Text, markdown
-from agentwatch.app.messages import Inspect, ReadStep, TreeUpdated
+from agentwatch.app.messages import Inspect, ReadStep
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.details.blocks import Block, caution, faint, heading, plain, text
 from agentwatch.app.widgets.details.page import Page
@@ -35,12 +36,6 @@ if TYPE_CHECKING:
 
 _ABOVE: Final = 3
 """Lines that are shown above the claimed ones."""
-_HEADS: Final = {
-    EntryKind.WORDS: "words",
-    EntryKind.PROMPT: "what it was told",
-    EntryKind.THOUGHT: "a thought",
-    EntryKind.NOTE: "a note of the program",
-}
 _OUTCOMES: Final = {
     Outcome.OPEN: ("no result yet", "$state-working"),
     Outcome.DONE: ("", ""),
@@ -68,10 +63,12 @@ class _PageScreen(MonitorScreen[None]):
     _PageScreen Underline > .underline--bar { color: $text-accent; background: $border-blurred; }
     """
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str | None) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str | None, *tabs: Tab) -> None:
         super().__init__(monitor, clock)
         self._task_id = task_id
         self._head = Static(id="page-head", markup=False)
+        self._tabs = Tabs(*tabs)
+        self._tabs.can_focus, self._tabs.display = False, bool(tabs)
         self._page = Page()
         self.footer = Footer(Place.INSPECT, is_useless=self.is_out_of_question)
 
@@ -80,48 +77,31 @@ class _PageScreen(MonitorScreen[None]):
         return self._task_id
 
     def compose(self) -> ComposeResult:
-        yield self.header
-        yield self._head
-        yield self._page
-        yield self.footer
+        yield from (self.header, self._head, self._tabs, self._page, self.footer)
 
     def on_mount(self) -> None:
         self._page.focus()
         self._page.show([text(faint("reading…"))], keep=False)
 
-    def refresh_tasks(self, event: TreeUpdated) -> None:
-        """Show what has changed in the tree."""
-
     def action_back(self) -> None:
         self.leave()
-
-    def action_switch(self) -> None:
-        """There is nothing to switch to."""
 
 
 class InspectScreen(_PageScreen):
     """Shows the file of a claim, and its difference; each is read anew when it comes to the front."""
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: Inspect) -> None:
-        super().__init__(monitor, clock, wanted.task_id)
+        task = monitor.tree.tasks.get(wanted.task_id)
+        self._since = task.latest.handed_off_at if task and task.latest else None
+        since = "last commit" if self._since is None else "handoff"
+        tabs = Tab("File", id="file"), Tab(f"Difference since the {since}", id="difference")
+        super().__init__(monitor, clock, wanted.task_id, *tabs)
         self._wanted = wanted
         self._claim = _claim_of(monitor, wanted)
         self._file = self._claim.file if self._claim else None
         self._workspace = monitor.of(wanted.task_id)[0].workspace
         self.inspected: Path | None = None
         """The file that is shown, None if there is none that may be."""
-        task = monitor.tree.tasks.get(wanted.task_id)
-        self._since = task.latest.handed_off_at if task and task.latest else None
-        since = "last commit" if self._since is None else "handoff"
-        self._tabs = Tabs(Tab("File", id="file"), Tab(f"Difference since the {since}", id="difference"))
-        self._tabs.can_focus = False
-
-    def compose(self) -> ComposeResult:
-        yield self.header
-        yield self._head
-        yield self._tabs
-        yield self._page
-        yield self.footer
 
     def on_mount(self) -> None:
         entry, claim = self._wanted.entry, self._claim
@@ -212,7 +192,7 @@ class StepScreen(_PageScreen):
 
     def _about(self, step: Step) -> Content:
         is_call = step.kind is EntryKind.CALL
-        parts = [plain(step.tool).stylize("bold") if is_call else Content.styled(_HEADS[step.kind], "bold")]
+        parts = [plain(step.tool).stylize("bold") if is_call else Content.styled(HEADS[step.kind], "bold")]
         if step.at:
             parts.append(faint(times.local(step.at)))
             if step.ended_at is not None:

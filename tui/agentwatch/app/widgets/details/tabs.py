@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from dataclasses import field as lasting
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from textual.content import Content
@@ -66,18 +65,12 @@ _WHOLE: Final = 30
 """Characters of an id that the head shows whole."""
 _FORMS: Final = {Contract.RETURN_FORMAT: "Markdown"}
 """How a contract is written, where that is not JSON."""
-_MODEL_WORDS: Final = {
-    Agreement.MATCHES: "✓ as recorded",
-    Agreement.DIFFERS: "! differs: recorded as ",
-    Agreement.UNKNOWN: "? unverifiable: no source says",
+_AGREEMENTS: Final = {
+    Agreement.MATCHES: ("✓ confirmed", "$state-completed"),
+    Agreement.DIFFERS: ("! differs from ", "$text-warning"),
+    Agreement.UNKNOWN: ("? unverifiable", FAINT),
 }
-"""How a reported model compares; behind the last word of DIFFERS comes the other one."""
-_MODE_WORDS: Final = {
-    Agreement.MATCHES: "✓ as the handoff asked",
-    Agreement.DIFFERS: "! differs: the handoff asked for ",
-    Agreement.UNKNOWN: "? unverifiable: the handoff names no mode",
-}
-_AGREEMENT_COLORS: Final = {Agreement.MATCHES: "$state-completed", Agreement.DIFFERS: "$text-warning"}
+"""How a reported model or mode compares; behind the words of DIFFERS comes the other one."""
 _READ_OF_IT: Final = (
     "reported_state task_id parent_task_id mode objective summary error_code error_message retry_hint next_steps agent "
     "session_id blockers artifacts"
@@ -119,9 +112,9 @@ class View:
     tree: Tree
     monitor: Monitor
     now: float
-    prices: Mapping[str, float] = lasting(default_factory=dict)
+    prices: Mapping[str, float] = field(default_factory=dict)
     back: int = 0
-    made: dict[Hashable, Any] = lasting(default_factory=dict)
+    made: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
     def handed(self) -> Attempt | None:
@@ -409,11 +402,8 @@ def attestation(view: View) -> Iterator[Block]:
 def _attested(task: Task, attempt: Attempt, result: Return) -> Iterator[Block]:
     """The model and mode that a return reports, and its files where they are not told among the claims."""
     if result.contract is Contract.RETURN_FORMAT:
-        mode = mode_of(result.mode, attempt.packet or task.packet)
-        yield from fields(
-            ("model", _reported(model_of(result.model, attempt.run), _MODEL_WORDS)),
-            ("mode", _reported(mode, _MODE_WORDS)),
-        )
+        model, mode = model_of(result.model, attempt.run), mode_of(result.mode, attempt.packet or task.packet)
+        yield from fields(("model", _reported(model)), ("mode", _reported(mode)))
     else:
         yield text(faint(f"There is no attestation in this contract ({result.contract})."))
     artifacts = result.artifacts if result.contract is not Contract.RETURN_FORMAT else ()
@@ -423,13 +413,12 @@ def _attested(task: Task, attempt: Attempt, result: Return) -> Iterator[Block]:
     yield from fields(("limits", _items(result.limitations)))
 
 
-def _reported(one: Compared, words: Mapping[Agreement, str]) -> Content:
+def _reported(one: Compared) -> Content:
     """A reported model or mode, and how it compares. To differ is no lie: the child itself says so."""
     if not one.reported:
         return faint("not reported")
-    other = one.known or "" if one.agreement is Agreement.DIFFERS else ""
-    style = _AGREEMENT_COLORS.get(one.agreement, FAINT)
-    return Content.assemble(plain(one.reported), "   ", (words[one.agreement], style), plain(other, 60))
+    other = plain(one.known or "", 60) if one.agreement is Agreement.DIFFERS else ""
+    return Content.assemble(plain(one.reported), "   ", _AGREEMENTS[one.agreement], other)
 
 
 class _Claimed(NamedTuple):
