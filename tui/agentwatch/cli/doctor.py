@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.agents.setup.starts import checks
+from agentwatch.agents.setup import checks
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, PATH, argument
 from agentwatch.composition import shelf_of
@@ -187,10 +187,10 @@ def _check_settings(about: str, setup: Setup) -> Iterator[Check]:
     settings = setup.settings
     yield from (bad(about, f"{where(f'views.{name}')}: {why}") for name, why in view_faults(settings.views).items())
     if settings.keys:
-        from agentwatch.app.actions.keymap import keymap
+        from agentwatch.app.actions import with_keys
 
-        faults, count = keymap(settings.keys).faults, len(settings.keys)
-        yield from (bad(about, str(fault)) for fault in faults)
+        (_, faults), count = with_keys(settings.keys), len(settings.keys)
+        yield from (bad(about, fault) for fault in faults)
         if not faults:
             yield good(about, f"{count} command{' has' if count == 1 else 's have'} keys of your own")
 
@@ -205,5 +205,5 @@ _CHECKS: Final[tuple[tuple[str, Callable[[str, Setup], Iterable[Check]]], ...]] 
     ("history", _check_history),
     ("ledger", _check_ledger),
     ("settings", _check_settings),
-    ("agents", lambda _about, setup: checks(setup.workspace)),
+    ("agents", lambda _about, setup: checks(setup.workspace, setup.settings)),
 )

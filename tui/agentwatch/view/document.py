@@ -19,7 +19,7 @@ from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Basis, Below, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.groups import Group, group_of
+from agentwatch.view.order import Group, group_of
 from agentwatch.view.query import Found
 from agentwatch.view.times import ended_at, iso, stands_since
 from agentwatch.view.words import (
