@@ -17,19 +17,20 @@ from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.claims import NOT_UNDERSTOOD
 from agentwatch.evidence.log import Done, ToolLog, short
 from agentwatch.evidence.output import (
+    CACHED,
+    EMPTY,
+    FAULTS,
+    FORGIVING,
+    RESULT,
+    SKIPPED,
     STATUSES,
     TIME,
+    WARNED,
     Counts,
     Quantity,
-    is_cached,
     number,
     quantities_in,
     read_quantities,
-    shows_fault,
-    shows_nothing,
-    shows_result,
-    skips,
-    warns,
 )
 from agentwatch.evidence.shell import (
     CHECKING_NOTHING,
@@ -577,7 +578,7 @@ def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
             wrong.append(one.words)
         elif one.number in same:
             continue
-        elif (same and _is_sure(one, same)) or (one.subject == "warnings" and is_zero and warns(done.output)):
+        elif (same and _is_sure(one, same)) or (one.subject == "warnings" and is_zero and WARNED.search(done.output)):
             wrong.append(one.words)
         elif not (is_zero and _is_fault(one)):
             absent.append(one.words)
@@ -627,22 +628,26 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     # A name that stands only where something failed or was left out did not pass.
     names = {word for word in re.findall(r"[\w.:]+", clause) if said.passes and _IDENTIFIER.match(word)}
     lines = output.splitlines() if names else []
-    good = "\n".join(line for line in lines if not (line.startswith("=== ") or skips(line) or _FAILS.search(line)))
+    good = "\n".join(
+        line for line in lines if not (line.startswith("=== ") or SKIPPED.search(line) or _FAILS.search(line))
+    )
     absent += [one for one in sorted(names) if _stands(one, output) and not _stands(one, good)]
     known = said.kinds | ({"build"} if "types" in said.kinds else set())
     others = (words for of_kind, words in _KIND.items() if not (known & {of_kind, ""} or words.search(beside)))
     absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", clause)))]
     says_all, says_ran = _ALL.search(clause) is not None, _RAN.search(clause) is not None
-    has_skips = bool(found.skipped) if is_counted else said.passes and skips(output)
+    has_skips = bool(found.skipped) if is_counted else said.passes and SKIPPED.search(output) is not None
     numbers = {sum(passed), *(int(one.number) for one in said.of_tests if one.number.isdigit())}
     is_told = found.passed in numbers or (found.total in numbers and not passed)
     is_told = is_told and not (says_all and (says_ran or not passed))
     hides = has_skips and not is_told and not any(one.status == "skipped" for one in said.quantities)
     is_unequal = is_counted and passed and not {sum(passed), *passed} & {found.passed, found.total}
-    is_empty = found.passed == 0 and not found.failed if is_counted else not (code or shows_result(output))
+    is_idle, has_result = EMPTY.search(output) is not None, RESULT.search(output) is not None
+    is_empty = found.passed == 0 and not found.failed if is_counted else not code and (is_idle or not has_result)
     subjects = {one.subject for one in said.quantities}
     is_aside = subjects and subjects <= {"suites", "files"} and not _PASSES.search(read_quantities(clause)[1])
     is_strict = said.passes and kind not in ("", "test") and not (said.admits or "warnings" in subjects)
+    faulty = FORGIVING.search(output) or (is_strict and FAULTS.search(output))
     each = _EACH.search(clause) and "that have" not in clause
     doubts = (
         (not (done.line and done.line.sole), "; the line hides how its commands ended"),
@@ -651,18 +656,18 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
         (not code and said.fails and not (found.failed or said.quantities), ", and not as it says"),
         (said.more, f"; but more is said than a log can show: {said.more[:80]}"),
         (each and ("[no test" in output or not _OF_EACH.search(done.command.text)), "; that is not each, perhaps"),
-        (kind and shows_nothing(output) and not code, "; it had nothing to do"),
+        (kind and is_idle and not code, "; it had nothing to do"),
         (wrong or is_unequal, "; its output does not show all of it"),
         (hides or (found.failed and not code and not said.admits), ", which it does not say"),
-        (says_all and says_ran and is_cached(output), "; some of it is from a cache"),
+        (says_all and says_ran and CACHED.search(output), "; some of it is from a cache"),
         (absent, f", but its output does not say {', '.join(dict.fromkeys(absent))[:80]}"),
         (
-            not is_counted and kind == "test" and passed and ("tests" in subjects or not shows_result(output)),
+            not is_counted and kind == "test" and passed and ("tests" in subjects or not has_result),
             ", but its output does not count them",
         ),
         (checks_nothing(done.command) and (said.passes or not kind), "; with these options it checks nothing"),
         (kind == "test" and (is_empty or is_aside), "; it printed no result, or no test was in it"),
-        (not code and shows_fault(output, is_check=is_strict), ", but its output speaks of faults"),
+        (faulty and not code, ", but its output speaks of faults"),
     )
     words = next((words for applies, words in doubts if applies), None)
     return (_YES, done.words) if words is None else (_OPEN, f"{done.words}{words}")
