@@ -288,22 +288,31 @@ class LogJudge:
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
         """The statements of a text as claims, clause by clause. `prose`: a command in it is no claim by itself."""
         found: list[Claim] = []
+        unknown: list[Claim] = []
         for clause in self._clauses(text[:LONGEST_TEXT]):
             claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
             plain = _FOUND_NO.sub(
                 lambda found: " no warnings " if _OF_WARNINGS.search(found[0]) else " no errors ",
-                _ASIDE.sub(" ", clause),
+                _ASIDE.sub(self._of_past, clause),
             )
             mentions, said = self._read(plain, prose=prose)
-            # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
-            if said is None and (mentions or (found and not prose and re.search(r"\d", clause))):
+            if said is None and mentions:
                 found.append(claim)
+            elif said is None and not prose and re.search(r"\d", clause):
+                unknown.append(claim)
             for line, of_kind, part in _parts_of(said, mentions[:_MOST]) if said is not None else ():
                 judged = self._of_command(part, line.command, line.place) if line else self._of_kind(part, of_kind)
                 found.append(self._settle(claim, *judged))
             if len(found) >= _MOST:
                 break
-        return found[:_MOST]
+        # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
+        return [*found, *unknown][:_MOST] if found else []
+
+    def _of_past(self, aside: re.Match[str]) -> str:
+        """An aside of another time: nothing where a run shows its numbers, or else a word of doubt."""
+        numbers = re.findall(r"\d+", aside[0])
+        is_shown = any(all(_stands(number, one.output) for number in numbers) for one in self.ran)
+        return " " if is_shown or not numbers else " before "
 
     # What a text says
 
@@ -398,7 +407,7 @@ class LogJudge:
                 return unknown, None
         else:
             counted = {one.status or "tests" for one in quantities if one.subject in ("", "tests") and any(one[1:3])}
-            is_counted = "passed" in counted or len(counted) > 1
+            is_counted = "passed" in counted or len(counted) > 1 or any(one.subject == "coverage" for one in quantities)
             mentions = mentions or [Mention(0, 0, kind="test")] * is_counted
             if not mentions or not (told or is_counted) or len(rest.split()) > _MOST_WORDS:
                 return unknown, None
@@ -447,8 +456,6 @@ class LogJudge:
             return self._not_found(said, asked, *(known[-1] if known else (None, "")))
         words = {place, *(word.strip("`'\"(),:;./") for word in said.rest.split())}
         places = {posixpath.normpath(posixpath.join(self.workspace, word)) for word in words}
-        names = {word.strip("`'\"(),:;.") for word in said.rest.split()}
-        places |= {one.place for one in same if one.place.rpartition("/")[2] in names and self._is_inside(one)}
         here = [one for one in same if one.place in places or _BUILT.fullmatch(one.place.removeprefix(self.workspace))]
         if not here:
             return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
@@ -548,12 +555,12 @@ def _is_fault(one: Quantity) -> bool:
     return one.status == "failed" or one.subject in ("errors", "issues")
 
 
-def _agrees(said: Quantity, other: Quantity) -> bool:
+def _agrees(said: Quantity, other: Quantity, *, is_split: bool) -> bool:
     """Whether two numbers are of the same: `12 tests` may be a total or how many passed."""
     if (said.number[-1] == "%") != (other.number[-1] == "%") or not (other.subject or other.status):
         return False
     subjects = {said.subject, other.subject}
-    if "errors" in subjects and "failed" in (said.status, other.status):
+    if not is_split and "errors" in subjects and "failed" in (said.status, other.status):
         return subjects <= {"errors", "tests", ""}
     wanted = {"": ("", "total", "passed"), "total": ("", "total")}.get(said.status, (said.status,))
     if said.subject not in ("", "tests"):
@@ -565,11 +572,14 @@ def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
     """The numbers that an output contradicts, and those that it does not show."""
     wrong, absent = list[str](), list[str]()
     summed = {key: count for key, count in (done.counts or Counts())._asdict().items() if count is not None}
-    shown = {*quantities_in(done.output), *(Quantity(str(count), "tests", key) for key, count in summed.items())}
+    # Failures and errors are counted together where they are not told apart.
+    is_split = {"failed", "errors"} <= {word for one in said.quantities for word in one[1:3]}
+    added = {key: count for key, count in summed.items() if not (is_split and key == "failed")}
+    shown = {*quantities_in(done.output), *(Quantity(str(count), "tests", key) for key, count in added.items())}
     if "passed" in summed:
         shown.add(Quantity(str(summed["passed"] + summed.get("failed", 0)), "tests", "total"))
     for one in said.quantities:
-        same = {other.number for other in shown if _agrees(one, other)}
+        same = {other.number for other in shown if _agrees(one, other, is_split=is_split)}
         is_zero = one.number == "0"
         if not (one.subject or one.status):
             if not _stands_near(one, f"{done.output}\n{done.command.text}"):
