@@ -135,7 +135,8 @@ _ASIDE: Final = re.compile(
 _HEDGED: Final = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
     r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*|original\w*"
-    r"|parent|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
+    r"|to do|per the|parent"
+    r"|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
     r"|maybe|seems?|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except"
     r"|but for|although|pre-?existing|instead|blocked|next|used to|want\w*|try|tried|trying|attempt\w*"
     r"|for example(?!\.)|e\.g|tomorrow|later|future|sibling|remain\w*|timed? ?out|abort\w*|interrupted|killed"
@@ -145,7 +146,7 @@ _HEDGED: Final = re.compile(
     r"|environ|presque|sauf|avant|probablement|debería\w*|podría\w*|casi|excepto|antes|quasi|circa|quase)\b"
     r"|\bwithout (?:running|executing)|\bskipp(?:ed|ing)\s+(?:running|the|\0)|\b(?:left out|omitted)\b|\bno (?:se|fue"
     r"|pude|pudo|he|hay|corr\w+)\b|\b(?:não|non (?!segnala|trova|rileva)|не|nunca|niemals)\b|未(?!失败)|没有?(?:运行"
-    r"|执行|跑|测试)|ません|ない|なかった|않|못|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|はず|できま",
+    r"|执行|跑|测试)|ません|ない|なかった|않|못|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|予定|计划|待办|はず|できま",
     re.IGNORECASE,
 )
 """Said only perhaps, of somebody else, or of another time."""
@@ -235,9 +236,10 @@ _EXACT: Final = re.compile(
 )
 """Options, and words that qualify a check: they stand in the command, or in its output."""
 _QUALIFIED: Final = re.compile(
-    r"\b(?:on|for|under|with|across|against|at|from|over|within|in|auf|unter|mit|für|im|sur|sous|avec|pour|dans|sous"
-    r"|con|bajo|para|com|sob|su|sotto|per|на|под)\s+(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le|la|les"
-    r"|el|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)(?:,?\s+([^\W\d][\w./+:-]*))?(?:,?\s+([^\W\d][\w./+:-]*))?",
+    r"\b(?:on|for|under|with|across|against|at|from|over|within|in|after|auf|unter|mit|für|im|nach|sur|sous|avec|pour|dans"
+    r"|après|con|bajo|para|com|sob|su|sotto|per|на|под)\s+(?=(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le"
+    r"|la|les|el|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)(?:,?\s+([^\W\d][\w./+:-]*))?"
+    r"(?:,?\s+([^\W\d][\w./+:-]*))?)",
     re.IGNORECASE,
 )
 """How a check was done, or of what: that has to show."""
@@ -252,6 +254,11 @@ _BUILT: Final = re.compile(r"/(?:_?build|out|cmake-build)[\w.-]*")
 """Directories that hold the build of the whole workspace."""
 _PREBUILT: Final = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")
 """Checks of what was built before."""
+_ASSERTS: Final = re.compile(
+    r"\b(?:is|are|was|were|has|have|stays?|ist|sind|est|sont|está|están|são|everything|all|alles|tout|todo)\b",
+    re.IGNORECASE,
+)
+"""Something is said, if of no result, of something else."""
 _IDENTIFIER: Final = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND: Final = "\"'“”(„:,;"
 _ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
@@ -327,7 +334,8 @@ class LogJudge:
                 is_cited = not names and re.search(r"[(（]`[^`]+`[^()（）]*[)）]\W*\Z", piece) is not None
                 is_other = _is_about_checks(piece) and (not names or ("" not in names and others))
                 is_subject = is_other or (kinds and not is_cited)
-                if start and is_subject and (_tells(before) or not (names or _is_about_checks(before))):
+                is_open = not (names or _is_about_checks(before) or _HEDGED.search(before))
+                if start and is_subject and (_tells(before) or is_open):
                     yield _LAST_WORD.sub("", before.strip(" ,，、"))
                     begin, names = start, set()
                 names |= kinds
@@ -388,7 +396,7 @@ class LogJudge:
         is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
         unknown = [Mention(0, 0)] if is_named or is_result else []
         if len(quantities) > _MOST or _HEDGED.search(outside) or _QUOTED.search(rest):
-            return unknown, None
+            return unknown or [Mention(0, 0)] * (bool(mentions) and _PASSES.search(outside) is not None), None
         failures = [one for one in quantities if _is_fault(one) and one.number not in ("0", "0%")]
         is_well = any(one.status == "passed" or (one.number == "0" and _is_fault(one)) for one in quantities)
         told = is_well or _PASSES.search(outside) is not None
@@ -396,6 +404,10 @@ class LogJudge:
         code = min(codes) if codes else None
         more: list[str] = _MORE.findall(outside) + _NAUGHT.findall(_PASSES.sub(" ", outside))
         more += ["two exit codes"] * (len(codes) > 1)
+        pieces = (outside[first:last] for first, last in _split(_PIECE, outside))
+        more += [
+            piece.strip() for piece in pieces if _ASSERTS.search(piece) and not _tells(piece) and "\0" not in piece
+        ]
         spans: list[str] = _TICKED.findall(rest)
         spans += re.findall(_NUMERAL, _LITERAL.sub(" ", left))
         spans += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(match[0] for match in TIME.finditer(outside)))

@@ -149,7 +149,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
             subject, status = subject or names[0], status or names[1]
         if not (subject or status) and mark["none"] is None and re.fullmatch(r"\s+[\w-]+\s*", after):
             inheriting.append(len(quantities))
-        subject = subject or (scope if mark["none"] is None else "")
+        subject = subject or (scope if mark["none"] is None and (status or not claimed) else "")
         rest[begin : mark.end() + end] = " " * (mark.end() + end - begin)
         if mark["percent"]:
             subject = "coverage" if _COVERED.search(text) else subject
