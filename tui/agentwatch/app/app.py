@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from agentwatch.delegation.decision import Action
     from agentwatch.monitor import Monitor
 
-_PATIENCE: Final = 100
-"""Turns of the event loop that a key waits for the dialog that the one before it opens."""
+_PATIENCE: Final = 0.5
+_TURNS: Final = 100
+"""Seconds, and turns of the event loop, that a key waits at most for what those before it do."""
 
 
 class _Palette(CommandPalette):
@@ -124,6 +125,8 @@ class AgentwatchApp(App[None]):
         """Until the main screen is there."""
         self._typed: list[events.Key | events.Paste] = []
         """Until then, all that was typed."""
+        self._is_text = False
+        """Whether the key that is read now may be text."""
         self.failure: Exception | None = None
         """Why the monitor could not be opened, which has ended the app."""
         self._theme_failures = self._load_themes()
@@ -268,6 +271,7 @@ class AgentwatchApp(App[None]):
     async def on_event(self, event: events.Event) -> None:
         # One that was forwarded comes back up later than it was pressed.
         if isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded:
+            self._is_text = isinstance(event, events.Key) and event.is_printable
             if self.updates is not None:
                 self.notifier.queue.act(self.steady())
             if self._opening is not None and not isinstance(event, events.MouseDown):
@@ -288,12 +292,19 @@ class AgentwatchApp(App[None]):
         """Run what a key is bound to before the next key is read: it goes to what this one has opened, or focused.
 
         Textual would send the key to the focus, and the next one too, before the first has done anything. No public
-        method runs a binding; what writes text gets its keys in their order.
+        method runs a binding.
         """
         if await super()._check_bindings(key, priority):
             return True
-        writes = self.focused is not None and self.focused.check_consume_key("a", "a")
-        return priority and not writes and await super()._check_bindings(key)
+        if priority and self.focused is not None and self.focused.check_consume_key("a", "a"):
+            if self._is_text:
+                return False
+            # Behind the text that is still to be written there.
+            written = asyncio.Event()
+            if self.focused.call_later(written.set):
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(written.wait(), _PATIENCE)
+        return priority and await super()._check_bindings(key)
 
     def _settle(self) -> None:
         self.when_settled()
@@ -439,7 +450,7 @@ class AgentwatchApp(App[None]):
             return
         below, opening = self.screen, self._open_each(task_ids, action, marked=marked)
         # What is typed next is for the dialog.
-        for _ in range(_PATIENCE):
+        for _ in range(_TURNS):
             if self.screen is not below or opening.is_finished:
                 break
             await asyncio.sleep(0)

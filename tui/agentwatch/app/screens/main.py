@@ -92,7 +92,7 @@ class MainScreen(DetailedScreen[None]):
         super().__init__(monitor, clock)
         self.task_tree = TaskTree(monitor.tree, clock)
         self.header.counted = self.task_tree.count_now
-        self.filter_bar = FilterBar(monitor.tree)
+        self.filter_bar = FilterBar(monitor.tree, self._leave_filter)
         self.needs_you = NeedsYou(monitor.tree, clock)
         self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
         self._empty = Static(id="empty", markup=False)
@@ -387,8 +387,5 @@ class MainScreen(DetailedScreen[None]):
     def _take_count(self, event: TaskTree.Filtered) -> None:
         self.filter_bar.show_count(event.matches)
 
-    @on(FilterBar.Left)
     def _leave_filter(self) -> None:
         self.set_focus(None if self.has_class("-empty") else self.task_tree)
-        # Of the focus, the line is told later.
-        self.filter_bar.display = bool(self.sought)
