@@ -47,15 +47,6 @@ class Group(StrEnum):
 
 GROUPS: Final = tuple(Group)
 
-ABOUT: Final = {
-    Group.NOW: "Runs in which something works or needs you, and those that were alive in the last ten minutes.",
-    Group.TODAY: "Runs that were alive today, and in which nothing works or needs you any more.",
-    Group.EARLIER: "Runs that were last alive before today, and in which nothing works or needs you.",
-    Group.HISTORY: "Runs that had long been silent when this workspace was first watched. They ask nothing; what is"
-    " open about them can be looked at and decided all the same. A new sign of life brings a run back.",
-}
-"""What each group is, in a sentence or two."""
-
 
 def works(task: Task) -> bool:
     """Whether something works in a run, or has to carry out what the operator has decided."""
@@ -139,12 +130,11 @@ def present_in(counts: Mapping[Counted, int]) -> Present:
 
 
 class Tally(NamedTuple):
-    """What a group holds: its runs, their tasks, how many runs ask, how many tasks of the history were never reviewed,
-    and, but for the history, what its tasks are. Its oldest run was alive at `since` (epoch seconds)."""
+    """What a group holds: its runs, their tasks, how many tasks of the history were never reviewed, and, but for the
+    history, what its tasks are. Its oldest run was alive at `since` (epoch seconds)."""
 
     runs: int = 0
     tasks: int = 0
-    asking: int = 0
     unreviewed: int = 0
     present: Present = Present()
     since: float = 0.0
@@ -349,7 +339,6 @@ class Order:
                 len(runs),
                 sum(not (one.workspace or one.shares_row) for one in tasks)
                 + sum(one.below.tasks for one in tasks if one.below is not None),
-                sum(map(asks, tasks)),
                 sum(self._runs[one].unreviewed for one in runs),
                 present_in(counts),
                 self._runs[runs[-1]].activity,

@@ -25,7 +25,6 @@ from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.text import clean, quoted
 from agentwatch.view.query import Query, parse
-from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Finding
@@ -102,10 +101,6 @@ class MainScreen(DetailedScreen[None]):
     def marked(self) -> tuple[str, ...]:
         return self.task_tree.marked
 
-    @property
-    def instead(self) -> tuple[str, ...]:
-        return self.task_tree.group_lines()
-
     def compose(self) -> ComposeResult:
         # Before anything is styled: each of these later is another layout before the first frame.
         self.set_class(self.app.size.width >= _WIDE, "-wide", update=False)
@@ -161,8 +156,6 @@ class MainScreen(DetailedScreen[None]):
         self.needs_you.fit()
         self._show_emptiness()
         super().refresh_tasks(event)
-        if self.task_tree.cursor_group is not None:
-            self.show_details()
 
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
@@ -299,10 +292,6 @@ class MainScreen(DetailedScreen[None]):
         words = "Following: the cursor goes to what changed last." if self.task_tree.follows else "Following no more."
         self.notify(words, markup=False, timeout=2)
 
-    @on(TaskTree.Changed)
-    def _show_mode(self) -> None:
-        self.footer.redraw()
-
     def action_notices(self) -> None:
         from agentwatch.app.screens.pages import NoticesScreen  # rarely wanted
 
@@ -344,12 +333,6 @@ class MainScreen(DetailedScreen[None]):
         else:
             self.filter_bar.write()
 
-    def on_paste(self, event: events.Paste) -> None:
-        """A filter that is pasted, slash and all, is as good as a typed one."""
-        line = next(iter(event.text.splitlines()), "")
-        if line.startswith("/"):
-            self.filter_bar.write(line[1:])
-
     def action_filter_state(self, step: int) -> None:
         """Show what is in the next state that there is."""
         totals = self._monitor.tree.totals
@@ -363,12 +346,9 @@ class MainScreen(DetailedScreen[None]):
 
     def action_view(self, number: int) -> None:
         """Show what a saved view looks for; the key of the one that is on shows everything again."""
-        # Without views the key is that of a tab.
-        if not self._views:
-            raise SkipAction
+        # Without such a view the key is that of a tab.
         if number >= len(self._views):
-            self.notify(f"Your settings have {plural(len(self._views), 'view')}.", markup=False, timeout=3)
-            return
+            raise SkipAction
         name, text = list(self._views.items())[number]
         fault = parse(text).fault
         if fault:

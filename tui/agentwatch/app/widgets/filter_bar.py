@@ -159,12 +159,10 @@ class FilterBar(Horizontal):
         yield self._fault
         yield self._count
 
-    def write(self, text: str | None = None) -> None:
-        """Let the operator write, or go on behind a text."""
+    def write(self) -> None:
+        """Let the operator write."""
         self.display = True
         self.screen.set_focus(self._field)
-        if text is not None:
-            self.seek(text)
 
     def seek(self, text: str = "") -> None:
         """Ask for another filter."""
