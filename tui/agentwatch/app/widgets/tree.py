@@ -485,7 +485,7 @@ class TaskTree(ScrollView, can_focus=True):
         jumps &= self._cursor == before
         self.outline.show_only(shown)
         self._rebuild()
-        if jumps and not self._is_match(self.outline.get(self._cursor), alone=True):
+        if jumps and not ((row := self.outline.get(self._cursor)) and self._is_match(row)):
             place = next((place for place, row in enumerate(self.outline.rows) if self._is_match(row)), self._row)
             self._put(place, jumps=True)
         elif jumps:
@@ -493,8 +493,7 @@ class TaskTree(ScrollView, can_focus=True):
         self._draw()
         self.post_message(self.Filtered(matches))
 
-    def _is_match(self, row: Row | None, *, alone: bool = False) -> bool:
-        """Whether the filter matches a row's task by itself, or, where it is not `alone`, one of its chain."""
-        task_ids = () if row is None else (row.task_id or "", *(() if alone else row.chain))
-        tasks = map(self._tree.tasks.get, task_ids)
+    def _is_match(self, row: Row) -> bool:
+        """Whether the filter matches one of a row's tasks by itself."""
+        tasks = map(self._tree.tasks.get, (row.task_id or "", *row.chain))
         return any(task is not None and self._filter.matches(task, self._clock()) for task in tasks)
