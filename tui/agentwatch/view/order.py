@@ -202,6 +202,8 @@ class Order:
         """By what each run, and each child in a family with an order of its own, was last sorted."""
         self._count = 0
         self._held: Collection[str] = ()
+        self._keeps = False
+        """Whether some are kept from their place by those that are held."""
         self._groups: dict[Group, list[str]] | None = None
         self._tallies: dict[Group, Tally] = {}
         self._now = -inf
@@ -245,11 +247,12 @@ class Order:
         return True
 
     def hold(self, path: Collection[str]) -> bool:
-        """Keep these tasks, and no others, where they are among their siblings. Returns whether those have changed."""
-        if list(path) == list(self._held):
-            return False
-        self._held, self._groups = path, None
-        return True
+        """Keep these tasks, and no others, where they are among their siblings. Returns whether some that were kept from
+        their place are free to go there."""
+        self._held, is_free, self._keeps = path, self._keeps, False
+        if is_free:
+            self._groups = None
+        return is_free
 
     def _stand(self, root: Task, now: float) -> None:
         before = self._runs.get(root.task_id)
@@ -281,13 +284,16 @@ class Order:
             return sorted(wishes, key=ranks.__getitem__)
         for one, wish in wishes.items():
             before = ranks.get(one)
-            if wish == before or one == held or (before is not None and before < at < wish):
+            if wish == before:
                 continue
-            if wish < at and wish[0] == at[0] and (before is None or before > at):
+            stays = one == held or (before is not None and before < at < wish)
+            goes_behind = wish < at and wish[0] == at[0] and (before is None or before > at)
+            self._keeps |= stays or goes_behind
+            if goes_behind and not stays:
                 if before is None or before[: len(at)] != at:
                     self._count += 1
                     ranks[one] = (*at, -self._count)
-            else:
+            elif not stays:
                 ranks[one] = wish
         return sorted(wishes, key=ranks.__getitem__)
 
