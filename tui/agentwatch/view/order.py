@@ -247,8 +247,8 @@ class Order:
         return True
 
     def hold(self, path: Collection[str]) -> bool:
-        """Keep these tasks, and no others, where they are among their siblings. Returns whether some that were kept from
-        their place are free to go there."""
+        """Keep these tasks, and no others, where they are among their siblings. Returns whether some that were kept
+        from their place are free to go there."""
         self._held, is_free, self._keeps = path, self._keeps, False
         if is_free:
             self._groups = None
