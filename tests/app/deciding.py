@@ -21,8 +21,7 @@ from agentwatch.config import Settings
 from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.desk import Desk
 from agentwatch.monitor import Monitor
-from agentwatch.requests.source import Inbox
-from agentwatch.requests.store import RequestStore
+from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
 
 FAILED = {"api.handoff.json": handoff(), "api.return.md": returned()}

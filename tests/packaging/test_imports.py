@@ -39,8 +39,8 @@ READERS = [
     *(f"agentwatch.sources.{name}.{name}_reader" for name in ("claude_code", "codex", "opencode")),
     *(f"agentwatch.sources.{name}" for name in ("copilot", "gemini", "qwen", "roo")),
 ]
-HOOK = ("hook.command", "hook.permission", "hook.asked", "hook.following")
-SERVER = ("setup.command", "server.waiting", "server.submitting", "server.judging")
+HOOK = ("hook.command", "hook.permission", "hook.held", "hook.opencode")
+SERVER = ("setup", "documents")
 FRAME = ("app.notifying", "app.screens", "composition", "monitor", "view.words")
 DOCUMENTS = ("contracts.json_returns", "contracts.reading", "sources.sessions.reader", "history.database")
 BARE: dict[str, tuple[str, list[str]]] = {

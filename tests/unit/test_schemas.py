@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 from agentwatch.cli import run
 from agentwatch.cli.log import log_document
 from agentwatch.config import SETTINGS, Settings, load
-from agentwatch.demo.screenplay import demo_script
-from agentwatch.demo.script import Player
+from agentwatch.demo.script import Player, demo_script
 from agentwatch.history.log import StateChanges
 from agentwatch.manual import page, schemas, topics
 from agentwatch.requests.store import RequestStore

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentwatch.remote.fleet import Fleet
     from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.codex import CodexClient
-    from agentwatch.requests.source import Inbox
+    from agentwatch.requests.store import Inbox
     from agentwatch.sources import Problem
     from agentwatch.sources.sessions.source import SessionsSource
 
@@ -236,10 +236,7 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
     from datetime import timedelta
 
     from agentwatch.decisions.desk import Desk
-    from agentwatch.state import remove_old_cache
 
-    if not settings.read_only:
-        remove_old_cache()
     lifetime = timedelta(seconds=settings.retry_expires_after)
     return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 
@@ -262,8 +259,7 @@ def shelf_of(workspace: Path) -> Acknowledgements:
 
 def inbox_of(workspace: Path) -> Inbox:
     """The requests of programs in a workspace."""
-    from agentwatch.requests.source import Inbox
-    from agentwatch.requests.store import RequestStore
+    from agentwatch.requests.store import Inbox, RequestStore
 
     return Inbox(RequestStore(workspace))
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.agents.setup.starts import checks
+from agentwatch.agents.setup import checks
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, PATH, argument
 from agentwatch.composition import shelf_of
@@ -205,5 +205,5 @@ _CHECKS: Final[tuple[tuple[str, Callable[[str, Setup], Iterable[Check]]], ...]] 
     ("history", _check_history),
     ("ledger", _check_ledger),
     ("settings", _check_settings),
-    ("agents", lambda _about, setup: checks(setup.workspace)),
+    ("agents", lambda _about, setup: checks(setup.workspace, setup.settings)),
 )

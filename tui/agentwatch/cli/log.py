@@ -41,7 +41,7 @@ from agentwatch.view.words import doing_words, state_words
 
 if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource
-    from agentwatch.requests.source import Inbox
+    from agentwatch.requests.store import Inbox
     from agentwatch.sources.sessions.source import SessionsSource
 
 ARGUMENTS: Final = (
