@@ -43,7 +43,6 @@ from agentwatch.text import clean, words_of
 
 if TYPE_CHECKING:
     from agentwatch.app.screens.main import MainScreen
-    from agentwatch.delegation.claims import Call
     from agentwatch.delegation.decision import Action
     from agentwatch.monitor import Monitor
 
@@ -386,25 +385,19 @@ class AgentwatchApp(App[None]):
 
     @on(Inspect)
     def _inspect(self, event: Inspect) -> None:
-        if event.entry.call is not None:
-            self._show_call(event, event.entry.call)
+        """Show a claim's file, or, as it stands in the transcript, what was done."""
+        from agentwatch.app.screens.inspect import InspectScreen, reading_of  # they need what the details need
+
+        if (call := event.entry.call) is not None:
+            if (step := reading_of(self.monitor, event, call)) is not None:
+                self._read_step(step)
+            else:
+                self.complain("Its transcript is not to be had any more: what was found in it stands here.")
         elif host := self.monitor.of(event.task_id)[0].host:
             path = clean(event.entry.path, 200)
             self.complain(f"{path} is on {clean(host, 60)}: what was found there about it stands here.")
         else:
-            from agentwatch.app.screens.inspect import InspectScreen  # it needs what the details need
-
             self.push_screen(InspectScreen(self.monitor, self.clock, event))
-
-    def _show_call(self, event: Inspect, call: Call) -> None:
-        """Show what was done, as it stands in the transcript."""
-        from agentwatch.app.screens.inspect import reading_of  # it needs what the details need
-
-        wanted = reading_of(self.monitor, event, call)
-        if wanted is None:
-            self.complain("Its transcript is not to be had any more: what was found in it stands here.")
-        else:
-            self._read_step(wanted)
 
     @on(ReadStep)
     def _read_step(self, event: ReadStep) -> None:

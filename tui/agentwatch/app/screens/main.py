@@ -103,8 +103,7 @@ class MainScreen(DetailedScreen[None]):
 
     def compose(self) -> ComposeResult:
         # Before anything is styled: each of these later is another layout before the first frame.
-        self.set_class(self.app.size.width >= _WIDE, "-wide", update=False)
-        self.set_class(self.app.size.width >= _ROOMY, "-roomy", update=False)
+        self._fit(self.app.size.width, update=False)
         self.set_class(not self._monitor.tree.tasks, "-empty", update=False)
         yield self.header
         with Horizontal(id="body"), Vertical(id="left"):
@@ -181,16 +180,16 @@ class MainScreen(DetailedScreen[None]):
     # Layout
 
     def on_resize(self, event: events.Resize) -> None:
-        wide = event.size.width >= _WIDE
-        if wide != self.has_class("-wide"):
-            self.set_class(wide, "-wide")
-            if not wide and self._is_in_details:
-                self.set_focus(self.task_tree)
-            self.call_after_refresh(self.show_details)
-        if (roomy := event.size.width >= _ROOMY) != self.has_class("-roomy"):
-            self.set_class(roomy, "-roomy")
+        self._fit(event.size.width)
+        if not self.has_class("-wide") and self._is_in_details:
+            self.set_focus(self.task_tree)
+        self.call_after_refresh(self.show_details)
         self.needs_you.fit()
         self._show_emptiness()
+
+    def _fit(self, width: int, *, update: bool = True) -> None:
+        self.set_class(width >= _WIDE, "-wide", update=update)
+        self.set_class(width >= _ROOMY, "-roomy", update=update)
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
