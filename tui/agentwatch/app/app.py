@@ -19,7 +19,7 @@ from textual.command import CommandPalette
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
 from textual.theme import BUILTIN_THEMES
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
@@ -296,7 +296,7 @@ class AgentwatchApp(App[None]):
         if await super()._check_bindings(key, priority):
             return True
         if priority and self.focused is not None and self.focused.check_consume_key("a", "a"):
-            if self._is_text:
+            if self._is_text or not isinstance(self.focused, Input):
                 return False
             # Behind the text that is still to be written there.
             written = asyncio.Event()
