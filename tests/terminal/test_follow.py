@@ -133,7 +133,8 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace: Path, 
     made.write_text("made")
     (workspace / "api.return.md").write_text(CLAIMS, "utf-8")
     with follow(workspace, environment) as following:
-        assert following.next() == ("shop.api", None, "completed")
+        assert following.next() == ("shop.api", None, "submitted")
+        assert following.next() == ("shop.api", "submitted", "completed")
         made.unlink()
         change = following.change()
         assert (change["before"], change["after"], change["contradicted"]) == ("completed", "completed", True)

@@ -154,20 +154,25 @@ def _plain(word: str) -> str:
 
 PATH: Final = argument("path", "PATH", "the workspace (default: here)", nargs="?", default=".")
 PLACE: Final = argument(
-    "path", "PATH", "the workspace (default: here), an address on another machine, or your name for it",
-    nargs="?", default=".", offers="hosts",
-)  # fmt: skip
+    "path",
+    "PATH",
+    "the workspace (default: here), an address on another machine, or your name for it",
+    nargs="?",
+    default=".",
+)
 PLACES: Final = argument(
-    "paths", "PATH", "the workspaces (default: here), addresses on other machines, or your names for them",
-    nargs="*", offers="hosts",
-)  # fmt: skip
+    "paths",
+    "PATH",
+    "the workspaces (default: here), addresses on other machines, or your names for them",
+    nargs="*",
+)
 TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
 YES: Final = flag("--yes", "do not ask")
 SESSION: Final = argument("--session", "ID", "of the agents' sessions, only the one whose id begins so")
 CREDS: Final = argument(
     "--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)"
 )
-THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists them", offers="themes")
+THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists them")
 POLL: Final = flag("--poll", "look again regularly instead of asking the system for events")
 SPEED: Final = argument("--speed", "X", "play X times as fast (default: 1)", type=float, default=1.0)
 

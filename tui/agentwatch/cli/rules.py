@@ -14,7 +14,7 @@ from agentwatch.errors import UsageError
 from agentwatch.text import clean, indented, say
 
 ARGUMENTS: Final = (
-    argument("--explain", "ID", "why the rule is there, with a right and a wrong example", offers="rules"),
+    argument("--explain", "ID", "why the rule is there, with a right and a wrong example"),
     format_of("text", "json"),
 )
 _WIDTH: Final = 100

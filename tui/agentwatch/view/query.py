@@ -205,13 +205,6 @@ def _waits(task: Task, _now: float) -> bool:
     return task.needs_operator or task.waits_for_work or (decision is not None and is_on_its_way(decision))
 
 
-_SHOWN: Final[Mapping[str, Holds]] = {
-    "needs-you": lambda task, _: task.needs_operator,
-    "contradicted": lambda task, _: task.contradicted,
-    "silent": lambda task, _: task.stale,
-    "false": lambda task, _: task.contradicted,
-}
-"""Words that stand on the screen besides the states, or in their place."""
 _ALIKE: Final = {
     "in-progress": State.WORKING,
     "done": State.COMPLETED,
@@ -221,16 +214,13 @@ _ALIKE: Final = {
     "cancelled": State.CANCELED,
 }
 """The states in the words of other programs and protocols (A2A)."""
-_STATES: Final[Mapping[str, Holds]] = {
+_WORDS: Final[Mapping[str, Holds]] = {
     **{state.value: _in_state(state) for state in reversed(State)},
-    **_SHOWN,
-    "stale": _SHOWN["silent"],
-    **{name: _in_state(state) for name, state in _ALIKE.items()},
-    A2A_AUTH: lambda task, _: a2a_state(task) == A2A_AUTH,
-    A2A_INPUT: lambda task, _: a2a_state(task) == A2A_INPUT,
-}
-_IS: Final[Mapping[str, Holds]] = {
-    **_SHOWN,
+    "needs-you": lambda task, _: task.needs_operator,
+    "contradicted": lambda task, _: task.contradicted,
+    "silent": lambda task, _: task.stale,
+    "false": lambda task, _: task.contradicted,
+    "stale": lambda task, _: task.stale,
     "verified": lambda task, _: task.verdict is Verdict.VERIFIED,
     "waiting": _waits,
     "decided": lambda task, _: decision_of(task) is not None,
@@ -245,29 +235,32 @@ _IS: Final[Mapping[str, Holds]] = {
     "unseen": lambda task, _: not task.seen,
     "acknowledged": lambda task, _: task.acknowledged,
     "snoozed": lambda task, _: task.snoozed,
-    "asks": _SHOWN["needs-you"],
+    "asks": lambda task, _: task.needs_operator,
     "history": lambda task, _: task.past,
     "new": lambda task, _: not task.seen,
-    **_STATES,
+    **{name: _in_state(state) for name, state in _ALIKE.items()},
+    A2A_AUTH: lambda task, _: a2a_state(task) == A2A_AUTH,
+    A2A_INPUT: lambda task, _: a2a_state(task) == A2A_INPUT,
 }
-NAMED: Final[Mapping[str, Mapping[str, Holds] | tuple[str, ...]]] = {
-    "state": _STATES,
-    "is": _IS,
+"""The values of `state:` and `is:`."""
+NAMED: Final[Mapping[str, Iterable[str]]] = {
+    "state": _WORDS,
+    "is": _WORDS,
     "since": ("10m", "1h", "3h", "1d", "7d"),
 }
 """By key, the values that are offered where those of the tasks are not."""
 
 
-def _named(key: str, known: Mapping[str, Holds]) -> Callable[[str], Holds]:
+def _word_of(key: str) -> Callable[[str], Holds]:
     """The meaning of a value where only some are known."""
 
     def read(value: str) -> Holds:
         name = value.replace("_", "-").replace(" ", "-")
-        begun = [known[name]] if name in known else [holds for full, holds in known.items() if full.startswith(name)]
+        begun = [_WORDS[name]] if name in _WORDS else [_WORDS[full] for full in _WORDS if full.startswith(name)]
         if begun:
             return _any_of(begun)
-        near = get_close_matches(name[:_LONGEST], (one for one in known if one != "false"), 1)
-        meant = f"did you mean {near[0]}?" if near else f"try {', '.join(list(known)[:3])}"
+        near = get_close_matches(name[:_LONGEST], (one for one in _WORDS if one != "false"), 1)
+        meant = f"did you mean {near[0]}?" if near else f"try {', '.join(list(_WORDS)[:3])}"
         raise WrongTermError(f"no {quoted(f'{key}:{value}', _LONGEST)}: {meant}")
 
     return read
@@ -319,8 +312,8 @@ OFFERED: Final[Mapping[str, Texts]] = {
 }
 """The keys whose values are those that the tasks have."""
 KEYS: Final[Mapping[str, tuple[str, Callable[[str], Holds]]]] = {
-    "state": ("failed", _named("state", _STATES)),
-    "is": ("needs-you", _named("is", _IS)),
+    "state": ("failed", _word_of("state")),
+    "is": ("needs-you", _word_of("is")),
     "agent": ("review", _in_any(OFFERED["agent"])),
     "since": ("10m", _since),
     "source": ("codex", _in_any(_sources_of)),
