@@ -26,8 +26,7 @@ NAME: Final = "copilot"
 
 _SENDER: Final = "agent-"
 _REFUSED: Final = ("denied", "rejected")
-_COPIED: Final = "Forked from "
-"""How a fork says what it is a copy of; the session that was forked says so in other words."""
+_COPIED: Final = "Forked from "  # how a fork says what it is a copy of; the one that was forked has other words
 _ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # what Copilot writes behind what a command printed
 _SHUT: Final = "not over when Copilot was closed"
 

@@ -57,8 +57,7 @@ _SAID: Final = {
     "user_feedback": EntryKind.PROMPT,
     "error": EntryKind.NOTE,
 }
-_TOOLS: Final = {"command": "execute_command", "followup": "ask_followup_question"}
-"""A question to a human by a tool without an object of its own, and the tool."""
+_TOOLS: Final = {"command": "execute_command", "followup": "ask_followup_question"}  # without an object of their own
 
 
 @dataclass(slots=True)

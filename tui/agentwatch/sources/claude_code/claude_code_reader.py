@@ -1,6 +1,5 @@
 """The reader of Claude Code: where its files lie, who asked for whom, and the runs of one session. The program writes
-that it waits, and not which agent asks. So that is inferred: the agent whose use of a tool came just before, or the
-only one without a result. If there are several, the session asks: a wrong name would be worse than none."""
+that it waits, and not which agent asks: where that cannot be told, the session does."""
 
 from __future__ import annotations
 
@@ -33,9 +32,7 @@ from agentwatch.sources.sessions.runs import (
 )
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
 
-_SLACK: Final = 2.0
-"""Seconds from the use of a tool to the question about it. It is longer where hooks or a classifier judge first, and
-for the later ones of several in one message."""
+_SLACK: Final = 2.0  # seconds from a use of a tool to the question: longer where hooks or a classifier judge first
 _WAITS: Final = {
     "permission prompt": "a permission",
     "worker request": "a permission",

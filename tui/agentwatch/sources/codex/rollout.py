@@ -1,6 +1,5 @@
-"""One rollout of Codex: what a record says, and the fold of all of them. A session is a series of turns:
-`task_started`, then `task_complete` or `turn_aborted`. Sessions of before Codex wrote turns have `user_message` and
-`agent_message` only; there an answer ends what a message began."""
+"""One rollout of Codex: what a record says, and the fold of all of them. Sessions of before Codex wrote turns have
+`user_message` and `agent_message` only; there an answer ends what a message began."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ from agentwatch.sources.sessions.tail import Record
 
 THREAD_ID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 ENCRYPTED: Final = "encrypted by Codex"
-_OWN_WORK: Final = frozenset({"compact", "memory_consolidation", "guardian"})
-"""Agents that Codex runs for itself: to shorten a context, to remember, to judge an approval."""
+_OWN_WORK: Final = frozenset({"compact", "memory_consolidation", "guardian"})  # housekeeping of Codex
 _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})")
 _LOST: Final = "not_found"
 
@@ -93,9 +91,8 @@ def header_of(record: Fields) -> Header | None:
 
 
 class History:
-    """The copy of its parent's history that a rollout may open with; its records are asked about in their order. Newer
-    versions say where it ends. In the others it begins with the parent's header, and ends with the first turn that is
-    younger than this session; ids of threads and turns begin with the time they were made."""
+    """The copy of its parent's history that a rollout may open with. Newer versions say where it ends; others end with
+    the first turn that is younger than this session: ids of threads and turns begin with the time they were made."""
 
     def __init__(self, header: Header) -> None:
         self._header = header
@@ -118,8 +115,7 @@ class History:
 
 
 class OwnEntries(Placed):
-    """What the session of a rollout itself says in its records, asked about in their order: no copy of its parent's
-    history."""
+    """The entries of records in their order that are no copy of the parent's history."""
 
     def __init__(self) -> None:
         super().__init__(entries, _directory_in)
@@ -147,8 +143,7 @@ class Rollout(Account):
         self.is_encrypted = False
         self.spawned: dict[str, AgentCall] = {}  # by the ids of other sessions, the calls that they came of
         self.refused: dict[str, AgentCall] = {}  # by their ids, the calls that came to nothing
-        self.lost: dict[str, float] = {}
-        """Agents that Codex did not find, and when it last said so: their process is gone, and nobody took them up."""
+        self.lost: dict[str, float] = {}  # agents that Codex did not find, and when it last said so
         self._history = History(header)
         self._has_turns = False
         self._last: Answer | None = None  # what it said last in a round that has not ended

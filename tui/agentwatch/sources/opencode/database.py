@@ -22,16 +22,13 @@ from agentwatch.sources.sessions.fields import Fields, object_in
 from agentwatch.sources.sessions.processes import is_of_this_system
 from agentwatch.sources.sessions.tail import Stamp
 
-LARGEST_RECORD: Final = 16 * 1024 * 1024
-"""Characters of JSON. What was handed over or back is a few KiB; only attached files are larger."""
+LARGEST_RECORD: Final = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
 _LATEST: Final = 1 << 43  # milliseconds, in the year 2248. No program has written anything later.
 
 _BUSY_SECONDS: Final = 0.1
-_LONGEST_LOOK: Final = 5.0
-"""Seconds after which a look is broken off: a crafted database can keep a query busy for ever."""
+_LONGEST_LOOK: Final = 5.0  # seconds: a crafted database can keep a query busy for ever
 _STEPS: Final = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
-_USERS_LOCK: Final = 128
-"""The byte of `-shm` on which every process that has the database open holds a lock, SQLite's UNIX_SHM_DMS."""
+_USERS_LOCK: Final = 128  # byte of `-shm` that everybody locks who has the database open: UNIX_SHM_DMS
 _ASK_FOR_LOCK: Final[int | None] = getattr(fcntl, "F_OFD_GETLK", None)
 """Asks for the locks of all processes, this one included. Only Linux has it."""
 _LOCK: Final = "hhqqi"  # struct flock: kind, origin, first byte, length, process
@@ -66,8 +63,7 @@ class ForeignDatabase:
 
     def __init__(self, path: Path) -> None:
         self._given = path
-        self._shared: int | None = None
-        """A descriptor of `-shm` that stays open: closing it would drop what locks this process has on the file."""
+        self._shared: int | None = None  # of `-shm`; closing it would drop the locks that this process has on it
 
     @property
     def _path(self) -> str:

@@ -106,8 +106,7 @@ class Account:
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         self.earlier: list[Turn] = []
         self.begun: Turn | None = None
-        self.open: dict[str, tuple[Entry, int]] = {}
-        """The calls of the last message that have no result yet, by id, and how often each was repeated."""
+        self.open: dict[str, tuple[Entry, int]] = {}  # by id, with how often each was repeated
         self.keep = keep
         self._places = places
         self._asked_at = float("-inf")
