@@ -93,40 +93,28 @@ class Reader:
 class Leaves(Reader):
     def read(self, seconds): sys.exit("enough")
 
-class Unsayable(Exception):
-    def __str__(self): raise RuntimeError("not to be said")
-    __repr__ = __str__
-
 class Odd(Reader):
     def __init__(self, name, error): super().__init__(name); self.error = error
     def read(self, seconds): raise self.error
 
 def refuses(workspace): raise LookupError("no such workspace")
 def nothing(workspace): return None
-def number(workspace): return 7
 def leaves(workspace): return Leaves("leaves")
 def sound(workspace): return Reader("sound", Change("k", replace(RUN, source="sound")))
 def no_changes(workspace): return Reader("no_changes", 7)
-def odd_time(workspace): return Reader("odd_time", Change("k", replace(RUN, source="odd_time", updated_at="never")))
 def odd_state(workspace): return Reader("odd_state", Change("k", replace(RUN, source="odd_state", state="dancing")))
 def imposter(workspace): return Reader("imposter", Change("k", replace(RUN, source="claude-code")))
-def unsayable(workspace): return Odd("unsayable", Unsayable())
-def unsaid(workspace): raise Unsayable
 def coloured(workspace): return Odd("coloured", OSError("\\x1b[31m" + "x" * 5000))
 def taken(workspace): return Reader("codex")
 """
 
 SAID = {
     "refuses": "LookupError: no such workspace",
-    "number": "TypeError: it gives no SessionReader",
     "missing": "AttributeError: module 'agentwatch_broken' has no attribute 'missing'",
     "leaves": "SystemExit: enough",
     "no_changes": "TypeError: cannot unpack non-iterable int object",
-    "odd_time": "ValueError: `run` is no run of a session",
     "odd_state": "ValueError: `run` is no run of a session",
     "imposter": "ValueError: it gives a run of 'claude-code', which it is not",
-    "unsayable": "an error that cannot be printed",
-    "unsaid": "an error that cannot be printed",
     "coloured": f"OSError: ␛[31m{'x' * 285}…",
     "taken": "ValueError: another source has its name, codex",
 }

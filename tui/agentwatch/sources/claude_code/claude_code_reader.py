@@ -17,7 +17,6 @@ from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.transcript import DELEGATING, QUESTIONS, Transcript, entries, words_of_use
 from agentwatch.sources.sessions.entries import Entry
 from agentwatch.sources.sessions.fields import Fields, first_line, number, string, text
-from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Processes, Wait
 from agentwatch.sources.sessions.runs import (
     LEFT_BEHIND,
@@ -58,6 +57,7 @@ class ClaudeCodeReader(FilesReader[Transcript]):
     """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
     name = NAME
+    entries = staticmethod(entries)
     fold = Transcript
     # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
     layout: ClassVar = Layout(
@@ -70,9 +70,6 @@ class ClaudeCodeReader(FilesReader[Transcript]):
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
         self.processes = Processes(home / "sessions", wait_in)
-
-    def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
-        return entries
 
     def runs_of(self, session: Session[Transcript]) -> dict[str, Run]:
         folds, metas = session.folds, session.descriptions

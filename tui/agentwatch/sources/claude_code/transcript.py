@@ -127,10 +127,10 @@ class Transcript(Account):
                 attachment = inner(fields, "attachment")
                 if attachment.get("type") == "queued_command":
                     self._notified(attachment.get("prompt"), at)
-                elif attachment.get("hookEvent") == "PermissionRequest" and "decision" in attachment:
+                elif attachment.get("hookEvent") == "PermissionRequest":
                     # A hook has decided about a call that was asked about.
-                    call = string(attachment, "toolUseID")
-                    self._by_hooks[call] = _DECISIONS.get(str(attachment["decision"]))
+                    decision = _DECISIONS.get(string(attachment, "decision"))
+                    self._by_hooks[string(attachment, "toolUseID")] = decision
                 elif fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
                     self._end_turn(at)
                 if written is not None:
@@ -243,9 +243,8 @@ class Transcript(Account):
             if number is None and (match := _CREATED.search("".join(blocks[:1]))) is not None:
                 number = match[1]
             self._items |= {number: item} if number is not None else {}
-            self.todos = self._checklist()
         call = self.calls.get(name)
-        if call is not None and call.answer is None:
+        if call is not None:
             said = "\n".join(blocks)
             call.answer, call.child = AgentAnswer(at), text(result, "agentId") or named_agent(blocks)
             answer = call.answer
@@ -253,7 +252,7 @@ class Transcript(Account):
                 answer.error = first_line(_ERROR_TAG.sub("", said)) or "failed"
             elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
                 answer.launched = call.background = True
-            elif call.tool in DELEGATING:
+            else:
                 report = handed_back(blocks, result)
                 answer.said = self.keep(report, at) if report is not None else None
                 answer.status, answer.summary = "completed", cut_short(blocks, result)

@@ -18,7 +18,6 @@ from agentwatch.sources.sessions.fields import (
     moment,
     object_in,
     parts_in,
-    question_in,
     string,
     text,
     todos_in,
@@ -135,6 +134,8 @@ def _directory_in(fields: Fields) -> str | None:
 class Rollout(Account):
     """The state of one rollout after the records that were folded in. Its header is the first of them."""
 
+    asking = ("request_user_input",)
+
     def __init__(self, path: str, header: Header, keep: Keep, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places)
         self.path = path
@@ -149,12 +150,6 @@ class Rollout(Account):
         self._last: Answer | None = None  # what it said last in a round that has not ended
         self._failure: str | None = None
         self._spawns: dict[str, AgentCall] = {}
-
-    @property
-    def waiting(self) -> str:
-        """Its open question to a human: a call that has no output until one has answered."""
-        calls = (entry for entry, _ in reversed(self.open.values()))
-        return next((question_in(call.given) for call in calls if call.tool == "request_user_input"), "")
 
     def add(self, fields: Record) -> None:
         if self._history.holds(fields):

@@ -157,6 +157,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     layout: ClassVar[Layout]
     fold: Callable[..., F]
+    entries: EntriesIn
     all_belong: ClassVar[bool] = False  # all sessions that are found are the workspace's
     is_shared: ClassVar[bool] = False  # whether a file may hold the records of several runs
 
@@ -185,9 +186,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
     def runs_of(self, session: Session[F]) -> dict[str, Run]:
         """All runs of a session by key, by what its files hold."""
 
-    @abstractmethod
-    def entries_of(self, run: Run) -> EntriesIn:
+    def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         """Says of all records of a run's file, one after the other, what the agent itself did in them. Never raises."""
+        return self.entries
 
     def program_of(self, session: Session[F]) -> Program:
         """Other facts that the runs of a session depend on: what is known of the program that runs it."""
