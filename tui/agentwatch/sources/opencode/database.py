@@ -150,30 +150,21 @@ def sessions_of(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) 
     return found
 
 
-def records_of(connection: sqlite3.Connection, table: str, owner: str, name: str) -> list[Record]:
-    """The rows of `message` or `part`, of one `session` or `message`, ordered by their ids, which is by time."""
-    above = "message_id" if table == "part" else "''"
-    rows = connection.execute(
-        f"SELECT id, {above}, time_created, time_updated, rowid, "  # noqa: S608
-        f"CASE WHEN length(data) <= {LARGEST_RECORD} THEN data END FROM {table} WHERE {owner}_id = ? ORDER BY id",
-        (name,),
-    )
-    return [
-        Record(
-            str(key),
-            str(message),
-            seconds(created),
-            seconds(updated),
-            object_in(data if isinstance(data, str) else None),
-            row,
-        )
-        for key, message, created, updated, row, data in rows
-    ]
-
-
 def records_in(connection: sqlite3.Connection, session: str) -> tuple[list[Record], list[Record]]:
-    """The messages of a session, and its parts."""
-    return records_of(connection, "message", "session", session), records_of(connection, "part", "session", session)
+    """The messages of a session, and its parts, each ordered by their ids, which is by time."""
+
+    def read(table: str, above: str) -> list[Record]:
+        rows = connection.execute(
+            f"SELECT id, {above}, time_created, time_updated, rowid, "  # noqa: S608
+            f"CASE WHEN length(data) <= {LARGEST_RECORD} THEN data END FROM {table} WHERE session_id = ? ORDER BY id",
+            (session,),
+        )
+        return [
+            Record(str(key), str(message), seconds(created), seconds(updated), object_in(data), row)
+            for key, message, created, updated, row, data in rows
+        ]
+
+    return read("message", "''"), read("part", "message_id")
 
 
 def seconds(value: object) -> float:

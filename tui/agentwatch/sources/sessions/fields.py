@@ -72,10 +72,10 @@ def inner(fields: Fields, *keys: str) -> Fields:
     return fields
 
 
-def object_in(words: str | None) -> Fields:
+def object_in(words: object) -> Fields:
     """The object that a text holds as JSON, an empty one where it holds none."""
     try:
-        return mapping(json.loads(words or "{}"))
+        return mapping(json.loads(words)) if isinstance(words, str) else _NOTHING
     except (ValueError, RecursionError):
         return _NOTHING
 
