@@ -233,7 +233,7 @@ class Rollout(Account):
 
     def _returned(self, entry: Entry) -> None:
         """A call has its output. That one was asked about is not recorded, nor who allowed it."""
-        output, answer = entry.text, object_in(entry.text if entry.text.startswith("{") else None)
+        output, answer = entry.text, object_in(entry.text)
         if (call := self.end_call(entry.call)) is not None:
             is_over = "aborted by user" in output and entry.refused
             allowed = None if is_over else not entry.refused
@@ -316,7 +316,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             yield Entry(at, EntryKind.CALL, "", call, "web_search", inner(payload, "action"))
             yield Entry(at, EntryKind.RESULT, "", call)
         case "function_call_output" | "custom_tool_call_output":
-            yield _result(output_of(payload), call, at)
+            yield _result(text(payload, "output") or "\n".join(parts_in(payload, "output")), call, at)
 
 
 def _result(words: str, call: str, at: float) -> Entry:
@@ -361,14 +361,9 @@ def answer_in(payload: Fields) -> str | None:
     return words if words is not None and words.strip() else None
 
 
-def output_of(payload: Fields) -> str:
-    """The outcome of a call."""
-    return text(payload, "output") or "\n".join(parts_in(payload, "output"))
-
-
 def answers_in(output: str) -> str:
     """What a human answered to questions, by the output of their call."""
-    answers = inner(object_in(output), "answers") if output.startswith('{"answers"') else {}
+    answers = inner(object_in(output), "answers")
     chosen = [one for answer in answers.values() for one in listed(mapping(answer), "answers")]
     return "\n".join(one for one in chosen if isinstance(one, str))
 
