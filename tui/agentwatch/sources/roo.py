@@ -205,12 +205,8 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
 
 def _add(task: Account, message: Fields) -> None:
     """Fold in a message. A request to the model that a human broke off is the reason until the next one."""
-    at, say, words, inside = (
-        _moment(message),
-        message.get("say"),
-        string(message, "text"),
-        object_in(message.get("text")),
-    )
+    at, say, words = _moment(message), message.get("say"), string(message, "text")
+    inside = object_in(words)
     if task.begun is None:
         task.begun, task.prompt = Turn(at), task.keep(words, at)
     task.touch(at)
