@@ -20,7 +20,7 @@ from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.decisions.keys import Keys
 from agentwatch.errors import UsageError
-from agentwatch.evidence.plumbing import find_repository
+from agentwatch.evidence.git import find_repository
 from agentwatch.history.store import History
 from agentwatch.shell import FLEET, find_program, needing
 from agentwatch.sources.worktrees import NoRepositoryError
