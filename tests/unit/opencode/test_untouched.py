@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.opencode.database import ForeignDatabase
 from tests.unit.opencode.program import Program
 from tests.unit.opencode.reading import fresh, reading
 
@@ -61,17 +60,6 @@ def test_a_program_that_writes_all_the_time_is_never_kept_waiting(database: Path
         assert watched.read() == fresh(workspace, database)
         assert watched.reader.trouble is None
     watched.reader.close()
-
-
-def test_what_is_written_during_a_look_that_locks_nothing_makes_it_void(
-    program: Program, database: Path, workspace: Path
-) -> None:
-    program.session()
-    program.close()
-    with pytest.raises(OSError, match="changed"), ForeignDatabase(database).look():  # noqa: PT012
-        again = Program(database, workspace)
-        again.connection.execute("UPDATE session SET title = 'Another'")
-        again.close()
 
 
 def test_a_program_that_ends_beside_us_takes_its_log_with_it(program: Program, database: Path, workspace: Path) -> None:

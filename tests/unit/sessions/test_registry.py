@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import agentwatch
 from agentwatch.delegation.events import Ran
 from agentwatch.sources.sessions import registry
-from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.registry import open_readers
 from agentwatch.sources.sessions.source import SessionsSource
-from tests.unit.sessions.checks import CHECKS, Build
-from tests.unit.sessions.store import GARBAGE, Store, packet, report
 
 VARIABLES = {
     "CLAUDE_CONFIG_DIR": "claude-code",
@@ -93,40 +89,28 @@ class Reader:
 class Leaves(Reader):
     def read(self, seconds): sys.exit("enough")
 
-class Unsayable(Exception):
-    def __str__(self): raise RuntimeError("not to be said")
-    __repr__ = __str__
-
 class Odd(Reader):
     def __init__(self, name, error): super().__init__(name); self.error = error
     def read(self, seconds): raise self.error
 
 def refuses(workspace): raise LookupError("no such workspace")
 def nothing(workspace): return None
-def number(workspace): return 7
 def leaves(workspace): return Leaves("leaves")
 def sound(workspace): return Reader("sound", Change("k", replace(RUN, source="sound")))
 def no_changes(workspace): return Reader("no_changes", 7)
-def odd_time(workspace): return Reader("odd_time", Change("k", replace(RUN, source="odd_time", updated_at="never")))
 def odd_state(workspace): return Reader("odd_state", Change("k", replace(RUN, source="odd_state", state="dancing")))
 def imposter(workspace): return Reader("imposter", Change("k", replace(RUN, source="claude-code")))
-def unsayable(workspace): return Odd("unsayable", Unsayable())
-def unsaid(workspace): raise Unsayable
 def coloured(workspace): return Odd("coloured", OSError("\\x1b[31m" + "x" * 5000))
 def taken(workspace): return Reader("codex")
 """
 
 SAID = {
     "refuses": "LookupError: no such workspace",
-    "number": "TypeError: it gives no SessionReader",
     "missing": "AttributeError: module 'agentwatch_broken' has no attribute 'missing'",
     "leaves": "SystemExit: enough",
     "no_changes": "TypeError: cannot unpack non-iterable int object",
-    "odd_time": "ValueError: `run` is no run of a session",
     "odd_state": "ValueError: `run` is no run of a session",
     "imposter": "ValueError: it gives a run of 'claude-code', which it is not",
-    "unsayable": "an error that cannot be printed",
-    "unsaid": "an error that cannot be printed",
     "coloured": f"OSError: ␛[31m{'x' * 285}…",
     "taken": "ValueError: another source has its name, codex",
 }
@@ -173,44 +157,3 @@ def test_those_that_raise_or_talk_rubbish_are_named_and_hide_nobody(
     assert source.content("0" * 64) is None
     assert "KeyError" in {problem.source: problem.message for problem in source.problems}["sound"]
     source.close()
-
-
-def scribe(reader: type[SessionReader]) -> Build:
-    """The story as the program of the manual keeps it."""
-
-    def build(root: Path) -> Store:
-        workspace, place = root / "shop", root / "shop" / ".scribe"
-        place.mkdir(parents=True)
-
-        def write(session: str, **fields: object) -> None:
-            written = place / f"{session}.new"
-            written.write_text(json.dumps({"began": 100.0, "last": 200.0, "asked": "Go."} | fields))
-            written.rename(place / f"{session}.json")
-
-        def story() -> Iterator[None]:
-            yield write("lead")
-            yield write("1", parent="lead", asked=packet("shop.api"))
-            yield write("1", parent="lead", asked=packet("shop.api"), answer=report(), state="done")
-            yield write("2", parent="lead", asked=packet("shop.page"), answer=report("PARTIAL"), state="aborted")
-            yield write("3", parent="lead", asked=packet("shop.pay"), state="failed")
-            yield write("4", parent="lead", asked=packet("shop.pay"))
-            yield write("other")
-
-        return Store(
-            workspace,
-            place,
-            reader=lambda: reader(workspace),
-            story=story(),
-            spoil=lambda random: (place / f"junk-{random.randrange(99)}.json").write_bytes(random.choice(GARBAGE)),
-            forget=(place / "other.json").unlink,
-            tasks={"shop.api": ["completed"], "shop.page": ["canceled"], "shop.pay": ["failed", "working"]},
-        )
-
-    return build
-
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_the_reader_of_the_manual_keeps_all_promises(check: Callable[[Build], None]) -> None:
-    namespace: dict[str, Any] = {}
-    exec(example(), namespace)
-    check(scribe(namespace["ScribeReader"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -85,17 +84,6 @@ def test_a_time_that_is_still_to_come_is_taken_for_now() -> None:
     assert isinstance(event, Ran)
     assert event.run is not None
     assert event.run.updated_at == NOW
-
-
-def test_one_session_is_chosen_by_the_beginning_of_its_id_with_all_that_came_of_it_in_any_order() -> None:
-    runs = [
-        run(name, parent=parent)
-        for name, parent in (("ses_1a", None), ("ses_2b", None), ("child", "ses_2b"), ("deep", "child"))
-    ]
-    for order in itertools.permutations(runs):
-        reader = Scripted("one", [Change(one.session_id, one) for one in order])
-        shown = {path for path, _ in told(source_of(reader, session="ses_2").scan())}
-        assert shown == {"one:ses_2b", "one:child", "one:deep"}
 
 
 def test_what_a_session_at_work_writes_is_read_at_once(tmp_path: Path) -> None:

@@ -211,27 +211,3 @@ def test_going_back_reaches_the_beginning(file: File, monkeypatch: pytest.Monkey
     assert whole is not None
     assert whole.result is not None
     assert (written(whole.said.given), whole.result.text) == ("make", "made\nit")
-
-
-def test_of_a_file_that_is_deleted_the_last_state_stays_until_there_is_another(file: File) -> None:
-    file.words(0, 3)
-    transcript = file.follow()
-    before = said(transcript.look())
-    file.path.unlink()
-    look = transcript.look()
-    assert said(look) == before
-    assert look is not None
-    assert look.trouble == "Its file is gone"
-    assert transcript.look() is None
-    file.words(7, 8)
-    look = transcript.look()
-    assert said(look) == ["word 7"]
-    assert look is not None
-    assert not look.trouble
-
-
-def test_records_that_stand_in_a_file_twice_are_told_once(file: File) -> None:
-    file.add({"words": "one", "id": "1"}, {"words": "two", "id": "2"}, {"words": "one", "id": "1"})
-    transcript = LinesTranscript(file.path, lambda: entries_in, lambda fields: str(fields["id"]))
-    assert said(transcript.look()) == ["one", "two"]
-    assert [entry.text for entry in transcript.entries()] == ["one", "two"]

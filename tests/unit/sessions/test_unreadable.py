@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from tests.closing import closed
 from tests.unit.sessions.conformance import Store, Watch
-from tests.unit.sessions.stores.claude_code import claude_code
-from tests.unit.sessions.stores.codex import codex
-from tests.unit.sessions.stores.copilot import copilot
-from tests.unit.sessions.stores.gemini import gemini
-from tests.unit.sessions.stores.qwen import qwen
-from tests.unit.sessions.stores.roo import roo
 from tests.unit.sessions.test_conformance import Build, built, every_store
 
 Spoil = Callable[[Path], None]
@@ -84,22 +75,3 @@ def test_whatever_is_damaged_the_tree_is_whole_or_something_is_told(build: Build
             # Notes without a form are free text: whatever stands in them was read.
             assert watch.document["tasks"] == whole or is_told(watch) or path.suffix == ".md", path
             path.write_bytes(before)
-
-
-@pytest.mark.parametrize("build", [claude_code, codex, copilot, gemini, qwen, roo])  # SQLite opens files itself
-def test_an_error_of_the_disk_is_told(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    really = os.open
-
-    with finished(build) as store:
-        names = {path.name for path in everything_in(store) if path.is_file()}
-
-        def failing(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-            if Path(path).name in names:
-                raise OSError(5, "Input/output error")
-            return really(path, flags, mode, dir_fd=dir_fd)
-
-        watch = store.watch()
-        monkeypatch.setattr(os, "open", failing)
-        watch.look()
-        monkeypatch.undo()
-        assert is_told(watch)

@@ -26,8 +26,7 @@ NAME: Final = "copilot"
 
 _SENDER: Final = "agent-"
 _REFUSED: Final = ("denied", "rejected")
-_COPIED: Final = "Forked from "
-"""How a fork says what it is a copy of; the session that was forked says so in other words."""
+_COPIED: Final = "Forked from "  # how a fork says what it is a copy of; the one that was forked has other words
 _ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # what Copilot writes behind what a command printed
 _SHUT: Final = "not over when Copilot was closed"
 
@@ -38,6 +37,7 @@ class Agent(Account):
     call = NO_CALL  # the call that asked for it, made by `asker`
     asker = SESSION
     last: Answer | None = None  # the last words of the round
+    asking = ("ask_user",)
     calls_tools = True  # the last message of the turn calls tools, or there is none yet
     was_over = False
 
@@ -47,9 +47,7 @@ class Agent(Account):
 
     @property
     def waiting(self) -> str:
-        questions = (call.given for call, _ in reversed(self.open.values()) if call.tool == "ask_user")
-        asked = next((f"an answer: {first_line(text(given, 'question') or '')}" for given in questions), "")
-        return next(reversed(self.asks.values()), asked.removesuffix(": "))
+        return next(reversed(self.asks.values()), super().waiting)
 
     def end(self, state: RunState, at: float, reason: str = "") -> None:
         super().end(state, at, reason)
@@ -94,7 +92,7 @@ class Events:
         if at is None or kind is None or text(fields, "id") is None:
             self.not_understood += 1
             return
-        data, whose = inner(fields, "data"), text(fields, "agentId") or SESSION
+        data, whose = inner(fields, "data"), string(fields, "agentId")
         agent = self.agents.setdefault(whose, self._begin())
         agent.updated_at = max(agent.updated_at, at)
         agent.model = text(data, "model") or agent.model
@@ -231,7 +229,7 @@ class CopilotReader(FilesReader[Events]):
         whose = SESSION if run.session_id == Path(run.place).parent.name else run.session_id
 
         def of_agent(fields: Fields) -> Iterator[Entry]:
-            return entries(fields) if (text(fields, "agentId") or SESSION) == whose else iter(())
+            return entries(fields) if string(fields, "agentId") == whose else iter(())
 
         return Placed(of_agent, lambda fields: text(inner(fields, "data", "context"), "cwd"))
 

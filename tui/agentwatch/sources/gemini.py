@@ -48,8 +48,7 @@ _COMMAND: Final = re.compile(
     r"|Background PIDs): [^\n]*\n)*Process Group PGID: \d+\s*(?:</untrusted_context>\s*)?\Z",
     re.DOTALL | re.MULTILINE,
 )
-_STOPPED: Final = "Operation cancelled"
-"""In what comes of a call that Esc has ended; one that was only denied says something else."""
+_STOPPED: Final = "Operation cancelled"  # of a call that Esc has ended; one that was only denied says something else
 _ROOT_BYTES: Final = 64 * 1024
 
 

@@ -24,7 +24,6 @@ from agentwatch.sources.sessions.fields import (
     todos_in,
     whole,
 )
-from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
@@ -186,15 +185,13 @@ class QwenReader(FilesReader[Chat]):
     """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is `agent-<id>.meta.json`."""
 
     name = NAME
+    entries = staticmethod(entries)
     fold = Chat
     layout: ClassVar = Layout(
         r"chats/(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
         r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))",
         r"chats|subagents(?:/(?P<session>[^/]+))?",
     )
-
-    def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
-        return entries
 
     def runs_of(self, session: Session[Chat]) -> dict[str, Run]:
         folds, metas = session.folds, session.descriptions

@@ -57,8 +57,7 @@ _SAID: Final = {
     "user_feedback": EntryKind.PROMPT,
     "error": EntryKind.NOTE,
 }
-_TOOLS: Final = {"command": "execute_command", "followup": "ask_followup_question"}
-"""A question to a human by a tool without an object of its own, and the tool."""
+_TOOLS: Final = {"command": "execute_command", "followup": "ask_followup_question"}  # without an object of their own
 
 
 @dataclass(slots=True)
@@ -206,7 +205,8 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
 
 def _add(task: Account, message: Fields) -> None:
     """Fold in a message. A request to the model that a human broke off is the reason until the next one."""
-    at, say, words, inside = _moment(message), message.get("say"), string(message, "text"), _inside(message)
+    at, say, words = _moment(message), message.get("say"), string(message, "text")
+    inside = object_in(words)
     if task.begun is None:
         task.begun, task.prompt = Turn(at), task.keep(words, at)
     task.touch(at)
@@ -227,7 +227,7 @@ def _add(task: Account, message: Fields) -> None:
 
 def _waits(last: Fields) -> str:
     """The thing that a task needs from a human by its last message, "" for nothing."""
-    what, inside = _WAITING.get(string(last, "ask")), _inside(last)
+    what, inside = _WAITING.get(string(last, "ask")), object_in(last.get("text"))
     if what is None or last.get("partial") is True or last.get("isAnswered") is True:
         return ""
     words = text(inside, "question") or text(inside, "tool")
@@ -242,12 +242,6 @@ def _messages_in(value: object) -> list[Fields]:
 
 def _moment(fields: Fields) -> float:
     return (number(fields, "ts") or 0.0) / 1000
-
-
-def _inside(message: Fields) -> Fields:
-    """The object that some messages have as their text."""
-    words = string(message, "text")
-    return object_in(words) if words.startswith("{") else {}
 
 
 def _reason_of(error: OSError) -> str:
@@ -276,7 +270,7 @@ def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
 
 
 def _entry(message: Fields, *, is_first: bool) -> Entry | None:
-    at, fields = _moment(message), _inside(message)
+    at, fields = _moment(message), object_in(message.get("text"))
     words, say, ask = string(message, "text"), text(message, "say"), text(message, "ask")
     if is_first and words.strip():
         return Entry(at, EntryKind.PROMPT, words)

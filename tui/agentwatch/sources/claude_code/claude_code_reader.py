@@ -1,6 +1,5 @@
 """The reader of Claude Code: where its files lie, who asked for whom, and the runs of one session. The program writes
-that it waits, and not which agent asks. So that is inferred: the agent whose use of a tool came just before, or the
-only one without a result. If there are several, the session asks: a wrong name would be worse than none."""
+that it waits, and not which agent asks: where that cannot be told, the session does."""
 
 from __future__ import annotations
 
@@ -18,7 +17,6 @@ from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.transcript import DELEGATING, QUESTIONS, Transcript, entries, words_of_use
 from agentwatch.sources.sessions.entries import Entry
 from agentwatch.sources.sessions.fields import Fields, first_line, number, string, text
-from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Processes, Wait
 from agentwatch.sources.sessions.runs import (
     LEFT_BEHIND,
@@ -33,9 +31,7 @@ from agentwatch.sources.sessions.runs import (
 )
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
 
-_SLACK: Final = 2.0
-"""Seconds from the use of a tool to the question about it. It is longer where hooks or a classifier judge first, and
-for the later ones of several in one message."""
+_SLACK: Final = 2.0  # seconds from a use of a tool to the question: longer where hooks or a classifier judge first
 _WAITS: Final = {
     "permission prompt": "a permission",
     "worker request": "a permission",
@@ -61,6 +57,7 @@ class ClaudeCodeReader(FilesReader[Transcript]):
     """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
     name = NAME
+    entries = staticmethod(entries)
     fold = Transcript
     # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
     layout: ClassVar = Layout(
@@ -73,9 +70,6 @@ class ClaudeCodeReader(FilesReader[Transcript]):
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
         self.processes = Processes(home / "sessions", wait_in)
-
-    def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
-        return entries
 
     def runs_of(self, session: Session[Transcript]) -> dict[str, Run]:
         folds, metas = session.folds, session.descriptions

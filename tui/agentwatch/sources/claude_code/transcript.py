@@ -34,20 +34,16 @@ from agentwatch.sources.sessions.tail import Record
 DELEGATING: Final = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
 NOTHING: Final = frozenset({"", "(no content)"})  # the content of a message without a word
 
-QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
-"""Tools that do nothing but ask; a use of any other may need a permission."""
-_SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}
-"""Tools that may begin an agent; a use of the latter two is a delegation only if an agent names it."""
+QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})  # a use of any other may need a permission
+_SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}  # the latter two, if an agent names them
 _CHECKLIST: Final = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate"})
 _MOST_ITEMS: Final = 500
 _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
 _ENDS: Final = ("end_turn", "stop_sequence")  # `max_tokens` and `pause_turn` are no ends: the program goes on by itself
-_KNOWN: Final = ("thinking", "tool_use", "tool_result")
-"""How the types of other blocks end that are known: `redacted_thinking`, `server_tool_use`."""
+_KNOWN: Final = ("thinking", "tool_use", "tool_result")  # endings of known types: `redacted_thinking`
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
-_TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
-"""By the type of a record, the key of the title in it."""
+_TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}  # by the type of a record
 _FEEDBACK: Final = "Stop hook feedback"
 _COMMANDS: Final = ("<command-", "<bash-input>")
 _LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
@@ -57,10 +53,8 @@ _REJECTED: Final = "user-rejected"  # A kind of denial that a person is behind, 
 
 INTERRUPTED: Final = "[Request interrupted by user"
 _ERROR_TAG: Final = re.compile("</?tool_use_error>")
-_REFUSED: Final = ("The user doesn't want to", "Permission to use ", INTERRUPTED)
-"""How the results of tools begin that nobody allowed; of late the record says so itself."""
-_FRAMES: Final = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)
-"""Lines of the program's in what an agent hands back."""
+_REFUSED: Final = ("The user doesn't want to", "Permission to use ", INTERRUPTED)  # of what nobody allowed
+_FRAMES: Final = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)  # lines of the program's
 _REMINDER: Final = "<system-reminder>"
 _ASIDE: Final = ("<local-command-", "<bash-")
 _LOCAL_TAG: Final = re.compile(r"</?(?:local-command|bash)-\w+>")
@@ -94,10 +88,8 @@ class Transcript(Account):
         self._message_id: str | None = None
         self._usage = 0
         self._text: Answer | None = None  # that of the last message
-        self._uses_tools = self._is_strange = False
-        """Whether it asks for tools, and whether not all of it is understood."""
-        self._command: tuple[str, float] | None = None
-        """A command that was typed, until the program or the model answers it."""
+        self._uses_tools = self._is_strange = False  # of the last message
+        self._command: tuple[str, float] | None = None  # typed, until the program or the model answers it
         self._by_hooks: dict[str, bool | None] = {}
         self._written: tuple[Todo, ...] | None = None
         self._items: dict[str, tuple[str, str]] = {}  # by number; one that has none yet by the call that makes it
@@ -135,10 +127,10 @@ class Transcript(Account):
                 attachment = inner(fields, "attachment")
                 if attachment.get("type") == "queued_command":
                     self._notified(attachment.get("prompt"), at)
-                elif attachment.get("hookEvent") == "PermissionRequest" and "decision" in attachment:
+                elif attachment.get("hookEvent") == "PermissionRequest":
                     # A hook has decided about a call that was asked about.
-                    call = string(attachment, "toolUseID")
-                    self._by_hooks[call] = _DECISIONS.get(str(attachment["decision"]))
+                    decision = _DECISIONS.get(string(attachment, "decision"))
+                    self._by_hooks[string(attachment, "toolUseID")] = decision
                 elif fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
                     self._end_turn(at)
                 if written is not None:
@@ -251,9 +243,8 @@ class Transcript(Account):
             if number is None and (match := _CREATED.search("".join(blocks[:1]))) is not None:
                 number = match[1]
             self._items |= {number: item} if number is not None else {}
-            self.todos = self._checklist()
         call = self.calls.get(name)
-        if call is not None and call.answer is None:
+        if call is not None:
             said = "\n".join(blocks)
             call.answer, call.child = AgentAnswer(at), text(result, "agentId") or named_agent(blocks)
             answer = call.answer
@@ -261,7 +252,7 @@ class Transcript(Account):
                 answer.error = first_line(_ERROR_TAG.sub("", said)) or "failed"
             elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
                 answer.launched = call.background = True
-            elif call.tool in DELEGATING:
+            else:
                 report = handed_back(blocks, result)
                 answer.said = self.keep(report, at) if report is not None else None
                 answer.status, answer.summary = "completed", cut_short(blocks, result)

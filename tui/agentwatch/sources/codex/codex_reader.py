@@ -25,8 +25,7 @@ _DAMAGED: Final = "damaged"
 _STRANGE: Final = "it does not say whose it is, and in which directory"
 _SECONDS: Final = 2.0  # between two looks at all locks: the kernel takes its time to list them
 _FIRST_VERSION: Final = (0, 169)  # the first with locks
-_SETTLED: Final = 1.0
-"""Seconds of silence before a lock that is not held tells anything: a session takes it as it begins."""
+_SETTLED: Final = 1.0  # seconds of silence before a lock that is not held tells: it is taken as a session begins
 
 
 class CodexReader(FilesReader[Rollout]):
@@ -45,8 +44,7 @@ class CodexReader(FilesReader[Rollout]):
         self._writers = Writers(home)
         self._looked_again = False
         self._known: dict[str, tuple[int, Header | str]] = {}
-        """By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why it has
-        none; "" for one that is still being written."""
+        """By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why not."""
         self._headers: dict[str, Header] = {}
         self._parents: dict[str, str | None] = {}  # by thread
 
@@ -96,8 +94,7 @@ class CodexReader(FilesReader[Rollout]):
         return line
 
     def runs_of(self, session: Session[Rollout]) -> dict[str, Run]:
-        parts: dict[str, list[Rollout]] = {}
-        """The rollouts that a session was written to, in their order; usually there is one."""
+        parts: dict[str, list[Rollout]] = {}  # by session, its rollouts in their order: usually one
         for fold in sorted(session.folds.values(), key=lambda one: (one.header.ordinal, one.path)):
             parts.setdefault(fold.header.thread, []).append(fold)
         asked: dict[str, tuple[Rollout, AgentCall]] = {}
@@ -161,8 +158,7 @@ class Writers:
     def __init__(self, home: Path) -> None:
         self.looked_at = 0.0
         self._directory = home / "thread-writer-locks"
-        self._held: frozenset[int] | None = None
-        """The inodes of all files that are locked, None where the system does not tell."""
+        self._held: frozenset[int] | None = None  # the inodes of all locked files, None where the system does not tell
 
     def look(self) -> bool:
         """Look, if it is time to; whether it was."""

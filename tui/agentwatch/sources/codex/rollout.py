@@ -1,6 +1,5 @@
-"""One rollout of Codex: what a record says, and the fold of all of them. A session is a series of turns:
-`task_started`, then `task_complete` or `turn_aborted`. Sessions of before Codex wrote turns have `user_message` and
-`agent_message` only; there an answer ends what a message began."""
+"""One rollout of Codex: what a record says, and the fold of all of them. Sessions of before Codex wrote turns have
+`user_message` and `agent_message` only; there an answer ends what a message began."""
 
 from __future__ import annotations
 
@@ -19,7 +18,6 @@ from agentwatch.sources.sessions.fields import (
     moment,
     object_in,
     parts_in,
-    question_in,
     string,
     text,
     todos_in,
@@ -31,8 +29,7 @@ from agentwatch.sources.sessions.tail import Record
 
 THREAD_ID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 ENCRYPTED: Final = "encrypted by Codex"
-_OWN_WORK: Final = frozenset({"compact", "memory_consolidation", "guardian"})
-"""Agents that Codex runs for itself: to shorten a context, to remember, to judge an approval."""
+_OWN_WORK: Final = frozenset({"compact", "memory_consolidation", "guardian"})  # housekeeping of Codex
 _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})")
 _LOST: Final = "not_found"
 
@@ -93,9 +90,8 @@ def header_of(record: Fields) -> Header | None:
 
 
 class History:
-    """The copy of its parent's history that a rollout may open with; its records are asked about in their order. Newer
-    versions say where it ends. In the others it begins with the parent's header, and ends with the first turn that is
-    younger than this session; ids of threads and turns begin with the time they were made."""
+    """The copy of its parent's history that a rollout may open with. Newer versions say where it ends; others end with
+    the first turn that is younger than this session: ids of threads and turns begin with the time they were made."""
 
     def __init__(self, header: Header) -> None:
         self._header = header
@@ -118,8 +114,7 @@ class History:
 
 
 class OwnEntries(Placed):
-    """What the session of a rollout itself says in its records, asked about in their order: no copy of its parent's
-    history."""
+    """The entries of records in their order that are no copy of the parent's history."""
 
     def __init__(self) -> None:
         super().__init__(entries, _directory_in)
@@ -139,6 +134,8 @@ def _directory_in(fields: Fields) -> str | None:
 class Rollout(Account):
     """The state of one rollout after the records that were folded in. Its header is the first of them."""
 
+    asking = ("request_user_input",)
+
     def __init__(self, path: str, header: Header, keep: Keep, places: Sequence[str] = ()) -> None:
         super().__init__(keep, places)
         self.path = path
@@ -147,19 +144,12 @@ class Rollout(Account):
         self.is_encrypted = False
         self.spawned: dict[str, AgentCall] = {}  # by the ids of other sessions, the calls that they came of
         self.refused: dict[str, AgentCall] = {}  # by their ids, the calls that came to nothing
-        self.lost: dict[str, float] = {}
-        """Agents that Codex did not find, and when it last said so: their process is gone, and nobody took them up."""
+        self.lost: dict[str, float] = {}  # agents that Codex did not find, and when it last said so
         self._history = History(header)
         self._has_turns = False
         self._last: Answer | None = None  # what it said last in a round that has not ended
         self._failure: str | None = None
         self._spawns: dict[str, AgentCall] = {}
-
-    @property
-    def waiting(self) -> str:
-        """Its open question to a human: a call that has no output until one has answered."""
-        calls = (entry for entry, _ in reversed(self.open.values()))
-        return next((question_in(call.given) for call in calls if call.tool == "request_user_input"), "")
 
     def add(self, fields: Record) -> None:
         if self._history.holds(fields):
@@ -243,7 +233,7 @@ class Rollout(Account):
 
     def _returned(self, entry: Entry) -> None:
         """A call has its output. That one was asked about is not recorded, nor who allowed it."""
-        output, answer = entry.text, object_in(entry.text if entry.text.startswith("{") else None)
+        output, answer = entry.text, object_in(entry.text)
         if (call := self.end_call(entry.call)) is not None:
             is_over = "aborted by user" in output and entry.refused
             allowed = None if is_over else not entry.refused
@@ -326,7 +316,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             yield Entry(at, EntryKind.CALL, "", call, "web_search", inner(payload, "action"))
             yield Entry(at, EntryKind.RESULT, "", call)
         case "function_call_output" | "custom_tool_call_output":
-            yield _result(output_of(payload), call, at)
+            yield _result(text(payload, "output") or "\n".join(parts_in(payload, "output")), call, at)
 
 
 def _result(words: str, call: str, at: float) -> Entry:
@@ -371,14 +361,9 @@ def answer_in(payload: Fields) -> str | None:
     return words if words is not None and words.strip() else None
 
 
-def output_of(payload: Fields) -> str:
-    """The outcome of a call."""
-    return text(payload, "output") or "\n".join(parts_in(payload, "output"))
-
-
 def answers_in(output: str) -> str:
     """What a human answered to questions, by the output of their call."""
-    answers = inner(object_in(output), "answers") if output.startswith('{"answers"') else {}
+    answers = inner(object_in(output), "answers")
     chosen = [one for answer in answers.values() for one in listed(mapping(answer), "answers")]
     return "\n".join(one for one in chosen if isinstance(one, str))
 

@@ -22,16 +22,13 @@ from agentwatch.sources.sessions.fields import Fields, object_in
 from agentwatch.sources.sessions.processes import is_of_this_system
 from agentwatch.sources.sessions.tail import Stamp
 
-LARGEST_RECORD: Final = 16 * 1024 * 1024
-"""Characters of JSON. What was handed over or back is a few KiB; only attached files are larger."""
+LARGEST_RECORD: Final = 16 * 1024 * 1024  # characters of JSON: only attached files are larger
 _LATEST: Final = 1 << 43  # milliseconds, in the year 2248. No program has written anything later.
 
 _BUSY_SECONDS: Final = 0.1
-_LONGEST_LOOK: Final = 5.0
-"""Seconds after which a look is broken off: a crafted database can keep a query busy for ever."""
+_LONGEST_LOOK: Final = 5.0  # seconds: a crafted database can keep a query busy for ever
 _STEPS: Final = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
-_USERS_LOCK: Final = 128
-"""The byte of `-shm` on which every process that has the database open holds a lock, SQLite's UNIX_SHM_DMS."""
+_USERS_LOCK: Final = 128  # byte of `-shm` that everybody locks who has the database open: UNIX_SHM_DMS
 _ASK_FOR_LOCK: Final[int | None] = getattr(fcntl, "F_OFD_GETLK", None)
 """Asks for the locks of all processes, this one included. Only Linux has it."""
 _LOCK: Final = "hhqqi"  # struct flock: kind, origin, first byte, length, process
@@ -66,8 +63,7 @@ class ForeignDatabase:
 
     def __init__(self, path: Path) -> None:
         self._given = path
-        self._shared: int | None = None
-        """A descriptor of `-shm` that stays open: closing it would drop what locks this process has on the file."""
+        self._shared: int | None = None  # of `-shm`; closing it would drop the locks that this process has on it
 
     @property
     def _path(self) -> str:
@@ -154,30 +150,21 @@ def sessions_of(connection: sqlite3.Connection, is_ours: Callable[[str], bool]) 
     return found
 
 
-def records_of(connection: sqlite3.Connection, table: str, owner: str, name: str) -> list[Record]:
-    """The rows of `message` or `part`, of one `session` or `message`, ordered by their ids, which is by time."""
-    above = "message_id" if table == "part" else "''"
-    rows = connection.execute(
-        f"SELECT id, {above}, time_created, time_updated, rowid, "  # noqa: S608
-        f"CASE WHEN length(data) <= {LARGEST_RECORD} THEN data END FROM {table} WHERE {owner}_id = ? ORDER BY id",
-        (name,),
-    )
-    return [
-        Record(
-            str(key),
-            str(message),
-            seconds(created),
-            seconds(updated),
-            object_in(data if isinstance(data, str) else None),
-            row,
-        )
-        for key, message, created, updated, row, data in rows
-    ]
-
-
 def records_in(connection: sqlite3.Connection, session: str) -> tuple[list[Record], list[Record]]:
-    """The messages of a session, and its parts."""
-    return records_of(connection, "message", "session", session), records_of(connection, "part", "session", session)
+    """The messages of a session, and its parts, each ordered by their ids, which is by time."""
+
+    def read(table: str, above: str) -> list[Record]:
+        rows = connection.execute(
+            f"SELECT id, {above}, time_created, time_updated, rowid, "  # noqa: S608
+            f"CASE WHEN length(data) <= {LARGEST_RECORD} THEN data END FROM {table} WHERE session_id = ? ORDER BY id",
+            (session,),
+        )
+        return [
+            Record(str(key), str(message), seconds(created), seconds(updated), object_in(data), row)
+            for key, message, created, updated, row, data in rows
+        ]
+
+    return read("message", "''"), read("part", "message_id")
 
 
 def seconds(value: object) -> float:

@@ -32,11 +32,9 @@ from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account,
 from agentwatch.sources.sessions.store import holds
 from agentwatch.state import is_there
 
-_RACY_SECONDS: Final = 2.0
-"""A file that is written twice within one tick of its file system's clock looks the same after both."""
+_RACY_SECONDS: Final = 2.0  # a file written twice in one tick of its clock looks the same after both
 _BUSY_SECONDS: Final = 5.0  # for so long it may be locked by its program, or otherwise not be read, before that is told
-_CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")
-"""The error of a task call that a human aborted; Kilo says who did it behind it."""
+_CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")  # by a human
 _LEFT_BEHIND: Final = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
 _PATIENCE: Final = 3.0  # seconds after which a call that shows nothing of its work is taken to wait for a permission
 _SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of the title of a child
@@ -50,8 +48,7 @@ _FRAME: Final = re.compile(
     re.DOTALL,
 )
 _RULE: Final = "The user has specified a rule"
-_REFUSED: Final = ("The user rejected", "The user dismissed", _RULE)
-"""How the errors of calls begin that nobody allowed."""
+_REFUSED: Final = ("The user rejected", "The user dismissed", _RULE)  # errors of what nobody allowed
 _FEEDBACK: Final = " with the following feedback: "
 _LONGEST: Final = 2_000
 
@@ -127,7 +124,7 @@ class OpenCodeReader(StoreReader):
         read, is_behind = dict[str, Session](), False
         try:
             with self._database.look() as connection:
-                self._rows = sessions_of(connection, self._is_ours)
+                self._rows = sessions_of(connection, lambda one: any(holds(place, one) for place in self._places))
                 for name, row in reversed(self._rows.items()):
                     if name not in self._sessions or self._sessions[name].row != row:
                         is_behind = bool(read) and time.monotonic() >= end
@@ -145,9 +142,6 @@ class OpenCodeReader(StoreReader):
         self._sessions = {name: one for name, one in (self._sessions | read).items() if name in self._rows}
         size = signature[0][2] if signature[0] else 0
         self.progress = Progress(0 if is_behind else size, size)
-
-    def _is_ours(self, directory: str) -> bool:
-        return any(holds(place, directory) for place in self._places)
 
     def _fold_runs(self) -> dict[str, Run]:
         """The runs of all sessions, and of their calls that have no session, by key."""
@@ -203,8 +197,7 @@ class Session(Account):
         self.started_at = self.updated_at = row.created
         self.tasks: dict[str, TaskCall] = {}  # the last call for each child, or by their own ids those without one
         self.notices: dict[str, Standing] = {}  # by child in the background, what the program told of its end
-        self.waits: list[tuple[float, str]] = []
-        """Since when, and for what, each open call of its last answer waits if nothing comes of it."""
+        self.waits: list[tuple[float, str]] = []  # since when, and for what, if nothing comes of its open calls
         self._fold(*records)
 
     @property

@@ -72,10 +72,10 @@ def inner(fields: Fields, *keys: str) -> Fields:
     return fields
 
 
-def object_in(words: str | None) -> Fields:
+def object_in(words: object) -> Fields:
     """The object that a text holds as JSON, an empty one where it holds none."""
     try:
-        return mapping(json.loads(words or "{}"))
+        return mapping(json.loads(words)) if isinstance(words, str) else _NOTHING
     except (ValueError, RecursionError):
         return _NOTHING
 
@@ -133,10 +133,9 @@ def todos_in(items: Sequence[object], key: str) -> tuple[Todo, ...]:
 
 
 def question_in(given: Fields) -> str:
-    """What a tool with `questions` asks a human."""
-    questions = (text(question, "question") for question in objects(given, "questions"))
-    first = next(filter(None, questions), "")
-    return f"an answer: {first_line(first)}".removesuffix(": ")
+    """What a tool with a `question`, or `questions`, asks a human."""
+    asked = (text(one, "question") for one in (given, *objects(given, "questions")))
+    return f"an answer: {first_line(next(filter(None, asked), ''))}".removesuffix(": ")
 
 
 def parts_in(fields: Fields, key: str) -> list[str]:

@@ -27,8 +27,7 @@ place_of: Final = attrgetter("place")
 
 _MOST: Final = 20_000  # steps that are known at once, the last ones: what is known must not fill the memory
 _AGAIN_SECONDS: Final = 5.0
-_CHECKLISTS: Final = (("todos", "content"), ("plan", "step"))
-"""Where the calls of checklist tools have the list, and each item its words."""
+_CHECKLISTS: Final = (("todos", "content"), ("plan", "step"))  # the list of a tool, and the words of an item
 TELLS_NOTHING: Final = "what it did cannot be told from here"
 _GONE: Final = "Its file is gone"
 _WINDOW: Final = 4 * 1024 * 1024
@@ -288,9 +287,8 @@ class WholeTranscript(RunTranscript):
 
 
 class LinesTranscript(RunTranscript):
-    """A growing file of JSON lines, read from near its end: from further back when somebody asks for that. `begin`
-    gives what says of records, one after the other, what stands in them; `once` the mark of a record that may stand in
-    it twice."""
+    """A growing file of JSON lines, read from near its end. `begin` gives what says of records, one after the other,
+    what stands in them; `once` the mark of a record that may stand in it twice."""
 
     def __init__(
         self, path: Path, begin: Callable[[], EntriesIn], once: Callable[[Fields], str | None] = lambda _: None

@@ -19,10 +19,8 @@ from agentwatch.sources.sessions.tail import document
 _MAX_BYTES: Final = 64 * 1024
 _MOST: Final = 1000
 _START: Final = 19  # index of a process's start time in `/proc/<pid>/stat`, counted behind its name
-_PATIENCE: Final = 0.5
-"""Seconds that a wait has to last: hooks answer some at once, and a transcript shows a bit later what it is for."""
-_FIRST_NAMESPACE: Final = 0xEFFFFFFC
-"""The number of the first process namespace of Linux: only from there all processes are seen."""
+_PATIENCE: Final = 0.5  # seconds that a wait has to last: hooks answer some at once
+_FIRST_NAMESPACE: Final = 0xEFFFFFFC  # of the process namespaces of Linux: only from there all processes are seen
 _SHARED: Final = (
     *("9p", "afs", "beegfs", "ceph", "cifs", "fakeowner", "fuse.grpcfuse", "fuse.osxfs", "fuse.rclone", "fuse.sshfs"),
     *("fuse.vmhgfs-fuse", "gpfs", "lustre", "nfs", "prl_fs", "smb", "vboxsf", "virtiofs", "vmhgfs"),
@@ -67,8 +65,7 @@ class Processes:
     def __init__(self, directory: Path, wait_in: Callable[[Fields], Wait | None] = lambda _: None) -> None:
         self._directory = directory
         self._wait_in = wait_in
-        self._registered: dict[str, list[Registered]] = {}
-        """By session, the processes that the last files named of which it was the session."""
+        self._registered: dict[str, list[Registered]] = {}  # by session, those of the last files that named it
         self._seen: set[tuple[int, str | None]] = set()  # processes that ran here
 
     def look(self) -> None:

@@ -14,8 +14,7 @@ from agentwatch.delegation.run import Message, Run
 from agentwatch.sources.sessions.fields import digest_of, first_sentence
 
 _OPENING: Final = 200
-_READ: Final = 500
-"""Texts whose documents are remembered: most stand in two or three places, and their claims are checked soon."""
+_READ: Final = 500  # texts whose documents are remembered: most stand in two or three places, and are checked soon
 
 Broken = Callable[[str, BaseException], None]  # called with the name of a reader that cannot be used, and why
 
@@ -28,9 +27,8 @@ class Change(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A store, or a part of one, that was looked at: for `agentwatch sources`. `sessions` are those that a human began,
-    `children` those that another session asked for. `skipped` says in one sentence why something is not read, "" where
-    all is. Paths and texts are foreign."""
+    """A store, or a part of one: `sessions` are those that a human began, `children` those that another session asked
+    for, `skipped` says in one sentence why not all is read. Paths and texts are foreign."""
 
     source: str
     place: str
@@ -60,8 +58,8 @@ class SessionReader(Protocol):
         """One sentence for the health line, None where all that should be readable is read."""
 
     def read(self, seconds: float) -> Sequence[Change]:
-        """Changes since the call before, working for about so many seconds at most. The last states of runs only: a run
-        that changed twice is given once. Whether there is more to read at once is told by `progress`."""
+        """The last states of the runs that have changed since the call before, after so many seconds at most; whether
+        there is more to read at once is told by `progress`."""
 
     @property
     def progress(self) -> Progress:

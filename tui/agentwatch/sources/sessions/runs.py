@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.run import (
@@ -22,7 +22,7 @@ from agentwatch.delegation.run import (
     todo_moved,
 )
 from agentwatch.sources.sessions.entries import Entry, EntryKind, about
-from agentwatch.sources.sessions.fields import first_line, text
+from agentwatch.sources.sessions.fields import first_line, question_in, text
 
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS: Final = "ended without a word"
@@ -86,6 +86,8 @@ class Account:
     round begins with a prompt and ends with an answer. `begun` is how the last one began, `earlier` are those before
     it, oldest first. `places` are the spellings of the workspace."""
 
+    asking: ClassVar[tuple[str, ...]] = ()
+
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
         self.cwd: str | None = None
         self.not_understood = 0
@@ -106,8 +108,7 @@ class Account:
         self.permits: deque[Permit] = deque(maxlen=MOST_PERMITS)
         self.earlier: list[Turn] = []
         self.begun: Turn | None = None
-        self.open: dict[str, tuple[Entry, int]] = {}
-        """The calls of the last message that have no result yet, by id, and how often each was repeated."""
+        self.open: dict[str, tuple[Entry, int]] = {}  # by id, with how often each was repeated
         self.keep = keep
         self._places = places
         self._asked_at = float("-inf")
@@ -122,8 +123,9 @@ class Account:
 
     @property
     def waiting(self) -> str:
-        """Its request to a human, "" for none."""
-        return ""
+        """Its request to a human, "" for none: an open call of a tool that asks."""
+        asked = (call.given for call, _ in reversed(self.open.values()) if call.tool in self.asking)
+        return next(map(question_in, asked), "")
 
     @property
     def doing(self) -> Activity | None:

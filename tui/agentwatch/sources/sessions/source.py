@@ -22,18 +22,13 @@ from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, 
 from agentwatch.sources.sessions.runs import OPEN
 from agentwatch.text import words_of
 
-_SLICE_SECONDS: Final = 0.05
-"""What a reader may work at a stretch, so that what another one has found is not kept waiting."""
-_PAUSE_SECONDS: Final = (0.2, 2.0)
-"""Between two looks at all stores, soon after something has changed, and later. Transcripts become readable 0.1 s after
-their time."""
+_SLICE_SECONDS: Final = 0.05  # at a stretch for a reader: what another one has found is not kept waiting
+_PAUSE_SECONDS: Final = (0.2, 2.0)  # between two looks at all stores, soon after something has changed, and later
 _LIVELY_SECONDS: Final = 10.0
-_GLANCE_SECONDS: Final = 0.04
-"""Between two glances at the files of the sessions that work: what they write is read as soon as it is there."""
+_GLANCE_SECONDS: Final = 0.04  # between two glances at the files of the sessions that work
 _GLANCE_COST, _READING_COST = 200.0, 4.0  # how often as long as these took it rests before the next glance
 _AT_WORK_SECONDS: Final = 900.0
-_MOST_AT_WORK: Final = 256
-"""Such sessions are those with a sign of life in so many seconds; of more of them, only the last ones are."""
+_MOST_AT_WORK: Final = 256  # sessions with a sign of life in so many seconds, the last ones
 _SEARCH_SECONDS: Final = 10.0  # between two searches for stores that were not there before
 _FUTURE_SECONDS: Final = 60.0
 
@@ -150,8 +145,7 @@ class SessionsSource(Background[Batch], Source):
                 self._stopped = True
 
     def _changes(self) -> tuple[Event, ...]:
-        """The runs that are to be told, those that came of the session that is asked for, as they are not what was told
-        last."""
+        """The runs that came of the session that is asked for, where they are not what was told last."""
         before, runs = self._told, {run.session: run for run in self._runs.values()}
         chosen = (path for path, run in self._runs.items() if _root(run, runs).startswith(self._session or ""))
         self._told = {path: self._runs[path] for path in (self._runs if self._session is None else chosen)}
@@ -257,8 +251,7 @@ def _is_there(place: str) -> bool:
 
 
 def _files_of(place: str) -> tuple[str, ...]:
-    """What to look at for a run: a database is written in its log first, a directory by a file in it, and beside a
-    transcript, or below its name, lie those of the agents that it asks."""
+    """Files to look at for a run: beside a transcript, or below its name, lie those of the agents that it asks."""
     above, _, name = place.rpartition("/")
     if name.endswith(".db"):
         return place, f"{place}-wal"

@@ -1,5 +1,4 @@
-"""The reader of programs that keep files of JSON lines, one for each agent: find the files of a workspace, read what is
-new in each, fold it, and tell which runs have changed. The runs depend on what the files hold, however they grew."""
+"""The reader of programs that keep files of JSON lines: find those of a workspace, read on, fold, tell what changed."""
 
 from __future__ import annotations
 
@@ -28,12 +27,10 @@ from agentwatch.sources.worktrees import lies_in_another
 
 SESSION: Final = ""  # stands for the session itself where agents are named by id
 
-LARGE: Final = 16 * 1024 * 1024
-"""Bytes of a file from which all others are read before it, and of a session from which some of it is shown before."""
+LARGE: Final = 16 * 1024 * 1024  # bytes of a file that is read last, and of a session that is shown before all is read
 
 _CHUNK: Final = 1024 * 1024
-_HEAD: Final = 64 * 1024
-"""Bytes that are read at a stretch, of a session of the workspace and of one that may be another's."""
+_HEAD: Final = 64 * 1024  # bytes read at a stretch, of a session of the workspace, and of another's perhaps
 _LARGEST_META: Final = 256 * 1024
 _QUIET: Final = 15.0  # seconds without a change after which a missing process is believed to be gone
 _CUT: Final = 200
@@ -156,13 +153,12 @@ def holds(workspace: str, directory: str) -> bool:
 
 
 class FilesReader(StoreReader, ABC, Generic[F]):
-    """The sessions that were begun in `workspace` or below it, out of `home`, the directory of the program. Implements
-    SessionReader."""
+    """The sessions that were begun in `workspace` or below it, out of `home`. Implements SessionReader."""
 
     layout: ClassVar[Layout]
     fold: Callable[..., F]
-    all_belong: ClassVar[bool] = False
-    """Whether all sessions that are found are the workspace's: their records need not say so."""
+    entries: EntriesIn
+    all_belong: ClassVar[bool] = False  # all sessions that are found are the workspace's
     is_shared: ClassVar[bool] = False  # whether a file may hold the records of several runs
 
     def __init__(self, workspace: Path, home: Path) -> None:
@@ -175,8 +171,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         self.progress = Progress(0, 0)
         self.sessions: dict[tuple[str, str], Session[F]] = {}
         self.processes = Processes(home / "sessions")
-        self.refused: set[str] = set()
-        """Directories and files that cannot be read; what was known of them may still be so."""
+        self.refused: set[str] = set()  # directories and files that cannot be read
         self._slug = f"{slug(self.workspace)[:_CUT].removesuffix('-')}-"
         self._owners: dict[tuple[str, int], str] = {}
         self._projects: list[str] = []
@@ -191,9 +186,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
     def runs_of(self, session: Session[F]) -> dict[str, Run]:
         """All runs of a session by key, by what its files hold."""
 
-    @abstractmethod
-    def entries_of(self, run: Run) -> EntriesIn:
+    def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         """Says of all records of a run's file, one after the other, what the agent itself did in them. Never raises."""
+        return self.entries
 
     def program_of(self, session: Session[F]) -> Program:
         """Other facts that the runs of a session depend on: what is known of the program that runs it."""

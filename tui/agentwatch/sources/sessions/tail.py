@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json
 
-LINE_LIMIT: Final = 32 * 1024 * 1024
-"""A longer line is passed over: nobody wrote it to be read, and it must not fill the memory."""
+LINE_LIMIT: Final = 32 * 1024 * 1024  # a longer line is passed over: it must not fill the memory
 
 _WITNESS: Final = 64
 _BUFFER: Final = 256 * 1024
@@ -44,14 +43,12 @@ class Tail:
 
     def __init__(self, path: Path, *, line_limit: int = LINE_LIMIT, position: int = 0) -> None:
         self.path = path
-        self.position = self._offset = position
-        """Bytes of the file read so far, with the beginning of a line that has no end yet; and without."""
+        self.position = self._offset = position  # bytes read so far, with and without the beginning of a line
         self.passed_over = 0
         self.behind = False  # whether the last look left something unread, because its budget was used up
         self._line_limit = line_limit
         self._seen: Stamp | None = None
-        self._witness = b""
-        """The bytes before the next line: others stand there where the file was cut short and has grown again."""
+        self._witness = b""  # the bytes before the next line: others where the file was cut short and has grown
         self._skips = False  # the next line is the rest of one that is too long
 
     def read(self, budget: int) -> Lines:
