@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from tests.broker import Broker, Wire, new_key
-from tests.unit.remote.memory import MemoryEnd, MemoryLink
 from tests.unit.remote.sshd import Sshd
 
 from agentwatch.decisions.envelope import SigningKey
@@ -90,54 +89,6 @@ class Way(ABC):
 
     def stop(self) -> None:
         self.end.stop()
-
-
-class Pumped(MemoryLink):
-    """A link in the memory that carries everything by itself, and connects again after a cut."""
-
-    def start(self, take: Take, change: Change) -> None:
-        super().start(take, change)
-        self._stopped = threading.Event()
-        self._cutting = threading.Event()
-        self._thread = threading.Thread(target=self._carry, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        if hasattr(self, "_stopped"):
-            self._stopped.set()
-            self._thread.join()
-
-    def fail(self) -> None:
-        """The cable is cut."""
-        self._cutting.set()
-
-    def _carry(self) -> None:
-        while not self._stopped.wait(0.002):
-            if self._cutting.is_set():
-                self._cutting.clear()
-                self.cut()
-                continue
-            self.connect()
-            while self.said:
-                with suppress(Exception):
-                    self.hear()
-            while self.waiting and not self._stopped.is_set():
-                self.deliver()
-
-
-class Memory(Way):
-    def __init__(self) -> None:
-        self.end: MemoryEnd = MemoryEnd()
-
-    def link(self) -> Link:
-        made = Pumped(self.end)
-        made.screen = os.urandom(8).hex()
-        return made
-
-    def cut(self) -> None:
-        for link in self.end.links:
-            if isinstance(link, Pumped):
-                link.fail()
 
 
 class Ends(RelayEnd):

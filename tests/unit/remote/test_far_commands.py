@@ -93,6 +93,8 @@ def test_the_tree_is_that_of_the_host_and_a_decision_is_recorded_there_once(
     }
     assert run(["wait", "shop.plan", address, "--timeout", "0"]) == 3
     assert json.loads(capsys.readouterr().out)["state"] == "completed"
+    assert run(["log", address]) == 0
+    assert "shop.api" in capsys.readouterr().out
     assert run(["tree", "--json", "--session", "a", address]) == 2
     assert "--session is about sessions of this machine" in capsys.readouterr().err
 

@@ -98,7 +98,7 @@ def _connection(server: str, login: Login, found: _Found) -> Iterator[Check]:
     elif urlsplit(server).hostname not in _HERE:
         yield note(about, "it is not encrypted: others on the way can read what passes; give the server a certificate")
     if found.largest < LARGEST_PAYLOAD:
-        yield note(about, f"messages are cut to {found.largest // 1024:,} KiB: `max_payload: 8MB` spares that")
+        yield note(about, f"messages larger than {found.largest // 1024:,} KiB do not pass: set `max_payload: 8MB`")
     if login.creds is not None and os.stat(login.creds).st_mode & _OF_OTHERS:  # noqa: PTH116
         yield note("credentials", f"others can read {login.creds}, and log in with it: chmod 600 it")
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.decisions.answering import refusal
 from agentwatch.decisions.chain import Chain, ChainEntry, name_of
@@ -33,12 +33,14 @@ from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import DISK, Disk
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Outcome, Result
+from agentwatch.remote.texts import say_until
 from agentwatch.state import state_directory
 from agentwatch.text import quoted
 from agentwatch.view.times import ago, clock
 
 if TYPE_CHECKING:
     from agentwatch.delegation.request import Request
+    from agentwatch.remote.host import RemoteHost
 
 ANSWER_SECONDS: Final = 10.0
 """So long somebody waits for the host; then nobody knows."""
@@ -47,36 +49,6 @@ _IN_TIME: Final = timedelta(minutes=5)
 """So long the host may record what is sent."""
 _LARGEST_RESULT: Final = 4 * 1024 * 1024
 """Bytes that the result of a decision takes: more than the largest envelope that is read."""
-
-
-class Host(Protocol):
-    """The host that is asked, as far as a desk needs it."""
-
-    on_result: list[Callable[[Result], None]]
-    """Are called with all that it says of decisions, in any thread."""
-
-    @property
-    def key(self) -> PublicKey | None:
-        """Signs for it, as far as that is known."""
-
-    @property
-    def label(self) -> str:
-        """The operator's name for it."""
-
-    @property
-    def now(self) -> float:
-        """Its time, as far as it is known; epoch seconds."""
-
-    @property
-    def lost_since(self) -> float | None:
-        """Since when it cannot be reached, by the time of here; None while it can."""
-
-    @property
-    def why(self) -> str:
-        """Why it cannot."""
-
-    def decide(self, workspace: str, request: str) -> None:
-        """Send what was signed; it may be lost."""
 
 
 class _Signed(NamedTuple):
@@ -106,7 +78,7 @@ class RemoteDesk(OperatorDesk):
 
     def __init__(
         self,
-        host: Host,
+        host: RemoteHost,
         workspace_id: Callable[[], str],
         place: Path,
         *,
@@ -223,22 +195,19 @@ class RemoteDesk(OperatorDesk):
 
     def _exchange(self, signed: _Signed) -> Result | None:
         """Send it, and wait for what the host says; None where it says nothing."""
-        sha256, end, again_at = signed.sha256, time.monotonic() + ANSWER_SECONDS, 0.0
-        with self._news:
-            self._awaited[sha256] = None
+        sha256 = signed.sha256
+        self._awaited[sha256] = None
         try:
-            while (now := time.monotonic()) < end:
-                if now >= again_at:
-                    again_at = now + _AGAIN_SECONDS
-                    self._host.decide(self.workspace_id, signed.text)
-                with self._news:
-                    wait = max(min(again_at, end) - time.monotonic(), 0.0)
-                    if self._news.wait_for(lambda: self._awaited.get(sha256) is not None, wait):
-                        return self._awaited[sha256]
-            return None
+            say_until(
+                self._news,
+                lambda: self._host.decide(self.workspace_id, signed.text),
+                lambda: self._awaited.get(sha256) is not None,
+                ANSWER_SECONDS,
+                _AGAIN_SECONDS,
+            )
+            return self._awaited.get(sha256)
         finally:
-            with self._news:
-                self._awaited.pop(sha256, None)
+            self._awaited.pop(sha256, None)
 
     def _outcome(self, signed: _Signed, result: Result, host: PublicKey) -> DecisionMade | DecisionError | None:
         """The decision that the host has recorded, the error where it has refused it for good, None where that is not

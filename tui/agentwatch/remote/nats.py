@@ -16,7 +16,7 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -30,8 +30,7 @@ from nats.js import api
 from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.passphrase import unlocked
 from agentwatch.remote.nats_accounts import STREAM, host_of, kept_of, nkey_of, said_by, said_to, store
-from agentwatch.remote.pipe import Change, Link, LinkState, Pauses, RelayEnd, Take
-from agentwatch.remote.protocol import LARGEST_MESSAGE
+from agentwatch.remote.pipe import Change, Link, LinkState, RelayEnd, Take, pauses
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -49,19 +48,16 @@ _JOIN_SECONDS: Final = 1.0
 _LAST_SECONDS: Final = 0.5
 _STEADY_SECONDS: Final = 5.0
 _MOST_WAITING: Final = 1_000
-PART: Final = "Agentwatch-Part"
-"""The header of a part of a message that is larger than a server takes: its name, its number and how many there are."""
-_HEADER_ROOM: Final = 1024
-_MOST_PARTS: Final = 1_024
 _FILES: Final = ("NATS_CREDS", "NATS_NKEY")
 """The variables of the `nats` command that name a file with credentials."""
 
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 """What a server lets a user sign. Nothing else that we sign looks like it: no server can have a decision signed."""
 
-_SEED: Final = "SU[A-Z2-7]{56}"
-_CREDS: Final = re.compile(rf"-BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+{_SEED}\s", re.DOTALL)
-"""What makes a .creds file."""
+_CREDS: Final = re.compile(
+    r"\A(-+BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+)?SU[A-Z2-7]{56}\s", re.DOTALL
+)
+"""The beginning of a .creds file, or of one with the seed of an nkey."""
 
 # The library tells its own errors to whoever listens: nobody, for they would stand on the screen.
 logging.getLogger("nats").addHandler(logging.NullHandler())
@@ -85,9 +81,7 @@ class Login(NamedTuple):
         except UnicodeDecodeError:
             text = ""
         if _CREDS.search(text):
-            return {"user_credentials": self.creds}
-        if re.fullmatch(rf"{_SEED}\s*", text):
-            return {"nkeys_seed": self.creds}
+            return {"nkeys_seed" if text.startswith("S") else "user_credentials": self.creds}
         raise TroubleError(f"{self.creds} is neither a .creds file of NATS nor the seed of an nkey (SU…)")
 
     def sign(self, nonce: str) -> bytes:
@@ -116,44 +110,6 @@ def login_of(creds: str | None, keys: Keys) -> Login:
     except KeyMissingError:
         pass
     return Login()
-
-
-def cut(data: bytes, largest: int) -> Iterator[tuple[bytes, dict[str, str] | None]]:
-    """The parts in which a message travels, each with its header; None for a message that is one whole."""
-    size = largest - _HEADER_ROOM
-    if len(data) <= size:
-        yield data, None
-        return
-    name, count = secrets.token_hex(8), -(-len(data) // size)
-    for number in range(count):
-        yield data[number * size : (number + 1) * size], {PART: f"{name} {number} {count}"}
-
-
-class Joiner:
-    """Puts the parts of messages together, which come in order or not at all: of each sender, those of the latest."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, tuple[str, list[bytes]]] = {}
-
-    def add(self, sender: str, data: bytes, headers: Mapping[str, str] | None) -> bytes | None:
-        """The message that this is, or completes; None where something of it is still to come, or is lost."""
-        part = headers.get(PART) if headers else None
-        if part is None:
-            return data
-        name, number, count = [*part.split(" "), "", ""][:3]
-        known, parts = self._open.pop(sender, ("", []))
-        if not (number.isdecimal() and count.isdecimal() and int(number) < int(count) <= _MOST_PARTS):
-            return None
-        if number == "0":
-            parts = []
-        elif known != name or int(number) != len(parts):
-            return None
-        parts.append(data)
-        if len(parts) == int(count):
-            return b"".join(parts)
-        if sum(map(len, parts)) <= LARGEST_MESSAGE:
-            self._open[sender] = name, parts
-        return None
 
 
 class Connection:
@@ -218,7 +174,7 @@ class Connection:
 
     async def _stay(self) -> None:
         self._loop = asyncio.get_running_loop()
-        pauses = Pauses()
+        waits = pauses()
         while not self._stopped.is_set():
             began = self._loop.time()
             try:
@@ -226,8 +182,8 @@ class Connection:
             except TroubleError as error:
                 self._tell(LinkState(up=False, words=str(error)))
             if self._loop.time() > began + _STEADY_SECONDS:
-                pauses.reset()
-            end = self._loop.time() + pauses.again()
+                waits = pauses()
+            end = self._loop.time() + next(waits)
             while not self._stopped.is_set() and (left := end - self._loop.time()) > 0:
                 self._news.clear()
                 with suppress(TimeoutError):
@@ -269,8 +225,8 @@ class Connection:
                 self._news.clear()
                 while self._outgoing and not trouble:
                     subject, data = self._outgoing.popleft()
-                    for part, header in cut(data, client.max_payload):
-                        await client.publish(subject, part, headers=header)
+                    if len(data) <= client.max_payload:
+                        await client.publish(subject, data)
         except (OSError, nats.errors.Error) as error:
             trouble.append(error)
         finally:
@@ -364,7 +320,7 @@ def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T
 class NatsLink(Link):
     """The link to one host, on a connection that others share."""
 
-    up_answers_in = 5.0
+    answers_in = 5.0
 
     def __init__(self, hub: NatsHub, host_key: PublicKey) -> None:
         self.host: Final = host_of(host_key)
@@ -392,7 +348,6 @@ class NatsHub:
         self._links: dict[str, NatsLink] = {}
         self._lock = threading.Lock()
         self._state = LinkState(up=False)
-        self._joiner = Joiner()
         subjects = [said_by("*", self.screen)]
         name = f"agentwatch screen {self.screen}"
         self.connection: Final = Connection(
@@ -432,11 +387,8 @@ class NatsHub:
             await _quietly(_give_kept(client, link))
 
     def _hear(self, message: Msg) -> None:
-        host = message.subject.split(".")[2]
-        if (link := self._links.get(host)) is not None:
-            whole = self._joiner.add(host, message.data, message.headers)
-            if whole is not None:
-                link.take(whole)
+        if (link := self._links.get(message.subject.split(".")[2])) is not None:
+            link.take(message.data)
 
 
 async def _give_kept(client: Client, link: NatsLink) -> None:
@@ -453,7 +405,6 @@ class NatsEnd(RelayEnd):
     ) -> None:
         self.host: Final = host_of(key.public)
         self._note = note
-        self._joiner = Joiner()
         name, subjects = f"agentwatch {self.host}", [said_to(self.host)]
         self._connection = Connection(server, login or Login(key), name, subjects, hear=self._hear, change=self._tell)
         self._take: Take
@@ -474,9 +425,7 @@ class NatsEnd(RelayEnd):
         self._connection.stop(_LAST_SECONDS)
 
     def _hear(self, message: Msg) -> None:
-        whole = self._joiner.add("", message.data, message.headers)
-        if whole is not None:
-            self._take(whole)
+        self._take(message.data)
 
     def _tell(self, state: LinkState) -> None:
         self._note(state)
@@ -505,15 +454,6 @@ async def make_store(client: Client, replicas: int) -> None:
 # Words
 
 
-_CERTIFICATES: Final = {
-    9: "is not valid yet: look at the clocks of the server and of this machine",
-    10: "has expired: whoever runs the server has to renew it",
-    62: (_OTHER_NAME := "is for another name: use one that it is for"),
-    64: _OTHER_NAME,
-}
-"""What is wrong with a certificate, by OpenSSL's number of it; all else is about who has signed it."""
-
-
 class TroubleError(Exception):
     """A connection cannot do what it is for. The message is a plain sentence that says what to do."""
 
@@ -535,31 +475,21 @@ def in_words(error: BaseException, server: str) -> str:
     match error:
         case TroubleError():
             return text
-        case ssl.SSLCertVerificationError():
-            known = _CERTIFICATES.get(error.verify_code)
-            why = known or f"is not trusted ({error.verify_message or text}): name the file of its CA in SSL_CERT_FILE"
-            return f"the certificate of {name} {why}"
         case ssl.SSLError():
-            return f"{name} and this machine do not agree on TLS: {error.reason or text}"
-        case nats.errors.AuthorizationError():
-            return _refused(name)
+            why, cure = getattr(error, "verify_message", "") or error.reason or text, "SSL_CERT_FILE names its CA"
+            return f"TLS with {name} fails ({why}): look at its certificate; {cure}"
         case nats.js.errors.ServiceUnavailableError() | nats.errors.NoRespondersError():
             return f"{name} has no JetStream: write `jetstream {{}}` into its configuration"
-        case TimeoutError() | nats.errors.TimeoutError():
-            return f"{name} does not answer in time"
-        case nats.errors.UnexpectedEOF() | EOFError():
-            return f"{name} has ended the connection"
+        case TimeoutError() | nats.errors.TimeoutError() | nats.errors.UnexpectedEOF() | EOFError():
+            return f"{name} does not answer (any more)"
         case OSError():
-            number = None if isinstance(error, socket.gaierror) else error.errno
-            why = os.strerror(number) if number else error.strerror or text or type(error).__name__
+            known = error.errno if not isinstance(error, socket.gaierror) else None
+            why = os.strerror(known) if known else error.strerror or text or type(error).__name__
             return f"{name} cannot be reached ({why}): is it running, and may this machine reach it?"
-    if "authorization" in text.lower() or "authentication" in text.lower():
-        return _refused(name)
+    if isinstance(error, nats.errors.AuthorizationError) or "auth" in text.lower():
+        cure = "`agentwatch fleet config` prints the part of its configuration that does"
+        return f"{name} does not know this key: {cure}"
     if "permissions violation" in text.lower():
         what = text.split("violation", 1)[1].strip(" '")
         return f"{name} does not allow this key the {what.removeprefix('for ')}: see `agentwatch fleet config`"
     return f"{name}: {text.removeprefix('nats: ') or type(error).__name__}"
-
-
-def _refused(name: str) -> str:
-    return f"{name} does not know this key: `agentwatch fleet config` prints the part of its configuration that does"

@@ -330,7 +330,7 @@ class Verifier:
     hello: it says why that is refused, "" where it is not.
     """
 
-    def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey, str], str]) -> None:
+    def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]) -> None:
         self.key = key
         self.why = ""
         """Why messages are not believed, and what to do."""
@@ -375,7 +375,7 @@ class Verifier:
             raise ValueError(str(error)) from error
         verified = _public(key)
         self._verify(key, verified, message)
-        if why := self._accept(key, hello.host):
+        if why := self._accept(key):
             self.why = why
             return None
         self.key, self._verified = key, verified

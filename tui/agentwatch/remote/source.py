@@ -192,7 +192,7 @@ class RemoteSource(Source):
             events.append(Lost(self._seq, lost))
             self._lost = lost
         elif lost is None and self._lost is not None and self._since is None and (copy is None or not copy.lacks):
-            events.append(Reached(self._seq, self.host.now - self.host.offset))
+            events.append(Reached(self._seq, self.host.now - self.host.pulse.offset))
             self._lost = None
         health = self._standing()
         if events or anew or health != self._health:
@@ -222,12 +222,12 @@ class RemoteSource(Source):
     def _here(self, told: Told) -> Told:
         """An observation in our time."""
         self._seq = max(self._seq, told.seq)
-        moved: Told = _shifted(told, -self.host.offset) if self.host.offset else told
+        moved: Told = _shifted(told, -self.host.pulse.offset) if self.host.pulse.offset else told
         return moved
 
     def _rules(self, workspace: Workspace) -> Ruled:
         line = workspace.rules.history_before
-        return Ruled(0, self.host.now, workspace.rules._replace(history_before=line - self.host.offset))
+        return Ruled(0, self.host.now, workspace.rules._replace(history_before=line - self.host.pulse.offset))
 
     def _standing(self) -> Health:
         """How well it is seen."""
