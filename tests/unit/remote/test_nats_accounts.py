@@ -65,6 +65,7 @@ def test_both_ends_do_all_that_they_are_for_with_these_accounts(spoken: Broker) 
     shown.has(b"mine")
     end.start(heard.take, heard.change)
     heard.is_up()
+    shown.is_up()
     large = bytes(range(256)) * 2048
     end.send(large, link.screen)
     link.send(b"watch")

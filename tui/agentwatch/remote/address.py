@@ -27,7 +27,7 @@ _NAME: Final = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _PORT: Final = "(?::(?P<port>[0-9]{1,5}))?"
 _FORMS: Final = {
     "ssh": rf"ssh://(?:(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.+-]*)@)?(?P<host>{_HOST}){_PORT}/(?P<path>.*)",
-    "nats": rf"nats://(?P<server>{_HOST}){_PORT}/*(?:(?P<host>{_NAME})/*(?P<path>[^/]*)/*)?",
+    "nats": rf"nats://(?P<server>{_HOST}){_PORT}(?:/+(?P<host>{_NAME})(?:/+(?P<path>[^/]+))?)?/*",
 }
 _BROKEN: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|[\x00-\x1f\x7f\ud800-\udfff]")
 _LIKE_SCP: Final = re.compile(r"(?P<at>(?:[\w.+-]+@)?[\w.-]+):(?P<path>[/~].*)")
@@ -83,7 +83,7 @@ def parse(text: str, name: str = "") -> Address:
     found = re.fullmatch(_FORMS[kind], text, re.IGNORECASE | re.DOTALL)
     steps = _steps(found["path"] or "") if found else None
     port = int(found["port"]) if found and found["port"] else None
-    if found is None or steps is None or not 0 < (port or 1) < 65_536 or (kind == "ssh" and not steps):
+    if found is None or steps is None or (port is not None and not 0 < port < 65_536) or (kind == "ssh" and not steps):
         hint = "a path is whole, without `..`, and has `%25` for a `%`"
         raise UsageError(f"{text[:200]}: this is no address; write {_EXAMPLES[kind]}; {hint}")
     if kind == "ssh":
