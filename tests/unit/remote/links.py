@@ -20,7 +20,7 @@ from tests.unit.remote.sshd import Sshd
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.remote.address import parse
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub
-from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, RelayEnd, StdioEnd, Take
+from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, Receive, RelayEnd, StdioEnd
 
 SECONDS: Final = 60.0
 
@@ -53,7 +53,7 @@ class Heard:
         self.states: list[LinkState] = []
         self._news = threading.Condition()
 
-    def take(self, message: bytes) -> None:
+    def receive(self, message: bytes) -> None:
         with self._news:
             self.messages.append(message)
             self._news.notify_all()
@@ -101,8 +101,8 @@ class Ends(RelayEnd):
         self._lock = threading.Lock()
         self._said: list[bytes] = []
 
-    def start(self, take: Take, change: Change) -> None:
-        self._take, self._change = take, change
+    def start(self, receive: Receive, change: Change) -> None:
+        self._receive, self._change = receive, change
         threading.Thread(target=self._accept, daemon=True).start()
 
     def send(self, message: bytes, to: str) -> None:
@@ -133,7 +133,7 @@ class Ends(RelayEnd):
             while True:
                 one, _ = self._listening.accept()
                 end = StdioEnd(one.fileno(), one.fileno())
-                end.start(self._take, lambda state, end=end: self._ended(end, state))  # type: ignore[misc]
+                end.start(self._receive, lambda state, end=end: self._ended(end, state))  # type: ignore[misc]
                 with self._lock:
                     self._open.append((end, one))
 

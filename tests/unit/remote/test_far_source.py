@@ -213,7 +213,7 @@ def test_a_session_that_was_recorded_yesterday_is_no_host_that_answers() -> None
     new = Screen(MemoryLink(MemoryEnd()), Time(host.time.at + 86_400))
     new.link.connect()
     for message in recorded:
-        new.link.take(message)
+        new.link.receive(message)
     assert not new.tree.tasks
     new.time.at += 12
     new.host.tick()

@@ -75,7 +75,7 @@ def started() -> Iterator[Start]:
 
     def start(end: Link | RelayEnd) -> Heard:
         heard = Heard()
-        end.start(heard.take, heard.change)
+        end.start(heard.receive, heard.change)
         if isinstance(end, Link):
             links.append(end)
         return heard

@@ -14,7 +14,7 @@ from tests.unit.remote.links import Heard
 
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub, NatsLink, asked
-from agentwatch.remote.nats_accounts import STREAM, kept_of
+from agentwatch.remote.nats_accounts import STREAM, store_subject
 from agentwatch.remote.pipe import Link, RelayEnd
 
 Start = Callable[[Link | RelayEnd], Heard]
@@ -32,7 +32,7 @@ def started() -> Iterator[Start]:
 
     def start(end: Link | RelayEnd) -> Heard:
         heard = Heard()
-        end.start(heard.take, heard.change)
+        end.start(heard.receive, heard.change)
         ends.append(end)
         return heard
 
@@ -57,7 +57,7 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own_and_what_was_kept(
     links = [hub.link(key.public) for key in keys]
 
     async def is_kept(client: Client) -> int:
-        return sum(((await client.jetstream().stream_info(STREAM, kept_of("*"))).state.subjects or {}).values())
+        return sum(((await client.jetstream().stream_info(STREAM, store_subject("*"))).state.subjects or {}).values())
 
     while asked(broker.url, Login(), is_kept) < len(keys):
         time.sleep(0.01)
@@ -72,7 +72,7 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own_and_what_was_kept(
     other = NatsHub(broker.url, Login()).link(keys[0].public)
     here, there = started(other), Heard()
     here.is_up()
-    links[0].take = there.take
+    links[0].receive = there.receive
     ends[0].send(b"only for one", hub.screen)
     there.has(b"only for one")
     assert b"only for one" not in here.messages

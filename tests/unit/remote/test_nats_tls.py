@@ -43,8 +43,8 @@ def carries(broker: Broker, login: Login) -> None:
     host = new_key()
     end, link = NatsEnd(broker.url, host, login=login), NatsHub(broker.url, login).link(host.public)
     hears, shown = Heard(), Heard()
-    end.start(hears.take, hears.change)
-    link.start(shown.take, shown.change)
+    end.start(hears.receive, hears.change)
+    link.start(shown.receive, shown.change)
     try:
         hears.is_up()
         shown.is_up()

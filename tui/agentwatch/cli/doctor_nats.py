@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.others import Role
 from agentwatch.remote.nats import Login, TroubleError, asked, login_of, shown, store_settings
-from agentwatch.remote.nats_accounts import LARGEST_PAYLOAD, STREAM, host_of, kept_of
+from agentwatch.remote.nats_accounts import LARGEST_PAYLOAD, STREAM, host_of, store_subject
 from agentwatch.text import Check, bad, good, note, say_checks
 from agentwatch.view.words import plural
 
@@ -64,7 +64,7 @@ async def _look(client: Client, own: str | None) -> _Found:
     try:
         differs = await store_settings(client)
         if differs is not None:
-            kept = await client.jetstream().stream_info(STREAM, subjects_filter=kept_of("*"))
+            kept = await client.jetstream().stream_info(STREAM, subjects_filter=store_subject("*"))
             hosts = [subject.rpartition(".")[2] for subject in kept.state.subjects or {}]
     except nats.js.errors.ServiceUnavailableError:
         # Also the answer to a host, whose account has no JetStream of its own.
@@ -83,7 +83,7 @@ async def _may_say(client: Client, host: str) -> bool:
     """Whether this user may speak for a host. The store refuses it, and nothing is kept of it."""
     header = {"Nats-Expected-Last-Subject-Sequence": str(1 << 62)}
     try:
-        answer = json.loads((await client.request(kept_of(host), b"", timeout=2, headers=header)).data)
+        answer = json.loads((await client.request(store_subject(host), b"", timeout=2, headers=header)).data)
     except (nats.errors.Error, ValueError):
         return False
     return bool(answer.get("error", {}).get("err_code") == _WRONG_LAST)

@@ -98,7 +98,7 @@ class RemoteDesk(OperatorDesk):
         """By the sha256 of what was signed, what the host has said of it, as long as somebody waits for that."""
         self._uncertain: dict[str, _Signed] = {}
         """By decision, what was sent and not answered."""
-        host.on_result.append(self.take)
+        host.on_result.append(self.receive)
 
     @property
     def workspace_id(self) -> str:
@@ -185,7 +185,7 @@ class RemoteDesk(OperatorDesk):
 
     # The host
 
-    def take(self, result: Result) -> None:
+    def receive(self, result: Result) -> None:
         """The host has said the outcome of something. Any thread may call it; it never blocks."""
         with self._news:
             is_awaited = result.request_sha256 in self._awaited and result.workspace == self.workspace_id

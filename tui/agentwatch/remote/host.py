@@ -18,11 +18,11 @@ from agentwatch.remote.protocol import (
     Decide,
     Frame,
     Hello,
+    Observation,
     Observed,
     Reply,
     Result,
     Standing,
-    Told,
     Verifier,
     Watch,
     pack,
@@ -131,9 +131,9 @@ class Copy:
         """When it was asked for, or a part of it came, by a clock that nobody sets."""
         self._part = 0
 
-    def take(self, observed: Observed, others: Counter[str]) -> list[Told]:
-        """Take in what was told, as far as others leave room. Returns what is new of it, in order; after something was
-        missing, it is for the whole log to say what there is."""
+    def receive(self, observed: Observed, others: Counter[str]) -> list[Observation]:
+        """Apply what was told, as far as others leave room. Returns what is new of it, in order; none after a gap, when
+        the whole log says what there is."""
         if self.lacks and observed.parts:
             if observed.part == 0:
                 self.log, self._part, self.dropped = Log(), 0, set()
@@ -162,8 +162,8 @@ class Copy:
         pause = min(least * 2 ** min(self.asked, 10), most) if self.asked else 0.0
         return self.lacks and steady >= self.moved_at + pause
 
-    def _add(self, observed: Observed, others: Counter[str], *, anew: bool) -> list[Told]:
-        new: list[Told] = []
+    def _add(self, observed: Observed, others: Counter[str], *, anew: bool) -> list[Observation]:
+        new: list[Observation] = []
         for event in (entry.event for entry in observed.entries):
             if event is None:
                 continue
@@ -235,7 +235,7 @@ class RemoteHost:
             if self._holders > 1 or self._thread is not None:
                 return
             self._thread = threading.Thread(target=self._run, name="agentwatch-host", daemon=True)
-        self._link.start(self._take, self._change)
+        self._link.start(self._receive, self._change)
         self._thread.start()
 
     def release(self) -> None:
@@ -333,23 +333,23 @@ class RemoteHost:
                 self._down_steady = self.steady()
             self._advance()
 
-    def _take(self, message: bytes) -> None:
+    def _receive(self, message: bytes) -> None:
         """A message of the host. What nobody can have said is passed over."""
         why, frame = self._verifier.why, self._verifier.read(message)
         with self.lock:
             if self._verifier.why != why:
                 self._advance()
             if not self._stopped.is_set() and frame is not None:
-                self._heed(frame)
+                self._handle(frame)
 
     def _advance(self) -> None:
         for source in self._sources:
             source.advance()
 
-    def _heed(self, frame: Frame) -> None:
+    def _handle(self, frame: Frame) -> None:
         match frame:
             case Hello():
-                self._meet(frame)
+                self._greet(frame)
             case Beat() if frame.epoch == self._epoch:
                 self._hear(frame.echo.get(self.screen), frame.now)
                 for name in frame.seqs.keys() & self._copies.keys():
@@ -359,16 +359,16 @@ class RemoteHost:
                 for tell in self.on_result:
                     tell(frame)
             case Reply():
-                self.texts.take(frame)
+                self.texts.receive(frame)
             case Observed() if frame.epoch == self._epoch and (copy := self._copies.get(frame.workspace)) is not None:
                 others = sum((one.log.held for one in self._copies.values() if one is not copy), Counter[str]())
-                lacked, new = copy.lacks, copy.take(frame, others)
+                lacked, new = copy.lacks, copy.receive(frame, others)
                 copy.moved_at = self.steady() if frame.parts else copy.moved_at
                 for source in self._sources:
-                    source.told(copy, new, anew=lacked or copy.lacks)
+                    source.observe(copy, new, anew=lacked or copy.lacks)
                 self._ask()
 
-    def _meet(self, hello: Hello) -> None:
+    def _greet(self, hello: Hello) -> None:
         words = [(one.id, one.path, one.name, one.asked, one.summary) for one in hello.workspaces]
         if len(words) > _MOST_WORKSPACES or weight([words, hello.missing]) > _LARGEST_HELLO:
             return

@@ -16,8 +16,8 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -29,8 +29,8 @@ from nats.js import api
 
 from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.passphrase import unlocked
-from agentwatch.remote.nats_accounts import STREAM, host_of, kept_of, nkey_of, said_by, said_to, store
-from agentwatch.remote.pipe import Change, Link, LinkState, RelayEnd, Take, pauses
+from agentwatch.remote.nats_accounts import STREAM, host_of, host_subject, nkey_of, screen_subject, store, store_subject
+from agentwatch.remote.pipe import Change, Link, LinkState, Receive, RelayEnd, pauses
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -135,7 +135,7 @@ class Connection:
         self._stopped = threading.Event()
         self._client: Client | None = None
         self._state: LinkState | None = None
-        self._thread = threading.Thread(target=self._run, name="agentwatch-nats", daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._stay()), name="agentwatch-nats", daemon=True)
 
     def start(self) -> None:
         """Connect, and stay so."""
@@ -168,9 +168,6 @@ class Connection:
         if self._loop is not None:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._news.set)
-
-    def _run(self) -> None:
-        asyncio.run(self._stay())
 
     async def _stay(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -210,46 +207,43 @@ class Connection:
         async def hear(message: Msg) -> None:
             self._hear(message)
 
-        client = await connected(self._server, self._login, self._name, failed, ended)
-        try:
-            for subject in self._subjects:
-                await client.subscribe(subject, cb=hear)
-            await client.flush(int(CONNECT_SECONDS))
-            self._outgoing.clear()
-            self._client = client
-            self._tell(LinkState(up=True))
-            if self._greet is not None:
-                self.soon(self._greet)
-            while not self._stopped.is_set() and not trouble:
-                await self._news.wait()
-                self._news.clear()
-                while self._outgoing and not trouble:
-                    subject, data = self._outgoing.popleft()
-                    if len(data) <= client.max_payload:
-                        await client.publish(subject, data)
-        except (OSError, nats.errors.Error) as error:
-            trouble.append(error)
-        finally:
-            self._client = None
-            await _close(client)
-        if trouble and not self._stopped.is_set():
-            raise TroubleError(in_words(trouble[0], self._server)) from trouble[0]
+        async with connected(self._server, self._login, self._name, failed, ended) as client:
+            try:
+                for subject in self._subjects:
+                    await client.subscribe(subject, cb=hear)
+                await client.flush(int(CONNECT_SECONDS))
+                self._outgoing.clear()
+                self._client = client
+                self._tell(LinkState(up=True))
+                if self._greet is not None:
+                    self.soon(self._greet)
+                while not self._stopped.is_set() and not trouble:
+                    await self._news.wait()
+                    self._news.clear()
+                    while self._outgoing and not trouble:
+                        subject, data = self._outgoing.popleft()
+                        if len(data) <= client.max_payload:
+                            await client.publish(subject, data)
+            finally:
+                self._client = None
+            if trouble and not self._stopped.is_set():
+                raise trouble[0]
 
 
 async def _nothing(*_: object) -> None:
     return
 
 
+@asynccontextmanager
 async def connected(
     server: str,
     login: Login,
     name: str,
     failed: Callable[[Exception], Awaitable[None]] = _nothing,
     ended: Callable[[], Awaitable[None]] = _nothing,
-) -> Client:
-    """A client that is connected, and does not connect again. Raises TroubleError in words."""
+) -> AsyncIterator[Client]:
+    """A client that is connected, and does not connect again. Raises TroubleError in words, also for what is done."""
     client = Client()
-    options = login.options()
     is_there = False
 
     async def wrong(error: Exception) -> None:
@@ -258,11 +252,12 @@ async def connected(
             raise TroubleError(in_words(error, server)) from error
         await failed(error)
 
-    if not options and login.key is not None:
-        options = {"signature_cb": login.sign}
-        # The library takes a key of one's own only as the text of its seed, and then signs whatever it is given.
-        client._public_nkey = nkey_of(login.key.public)  # noqa: SLF001
     try:
+        options = login.options()
+        if login.key is not None and not options:
+            options = {"signature_cb": login.sign}
+            # The library takes a key of one's own only as the text of its seed, and then signs whatever it is given.
+            client._public_nkey = nkey_of(login.key.public)  # noqa: SLF001
         async with asyncio.timeout(CONNECT_SECONDS):
             await client.connect(
                 url_of(server),
@@ -275,24 +270,20 @@ async def connected(
                 closed_cb=ended,
                 **options,
             )
+        is_there = True
+        if urlsplit(server).scheme == "tls" and not client._server_info.get("tls_required"):  # noqa: SLF001
+            raise TroubleError(f"{shown(server)} does not encrypt, though its address says so; nothing was sent")  # noqa: TRY301
+        yield client
     except Exception as error:
-        await _close(client)
         raise TroubleError(in_words(error, server)) from error
-    is_there = True
-    if urlsplit(server).scheme == "tls" and not client._server_info.get("tls_required"):  # noqa: SLF001
-        await _close(client)
-        raise TroubleError(f"{shown(server)} does not encrypt, though its address says so; nothing was sent")
-    return client
-
-
-async def _close(client: Client) -> None:
-    """End a connection, also one that does not answer any more."""
-    with suppress(Exception):
-        await asyncio.wait_for(client.close(), _CLOSE_SECONDS)
-    with suppress(Exception):
-        transport: Any = client._transport  # noqa: SLF001
-        transport.close()
-    await asyncio.sleep(0)
+    finally:
+        with suppress(Exception):
+            await asyncio.wait_for(client.close(), _CLOSE_SECONDS)
+        # Also where it does not answer any more.
+        with suppress(Exception):
+            transport: Any = client._transport  # noqa: SLF001
+            transport.close()
+        await asyncio.sleep(0)
 
 
 async def _quietly(doing: Awaitable[None]) -> None:
@@ -304,15 +295,8 @@ def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T
     """What a server answers, on a connection for this alone. Blocks. Raises TroubleError in words."""
 
     async def answered() -> T:
-        client = await connected(server, login, "agentwatch")
-        try:
+        async with connected(server, login, "agentwatch") as client:
             return await ask(client)
-        except TroubleError:
-            raise
-        except (OSError, nats.errors.Error, nats.js.errors.Error) as error:
-            raise TroubleError(in_words(error, server)) from error
-        finally:
-            await _close(client)
 
     return asyncio.run(answered())
 
@@ -326,15 +310,15 @@ class NatsLink(Link):
         self.host: Final = host_of(host_key)
         self.screen = hub.screen
         self._hub = hub
-        self.take: Take
+        self.receive: Receive
         self.change: Change
 
-    def start(self, take: Take, change: Change) -> None:
-        self.take, self.change = take, change
+    def start(self, receive: Receive, change: Change) -> None:
+        self.receive, self.change = receive, change
         self._hub.join(self)
 
     def send(self, message: bytes) -> None:
-        self._hub.connection.send(said_to(self.host), message)
+        self._hub.connection.send(host_subject(self.host), message)
 
     def stop(self) -> None:
         self._hub.leave(self)
@@ -348,7 +332,7 @@ class NatsHub:
         self._links: dict[str, NatsLink] = {}
         self._lock = threading.Lock()
         self._state = LinkState(up=False)
-        subjects = [said_by("*", self.screen)]
+        subjects = [screen_subject("*", self.screen)]
         name = f"agentwatch screen {self.screen}"
         self.connection: Final = Connection(
             server, login, name, subjects, hear=self._hear, change=self._change, greet=self._greet
@@ -388,13 +372,13 @@ class NatsHub:
 
     def _hear(self, message: Msg) -> None:
         if (link := self._links.get(message.subject.split(".")[2])) is not None:
-            link.take(message.data)
+            link.receive(message.data)
 
 
 async def _give_kept(client: Client, link: NatsLink) -> None:
     """Tell a link the latest hello of its host that is kept."""
-    kept = await client.jetstream().get_last_msg(STREAM, kept_of(link.host))
-    link.take(kept.data or b"")
+    kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
+    link.receive(kept.data or b"")
 
 
 class NatsEnd(RelayEnd):
@@ -405,27 +389,27 @@ class NatsEnd(RelayEnd):
     ) -> None:
         self.host: Final = host_of(key.public)
         self._note = note
-        name, subjects = f"agentwatch {self.host}", [said_to(self.host)]
+        name, subjects = f"agentwatch {self.host}", [host_subject(self.host)]
         self._connection = Connection(server, login or Login(key), name, subjects, hear=self._hear, change=self._tell)
-        self._take: Take
+        self._receive: Receive
         self._change: Change
 
-    def start(self, take: Take, change: Change) -> None:
-        self._take, self._change = take, change
+    def start(self, receive: Receive, change: Change) -> None:
+        self._receive, self._change = receive, change
         self._connection.start()
 
     def send(self, message: bytes, to: str) -> None:
         if to:
-            self._connection.send(said_by(self.host, to), message)
+            self._connection.send(screen_subject(self.host, to), message)
 
     def keep(self, message: bytes) -> None:
-        self._connection.send(kept_of(self.host), message)
+        self._connection.send(store_subject(self.host), message)
 
     def stop(self) -> None:
         self._connection.stop(_LAST_SECONDS)
 
     def _hear(self, message: Msg) -> None:
-        self._take(message.data)
+        self._receive(message.data)
 
     def _tell(self, state: LinkState) -> None:
         self._note(state)

@@ -51,7 +51,7 @@ _LONGEST: Final = 300
 _NO_NEWS: Final = ("Warning: Permanently added", "Connection to ", "Killed by signal", "Pseudo-terminal")
 """How lines of ssh begin that are no reason."""
 
-Take = Callable[[bytes], None]
+Receive = Callable[[bytes], None]
 """Is called with every message, in a thread of the link."""
 
 
@@ -76,8 +76,8 @@ class Link(ABC):
     """Seconds that a host may take to answer at first, since the link is up."""
 
     @abstractmethod
-    def start(self, take: Take, change: Change) -> None:
-        """Connect, and stay so. `take` is called with every message; `change` with every other state, each time that
+    def start(self, receive: Receive, change: Change) -> None:
+        """Connect, and stay so. `receive` is called with every message; `change` with every other state, each time that
         the link is up again, too. Both in threads of the link, one call at a time."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class RelayEnd(ABC):
     """The end of a relay, to as many screens as there are."""
 
     @abstractmethod
-    def start(self, take: Take, change: Change) -> None:
+    def start(self, receive: Receive, change: Change) -> None:
         """Connect, and stay so, as in `Link`. Where all screens are gone for good, the state is fatal."""
 
     @abstractmethod
@@ -211,9 +211,9 @@ class StdioEnd(RelayEnd):
         self._writer: Writer | None = None
         self._is_stopped = False
 
-    def start(self, take: Take, change: Change) -> None:
+    def start(self, receive: Receive, change: Change) -> None:
         self._writer = Writer(self._outgoing)
-        threading.Thread(target=self._read, args=(take, change), name="agentwatch-read", daemon=True).start()
+        threading.Thread(target=self._read, args=(receive, change), name="agentwatch-read", daemon=True).start()
 
     def send(self, message: bytes, to: str) -> None:  # noqa: ARG002
         if self._writer is not None:
@@ -224,13 +224,13 @@ class StdioEnd(RelayEnd):
         if self._writer is not None:
             self._writer.stop()
 
-    def _read(self, take: Take, change: Change) -> None:
+    def _read(self, receive: Receive, change: Change) -> None:
         words = "the screen has gone"
         try:
             for message in messages(self._incoming):
                 if self._is_stopped:
                     return
-                take(message)
+                receive(message)
         except CutError as error:
             words = str(error)
         except OSError as error:
@@ -253,8 +253,8 @@ class ProcessLink(Link):
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
 
-    def start(self, take: Take, change: Change) -> None:
-        self._thread = threading.Thread(target=self._run, args=(take, change), name="agentwatch-ssh", daemon=True)
+    def start(self, receive: Receive, change: Change) -> None:
+        self._thread = threading.Thread(target=self._run, args=(receive, change), name="agentwatch-ssh", daemon=True)
         self._thread.start()
 
     def send(self, message: bytes) -> None:
@@ -272,11 +272,11 @@ class ProcessLink(Link):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_STOP_SECONDS)
 
-    def _run(self, take: Take, change: Change) -> None:
+    def _run(self, receive: Receive, change: Change) -> None:
         waits = pauses()
         while not self._stopped.is_set():
             began = time.monotonic()
-            state = self._connect(take, change)
+            state = self._connect(receive, change)
             if self._stopped.is_set():
                 return
             change(state)
@@ -286,7 +286,7 @@ class ProcessLink(Link):
                 waits = pauses()
             self._stopped.wait(next(waits))
 
-    def _connect(self, take: Take, change: Change) -> LinkState:
+    def _connect(self, receive: Receive, change: Change) -> LinkState:
         """Connect, and hand over what comes until the connection ends. Returns why."""
         pipe = subprocess.PIPE
         try:
@@ -303,7 +303,7 @@ class ProcessLink(Link):
             reads = threading.Thread(target=_read_lines, args=(process, lines), name="agentwatch-ssh-said", daemon=True)
             reads.start()
             try:
-                why = self._exchange(process, take, change)
+                why = self._exchange(process, receive, change)
             finally:
                 with self._lock:
                     writer, self._writer, self._process = self._writer, None, None
@@ -313,7 +313,7 @@ class ProcessLink(Link):
                 reads.join(_STOP_SECONDS)
         return LinkState(up=False, words=reason(process.returncode, lines, self._target, why))
 
-    def _exchange(self, process: subprocess.Popen[bytes], take: Take, change: Change) -> str:
+    def _exchange(self, process: subprocess.Popen[bytes], receive: Receive, change: Change) -> str:
         if process.stdin is None or process.stdout is None or self._stopped.is_set():
             return ""
         with self._lock:
@@ -322,7 +322,7 @@ class ProcessLink(Link):
             for message in messages(process.stdout.fileno(), lambda: change(LinkState(up=True))):
                 if self._stopped.is_set():
                     return ""
-                take(message)
+                receive(message)
         except CutError as error:
             return str(error)
         except OSError as error:

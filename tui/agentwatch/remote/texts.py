@@ -97,7 +97,7 @@ class Texts:
             raise NoAnswerError("it does not answer")
         return "".join(arriving.found[number] for number in range(arriving.parts)) if arriving.parts else None
 
-    def take(self, reply: Reply) -> None:
+    def receive(self, reply: Reply) -> None:
         """A part of an answer has arrived."""
         with self._news:
             arriving = self._arriving.get(reply.id)
