@@ -109,3 +109,19 @@ def test_a_host_that_cannot_be_reached_is_said_so(sshd: Sshd, capsys: pytest.Cap
     assert "refused" in said.err
     assert run(["decide", "shop.api", address, "--retry", "--yes"]) == 2
     assert not (Path(os.environ["HOME"]) / ".local" / "state" / "agentwatch").exists()
+
+
+def test_the_workspaces_of_a_host_share_a_connection_and_one_that_is_not_there_is_said(
+    sshd: Sshd, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (sshd.home / "api").mkdir()
+    (sshd.home / "api" / "a.handoff.json").write_text(handoff("a"))
+    run(["tree", "--json", *(sshd.address(f"/~/{name}").written for name in ("shop", "api", "none"))])
+    shop, api, none = json.loads(capsys.readouterr().out)["workspaces"]
+    assert [[task["task_id"] for task in one["tasks"]] for one in (shop, api, none)] == [
+        ["shop.api", "shop.plan"],
+        ["a"],
+        [],
+    ]
+    assert "no such directory" in none["problems"][0]["message"]
+    assert (sshd.place / "sshd.log").read_text().count("Accepted publickey") == 1

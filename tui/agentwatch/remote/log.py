@@ -81,7 +81,7 @@ class Log:
         return [one.event for one in sorted(one for chain in self._chains.values() for one in chain)]
 
     def add(self, event: Event) -> Event | None:
-        """Add an event that was observed now. Returns it as it counts, None where it says nothing new. Raises ValueError
+        """Add an event that was observed now. Returns it as it counts, None where it is nothing new. Raises ValueError
         as `weight` does."""
         weight(event)
         chain = self._chains.get(key_of(event), [])
