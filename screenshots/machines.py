@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Lost
-from agentwatch.demo.script import Player, Script
+from agentwatch.demo.script import Player, Step
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health, Problem
 from agentwatch.sources.files.source import FilesSource
@@ -27,11 +27,11 @@ _WHY: Final = f"{LOST} cannot be reached: Connection timed out: `ssh {LOST}` in 
 class Machine(FilesSource):
     """A workspace as a host tells of it."""
 
-    def __init__(self, workspace: Path, script: Script, host: str, seconds: int) -> None:
+    def __init__(self, workspace: Path, steps: Sequence[Step], host: str, seconds: int) -> None:
         workspace.mkdir(parents=True)
         super().__init__(workspace)
         self.host, self.seconds = host, seconds
-        self._player = Player(script, workspace)
+        self._player = Player(steps, workspace)
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         self._emit = emit
@@ -47,10 +47,10 @@ class Machine(FilesSource):
 
 
 def fleet(
-    place: Path, script: Script, settings: Settings, clock: Callable[[], float]
+    place: Path, steps: Sequence[Step], settings: Settings, clock: Callable[[], float]
 ) -> tuple[Workspaces, list[Machine]]:
     """What watches all three, with their files below a place, and the machines themselves."""
-    machines = {address: Machine(place / host / name, script, host, until) for host, name, until, address in HOSTS}
+    machines = {address: Machine(place / host / name, steps, host, until) for host, name, until, address in HOSTS}
 
     def open_one(one: Place) -> Monitor:
         source = machines[str(one.workspace)]

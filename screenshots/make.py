@@ -13,7 +13,6 @@ import re
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
@@ -27,11 +26,9 @@ from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.demo.asker import ASKS_AT, Asker
-from agentwatch.demo.screenplay import demo_script
-from agentwatch.demo.script import Append, Player, Script, Write
+from agentwatch.demo.script import Player, demo_script
 from agentwatch.monitor import Monitor
-from agentwatch.requests.source import Inbox
-from agentwatch.requests.store import RequestStore
+from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files import documents
 from agentwatch.sources.files.source import FilesSource
 
@@ -97,7 +94,7 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
     with tempfile.TemporaryDirectory() as directory:
         workspace = Path(directory, "shop")
         workspace.mkdir()
-        player = Player(_in_one_go(demo_script()), workspace)
+        player = Player(demo_script(), workspace)
         now = STARTED_AT
         player.play_all(until=0, started_at=STARTED_AT)
 
@@ -143,7 +140,7 @@ async def photograph_machines(name: str, theme: str, size: tuple[int, int], keys
     with tempfile.TemporaryDirectory() as directory:
         now = STARTED_AT
         settings = Settings()._replace(theme=theme, stale_after=60)
-        monitor, machines = fleet(Path(directory), _in_one_go(demo_script()), settings, lambda: now)
+        monitor, machines = fleet(Path(directory), demo_script(), settings, lambda: now)
         app = AgentwatchApp(monitor, lambda: now)
         clock = SimpleNamespace(time=lambda: now, time_ns=time.time_ns, monotonic=time.monotonic)
         with patch.object(documents, "time", clock):
@@ -165,23 +162,6 @@ async def photograph_machines(name: str, theme: str, size: tuple[int, int], keys
                 await pilot.press(*keys)
                 await pilot.pause(1.0)
                 (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
-
-
-def _in_one_go(script: Script) -> Script:
-    """The script with no file that is written in halves: one is seen for a moment with the true time of the day."""
-    halved = {step.action.path for step in script.steps if isinstance(step.action, Append)}
-    begun: dict[str, str] = {}
-    steps = []
-    for step in script.steps:
-        action = step.action
-        if isinstance(action, Write) and not action.atomic and action.path in halved:
-            begun[action.path] = action.text
-            continue
-        if isinstance(action, Append) and action.path in begun:
-            steps.append(replace(step, action=Write(action.path, begun.pop(action.path) + action.text)))
-        else:
-            steps.append(step)
-    return Script(tuple(steps))
 
 
 def _portable(picture: str) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from agentwatch.app.actions import COMMANDS, Group
+from agentwatch.app.actions import COMMANDS, HELP
 from agentwatch.cli.rules import every_rule
 from agentwatch.config import SETTINGS, Settings
 from tests.schemas import SCHEMAS
@@ -40,11 +40,12 @@ def keys() -> str:
         " `agentwatch doctor`.",
         WIDTH,
     )
-    for group in Group:
-        lines += ["", f"## {group.value}", ""]
-        for command in (command for command in COMMANDS if command.group is group):
-            names = " ".join(f"`{key}`" for key in command.keys_label.split(" "))
-            lines += entry(f"{names}: {command.tooltip} (`{command.id}`)")
+    labels = {command.id: command.keys_label for command in COMMANDS}
+    for heading, sentences in HELP.items():
+        lines += ["", f"## {heading}", ""]
+        for name, words in sentences.items():
+            names = " ".join(f"`{key}`" for key in labels[name].split(" "))
+            lines += entry(f"{names}: {words} (`{name}`)")
     return page(lines)
 
 

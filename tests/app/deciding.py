@@ -16,13 +16,12 @@ from tests.unit.decisions.made import QUICK
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.cases import AttemptCase
 from agentwatch.app.dialogs.dialog import DecisionScreen
-from agentwatch.app.typeahead import ARMING_SECONDS
+from agentwatch.app.guards import ARMING_SECONDS
 from agentwatch.config import Settings
 from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.desk import Desk
 from agentwatch.monitor import Monitor
-from agentwatch.requests.source import Inbox
-from agentwatch.requests.store import RequestStore
+from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
 
 FAILED = {"api.handoff.json": handoff(), "api.return.md": returned()}

@@ -19,7 +19,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Event
 from agentwatch.sources import Health
 
-_DEADLINE = 90.0
+_DEADLINE = 30.0
 """Seconds until a condition that does not come true fails the test."""
 
 
@@ -57,11 +57,7 @@ class Stage:
 
     def settle(self) -> None:
         """The first scan is over, without the time in which more might come."""
-        updates = self.app._updates
-        if not updates.is_settled:
-            if updates._settling is not None:
-                updates._settling.stop()
-            updates._settle()
+        self.app.updates.settle()
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait for a condition."""
@@ -106,9 +102,8 @@ class Stage:
     @property
     def is_told(self) -> bool:
         """Whether the tree has all that the source has seen, and the screens were told of it."""
-        monitor, updates = self.app.monitor, self.app._updates
-        is_taken = monitor.health is self.source.health and not monitor._pending
-        return is_taken and updates._telling is None and not updates._changed
+        monitor = self.app.monitor
+        return monitor.health is self.source.health and not monitor._pending and self.app.updates.is_idle
 
     @property
     def is_drawn(self) -> bool:

@@ -12,7 +12,7 @@ from tests.journeys.made import handoff, returned
 
 from agentwatch.app.dialogs.dialog import DecisionScreen
 from agentwatch.app.dialogs.document import Document
-from agentwatch.app.typeahead import ARMING_SECONDS
+from agentwatch.app.guards import ARMING_SECONDS
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 

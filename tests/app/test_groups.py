@@ -19,13 +19,12 @@ from textual.pilot import Pilot
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.main import MainScreen
 from agentwatch.app.widgets.tree import TaskTree
-from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.groups import Group
+from agentwatch.view.order import Group
 
 DAY = 86_400
 SIZES = [(140, 40), (40, 12)]
@@ -115,7 +114,7 @@ async def test_of_an_aged_repository_what_is_alive_stands_first(workspace: Path,
         assert rows.row_count > folded + 100
         assert "▾ HISTORY" in screen_of(pilot)[2]
         assert rows.cursor_id is None
-        unreviewed = rows.outline.order.tallies[Group.HISTORY].unreviewed
+        unreviewed = rows.outline.order.tally(Group.HISTORY).unreviewed
         assert unreviewed > 90
         if size != SIZES[0]:
             return
@@ -123,26 +122,10 @@ async def test_of_an_aged_repository_what_is_alive_stands_first(workspace: Path,
         await pilot.pause(1.0)
         await pilot.press("enter")
         end = time.monotonic() + 60
-        while rows.outline.order.tallies[Group.HISTORY].unreviewed:
+        while rows.outline.order.tally(Group.HISTORY).unreviewed:
             assert time.monotonic() < end
             await pilot.pause(0.05)
         assert [task.task_id for task in tree.asking()] == ["export.api"]
-
-
-def test_the_command_prints_the_same_order(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    live_parent_whose_child_failed(workspace)
-    assert run(["tree", str(workspace)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("NOW  1 run, 2 tasks")
-    assert [line.split()[1] for line in lines[1:3]] == ["export", "api"]
-    assert lines[3].startswith("HISTORY  104 runs, ")
-    headings = [line for line in lines if line.startswith(("NOW ", "HISTORY "))]
-    assert [line.count("run") for line in headings] == [1, 1]
-    assert " never reviewed" in lines[3]
-    run(["tree", "--json", str(workspace)])
-    tasks = json.loads(capsys.readouterr().out)["tasks"]
-    assert {task["group"] for task in tasks} == {"now", "history", None}
-    assert {task["task_id"]: task["group"] for task in tasks}["export"] == "now"
 
 
 def groups_of_all() -> Scene:
@@ -258,61 +241,9 @@ async def test_a_chain_that_is_only_named_is_one_row_called_by_the_task() -> Non
         await s.until(lambda: any("agent-z" in one for one in s.tree.row_ids()))
         # The one who has two below him now has a row, and what fits stays in sight.
         assert top in s.tree.row_ids()
-        assert (s.cursor, s.tree._offset) == (chained, 0)
+        assert (s.cursor, s.tree.scroll_offset.y) == (chained, 0)
         await s.press("left")
         assert s.cursor == top
-
-
-def line_of(s: Stage) -> int:
-    return s.tree._row - s.tree._offset
-
-
-@pytest.mark.parametrize(("size", "seed"), [((80, 24), 0), ((40, 12), 1)])
-async def test_no_update_moves_the_line_under_the_cursor(size: tuple[int, int], seed: int) -> None:
-    """Whatever comes, goes, asks, ends or grows old: the cursor stays on its task, in its line, unless that would hide
-    rows above while there is room below."""
-    chance = random.Random(seed)
-    now, scene = NOW, Scene()
-    known: list[str] = []
-
-    def happen() -> None:
-        what, ago = chance.random(), chance.choice([0.0, 5.0, 700.0, 30_000.0, 4.0 * DAY]) + NOW - now
-        if what < 0.3 or not known:
-            parent = chance.choice(known) + "." if known and chance.random() < 0.6 else ""
-            known.append(f"{parent}t{len(known)}")
-            scene.handoff(known[-1], ago=ago)
-        elif what < 0.9:
-            scene.returned(chance.choice(known), chance.choice([*Outcome]), ago=ago)
-        else:
-            scene.gone(f"handoffs/{chance.choice(known)}.handoff.md")
-
-    for _ in range(60):
-        happen()
-    async with stage(scene=scene, size=size, clock=lambda: now) as s:
-        for _ in range(25):
-            await s.press(*chance.choices(["j", "k", "pagedown", "space", "g", "G", "n", "H"], k=2))
-            before = s.tree._cursor, line_of(s)
-            for _ in range(4):
-                now += chance.choice([0, 1, 400, 4_000, 30_000])
-                for _ in range(chance.randrange(4)):
-                    happen()
-                tree = s.app.monitor.tree
-                changed: set[str] = set()
-                for event in scene.take():
-                    changed |= tree.apply(event)
-                s.tree.refresh_tasks(changed, settled=True)
-                s.tree.tick()
-                row = s.tree._cursor
-                if row != before[0]:
-                    # Its task has gone, and so another one is under the cursor.
-                    assert isinstance(before[0], tuple) or before[0] not in tree.tasks
-                    before = row, line_of(s)
-                assert s.tree._offset <= max(s.tree.row_count - s.tree.size.height, 0)
-                assert line_of(s) >= before[1]
-                before = before[0], line_of(s)
-                assert row == before[0]
-                shown = s.tree.rows_in_sight(s.tree.scroll_offset.y)
-                assert [one.row_id for one in shown[line_of(s) :][:1] if one] == ([row] if row else [])
 
 
 def history(count: int = 9) -> Scene:
@@ -346,17 +277,13 @@ async def begins(s: Stage) -> None:
 
 
 @pytest.mark.usefixtures("all_is_history")
-@pytest.mark.parametrize("keys", [(), ("j",) * 5])
-async def test_what_begins_is_in_sight_while_nobody_is_at_work(keys: tuple[str, ...]) -> None:
+async def test_what_begins_above_is_in_sight_and_the_cursor_stays_on_its_task() -> None:
     async with stage(scene=history(), size=(80, 24)) as s:
-        await s.press(*keys)
+        await s.press(*"jjjjj")
         before = s.cursor
-        if keys:
-            s.tree._used_at -= 61.0
         await begins(s)
         assert s.cursor == before
         assert s.text().splitlines()[1].strip().startswith("▾ NOW")
-        assert "above" not in s.text()
 
 
 async def test_what_asks_and_works_comes_first_and_what_asked_long_ago_after_what_is_live() -> None:

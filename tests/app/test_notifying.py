@@ -25,21 +25,17 @@ from agentwatch.app.notifying import (
     NotificationQueue,
     Notifier,
     desktop_command,
-    heading,
     notification_sequence,
-    window_title,
     words,
 )
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.events import Ran
+from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch
-from agentwatch.view.requests import request_words
 
 ROOT = Run(
     source="codex",
@@ -135,25 +131,6 @@ def test_who_is_told_of_what_asks_and_when(screen: Screen, name: str) -> None:
         step(screen)
 
 
-def test_which_claims_are_false_is_no_change(screen: Screen) -> None:
-    task = screen.ask("api", "a claim is false: a.py")
-    task.verdict = Verdict.CONTRADICTED
-    assert screen.after(STANDS) == ["api"]
-    task.ask = "a claim is false: b.py, and 2 more"
-    screen.queue.update("api", task, screen.at)
-    assert screen.after(PAUSE) == []
-
-
-def test_where_nobody_knows_of_the_focus_it_waits_until_no_key_is_pressed() -> None:
-    screen = Screen()
-    screen.queue = NotificationQueue(screen.at, NOW)
-    screen.ask("api")
-    assert screen.after(PAUSE - 1) == []
-    screen.queue.act(screen.at)
-    assert screen.after(PAUSE - 1) == []
-    assert screen.after(1) == ["api"]
-
-
 # Words
 
 
@@ -162,8 +139,6 @@ def test_one_task_is_told_with_its_ask_and_several_by_name(screen: Screen) -> No
     assert words(tasks[:1], 0.0) == "api needs you: retry? 1 retry left, really"
     assert words(tasks[:3], 0.0) == "3 tasks need you: api, ui, docs"
     assert words(tasks, 0.0) == "5 tasks need you: api, ui, docs and 2 more"
-    assert window_title("shop", 0) == "agentwatch: shop"
-    assert window_title("shop", 2) == "(2) agentwatch: shop"
 
 
 def asks(screen: Screen, *requests: Request) -> Task:
@@ -190,7 +165,7 @@ def test_each_request_is_told_once_with_its_program_and_command(screen: Screen) 
 
 def test_no_text_of_an_agent_can_be_anything_but_a_short_line(screen: Screen) -> None:
     tasks = [screen.ask(EVIL + "x" * 10_000 + str(n), EVIL + "y" * 100_000) for n in range(5)]
-    for text in (words(tasks, 0.0), words(tasks[:1], 0.0), window_title(EVIL, 3), heading(EVIL)):
+    for text in (words(tasks, 0.0), words(tasks[:1], 0.0)):
         assert not {character for character in text if category(character) in ("Cc", "Cf", "Zl", "Zp")}
         assert not set(";<>&\\") & set(text)
         assert len(text) < 300
@@ -264,14 +239,6 @@ def test_a_process_that_is_gone_again_after_a_sign_of_life_is_told_again(screen:
     assert screen.after(PAUSE) == ["api"]
 
 
-def test_what_ends_or_is_due_right_after_the_start_is_new_if_it_was_seen_at_work(screen: Screen) -> None:
-    working(screen, "old", gone=True, ago=300)
-    working(screen, "new", ago=300)
-    screen.after(1)
-    working(screen, "new", gone=True, ago=300)
-    assert screen.after(STANDS) == ["new"]
-
-
 # Carrying it out
 
 
@@ -330,12 +297,6 @@ async def test_by_default_title_and_bell_and_the_terminal_where_the_desktop_has_
     operator.notifier.notify()
     assert operator.written == ["\x1b]0;agentwatch: my,shop\x1b\\", TITLE, ASKED]
     assert operator.bells == 1
-
-
-async def test_each_of_them_can_be_switched_off() -> None:
-    operator = Operator(Settings(notify_bell=False, notify_title=False, notify_terminal=False))
-    operator.fail("api")
-    assert (operator.written, operator.bells) == ([], 0)
 
 
 async def test_a_command_takes_the_place_of_the_terminal_and_gets_the_text_as_one_argument(tmp_path: Path) -> None:
@@ -397,24 +358,3 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
         app.post_message(events.AppBlur())
         await fail("gone")
         await told("away", "left", "gone")
-
-
-async def test_a_process_that_is_gone_is_told_with_its_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    told = "api (codex) needs you: process gone: retry or abort?"
-
-    async def start(*, gone: bool = True, focused: bool = False) -> list[str]:
-        operator = Operator(Settings(notify_title=False))
-        operator.notifier.queue.focus(here=focused)
-        run = replace(ROOT, session_id="api", parent_session="root", title="api", process_gone=gone)
-        run = replace(run, updated_at=NOW + 1)
-        operator.monitor.load(Batch((Ran(1, NOW, "codex:api", run),), operator.monitor.health))
-        operator.notifier.update(["api"])
-        operator.at += PAUSE
-        operator.notifier.notify()
-        await asyncio.sleep(0.3)
-        return [text.removesuffix("\x1b\\").rpartition(";")[2] for text in operator.written]
-
-    assert await start(gone=False) == []
-    assert await start() == [told]
-    assert await start(focused=True) == [], "the screen was enough"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from rich.cells import cell_len
 from tests.app.scenes import NOW, Scene, busy, call
@@ -11,8 +9,6 @@ from tests.app.stage import Stage, stage
 
 from agentwatch.app.theming import Palette, shipped_themes, variable_defaults
 from agentwatch.app.widgets.task_line import Columns, RowState, age_of, decided_of, task_line
-from agentwatch.config import Settings
-from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import Tree
 
 WIDTHS = (140, 60, 40)
@@ -39,13 +35,6 @@ async def test_a_working_row_says_what_it_does(width: int) -> None:
         assert "NEEDS YOU" in row(s, " api")
 
 
-@pytest.mark.parametrize("width", [60, 81, 200])
-async def test_state_words_stay_from_sixty_columns_on(width: int) -> None:
-    async with stage(scene=busy(), size=(width, 24)) as s:
-        for title, word in ((" form", "working"), (" api", "failed"), ("a plan of", "completed"), (" docs", "stale")):
-            assert f" {word}" in row(s, title) or "silent" in row(s, title), width
-
-
 async def test_the_time_in_a_row_is_that_of_what_it_says() -> None:
     async with stage(scene=busy(), size=(80, 24)) as s:
         assert row(s, " form").endswith(" 4s"), "since the tool was called"
@@ -54,13 +43,6 @@ async def test_the_time_in_a_row_is_that_of_what_it_says() -> None:
         assert row(s, " docs").endswith(" 9m"), "since it is silent"
         assert row(s, "a plan of").endswith(" 10m"), "since it has ended"
         assert row(s, "export the").endswith(" 11m"), "since it waits"
-
-
-async def test_a_parent_that_waits_says_for_how_many_and_each_session_which_program_it_is() -> None:
-    async with stage(scene=busy(), size=(80, 24)) as s:
-        assert "claude · waits for 3" in row(s, "export the invoices")
-        assert "opencode · " in row(s, "round the totals")
-        assert "claude" not in row(s, " form")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -106,16 +88,3 @@ def test_every_row_is_as_wide_as_the_tree(theme: str, width: int) -> None:
                 stand = RowState(depth, folded, guide=0, selected=True, focused=True, age=age, decided=decided)
                 line = task_line(task, stand, Columns.of(width), palette, tree.tasks)
                 assert line.cell_length == width == cell_len(line.text)
-
-
-async def test_the_overview_says_what_a_task_costs_where_prices_are_set() -> None:
-    scene = Scene()
-    scene.ran("s1", "lead", doing=call("Read", "a.md", 3), tokens=500_000, ago=600)
-    (ran,) = scene.take()
-    assert isinstance(ran, Ran)
-    assert ran.run is not None
-    ran = ran._replace(run=replace(ran.run, model="acme/small"))
-    for prices, shown in ((("small", 3.0),), True), ((), False):
-        async with stage([ran], settings=Settings(prices=prices)) as s:
-            await s.until(lambda: "500,000" in s.text())
-            assert ("1.50, all attempts, by your prices" in s.text()) is shown

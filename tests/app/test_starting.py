@@ -20,14 +20,6 @@ from agentwatch.monitor import Monitor
 from agentwatch.sources import Health
 
 
-async def test_the_end_comes_as_well_while_a_page_opens() -> None:
-    monitor, _ = monitor_of()
-    app = AgentwatchApp(monitor)
-    async with app.run_test() as pilot:
-        await pilot.pause()
-        app.action_help()
-
-
 async def test_the_first_frame_is_told_before_the_first_scan_begins_and_its_end_is_told() -> None:
     monitor, _ = monitor_of(shop().take())
     app = AgentwatchApp(monitor)
@@ -96,17 +88,6 @@ async def test_a_key_to_leave_with_does_not_wait_until_a_monitor_is_opened(keys:
         assert (app.return_code, app.failure) == (0, None)
     finally:
         may_open.set()
-
-
-async def test_what_keeps_a_monitor_from_being_opened_ends_the_app_and_is_told_by_who_runs_it() -> None:
-    def opened() -> Monitor:
-        raise ConfigError("no such thing")
-
-    app = AgentwatchApp(Opening(Settings(), "shop/", opened))
-    async with app.run_test() as pilot:
-        while app.failure is None:
-            await pilot.pause(0.01)
-    assert str(app.failure) == "no such thing"
 
 
 async def test_before_the_first_look_is_over_no_key_says_that_there_is_nothing() -> None:

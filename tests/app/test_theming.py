@@ -9,11 +9,8 @@ from tests.app.scenes import monitor_of
 from tests.app.stage import stage
 from textual.color import Color
 
-from agentwatch.app import theming
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.theme_files import themes_folder
-from agentwatch.app.theme_schema import check_theme
-from agentwatch.app.theming import Palette, shipped_themes, user_themes
+from agentwatch.app.theming import check_theme, shipped_themes, themes_folder, user_themes
 from agentwatch.config import Settings
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 
@@ -56,21 +53,6 @@ def test_words_are_readable_on_everything_they_stand_on(name: str) -> None:
         if contrast(variables[word], variables[ground]) < least
     }
     assert not unreadable
-
-
-@pytest.mark.parametrize("name", COLORED)
-def test_the_selected_row_can_be_told_from_the_others(name: str) -> None:
-    variables = SHIPPED[name].variables
-    assert contrast(variables["cursor-row"], SHIPPED[name].background or "") >= 1.15
-
-
-def test_sixteen_colours_carry_meaning_by_attributes() -> None:
-    theme = SHIPPED["agentwatch-ansi"]
-    palette = Palette.of(theme.to_color_system().generate() | theme.variables, ansi=True)
-    assert palette.needs.reverse
-    assert palette.needs.bold
-    assert palette.muted.dim
-    assert palette.cursor.reverse
 
 
 @pytest.mark.parametrize(
@@ -118,18 +100,6 @@ async def test_without_colour_sixteen_colours_are_those_of_the_terminal_itself(m
         assert any(style.reverse for style in styles)
 
 
-@pytest.mark.parametrize(("wanted", "theme"), [(None, "agentwatch-ansi"), ("agentwatch-light", "agentwatch-light")])
-def test_without_colour_the_theme_is_the_one_that_needs_none(
-    wanted: str | None, theme: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monitor, _source = monitor_of(settings=Settings(theme=wanted))
-    app = AgentwatchApp(monitor)
-    app.suit_terminal()
-    assert app.theme == theme
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -150,30 +120,3 @@ def test_a_wrong_theme_file_is_named_with_what_is_wrong(tmp_path: Path, old: str
     assert len(failures) == 1
     assert failures[0].startswith("mine.toml: ")
     assert words in failures[0]
-
-
-async def test_all_failures_come_in_one_toast_and_the_app_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    folder = tmp_path / "agentwatch" / "themes"
-    folder.mkdir(parents=True)
-    (folder / "one.toml").write_text("[/", "utf-8")
-    (folder / "two\x1b[31m.toml").write_text(DARK.replace("#ffb454", "[red]"), "utf-8")
-    async with stage(settings=Settings(theme="nowhere")) as s:
-        await s.until(lambda: "one.toml" in s.text())
-        assert "two␛[31m.toml" in s.text()
-        assert "There is no theme nowhere" in s.text()
-        assert len(s.app._notifications) == 1
-        assert s.app.theme == theming.DEFAULT_THEME
-
-
-async def test_an_own_theme_with_a_shipped_name_takes_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    folder = tmp_path / "agentwatch" / "themes"
-    folder.mkdir(parents=True)
-    (folder / "mine.toml").write_text(DARK.replace("#ffb454", "#00ff00"), "utf-8")
-    async with stage() as s:
-        assert s.app.theme_variables["accent"].lower() == "#00ff00"

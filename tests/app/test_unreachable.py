@@ -12,8 +12,7 @@ from agentwatch.delegation.events import Lost, Reached, Tick
 from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.groups import Group
-from agentwatch.view.order import Order
+from agentwatch.view.order import Group, Order
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -59,23 +58,23 @@ def test_the_row_of_a_workspace_stays_where_it_is_and_one_that_never_answered_st
             tree.apply(one)
         tree.apply(Tick(99, NOW + ago))
     changed = [joined.update(scope, tree, tree.tasks) for scope, tree in zip(scopes, trees, strict=True)]
-    order.take(set().union(*changed), NOW)
+    order.apply(set().union(*changed), NOW)
     order.is_settled = True
 
     def lose(number: int, at: float) -> None:
         changed = trees[number].apply(Lost(0, at))
-        order.take(joined.update(scopes[number], trees[number], changed), NOW + 60)
+        order.apply(joined.update(scopes[number], trees[number], changed), NOW + 60)
 
     lose(2, NOW)
-    rows = list(order.roots())
+    rows = [*order.groups.values()]
     assert order.group(scopes[2]) is Group.NOW
     lose(0, NOW)
     lose(1, NOW)
-    assert list(order.roots()) == rows
+    assert [*order.groups.values()] == rows
     assert {joined.tasks[scope].state for scope in scopes} == {State.UNKNOWN}
     order.tick(NOW + 90_000)
-    assert list(order.roots()) == rows
+    assert [*order.groups.values()] == rows
     for number in (1, 0):
         changed = {*trees[number].apply(Reached(0, NOW + 100))}
-        order.take(joined.update(scopes[number], trees[number], changed), NOW + 100)
-    assert list(order.roots()) == rows
+        order.apply(joined.update(scopes[number], trees[number], changed), NOW + 100)
+    assert [*order.groups.values()] == rows

@@ -10,7 +10,7 @@ from agentwatch.app.widgets.rows import Outline
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
 from agentwatch.delegation.events import Rules, Seen, Tick
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.groups import Group
+from agentwatch.view.order import Group
 from tests.benchmarks.measuring import Row, interleaved
 
 SIZES: Final = (200, 2_000, 20_000)
@@ -72,7 +72,7 @@ def run() -> list[Row]:
     trees = {size: _tree(size) for size in SIZES}
     outlines = {size: _outline(tree) for size, tree in trees.items()}
     for outline in outlines.values():
-        if not all(outline.order.tallies[group].runs for group in Group):
+        if not all(outline.order.groups[group] for group in Group):
             raise RuntimeError("a group has no run")
     rows = []
     for name, changes in (("add", _adds), ("update", _updates)):

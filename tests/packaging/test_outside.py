@@ -32,11 +32,6 @@ def step(name: str) -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_file_is_yaml(path: Path) -> None:
-    assert read(path)
-
-
 def test_the_hook_checks_the_files_that_are_picked_from_a_directory() -> None:
     (hook,) = read(ROOT / ".pre-commit-hooks.yaml")
     pattern = re.compile(hook["files"])

@@ -68,14 +68,6 @@ def for_the_user(root: Path, wheel: zipfile.ZipFile) -> Installed:
     return Installed(base, {"PYTHONUSERBASE": str(root / "user")}, site)
 
 
-def editable_for_the_user(root: Path, wheel: zipfile.ZipFile) -> Installed:
-    made = for_the_user(root, wheel)
-    assert made.site is not None
-    (root / "user" / SITE / "agentwatch").rename(root / "user" / "gone")
-    (made.site / "needed.pth").write_text(f"{ROOT / 'tui'}\n{PACKAGES}\n", "utf-8")
-    return made
-
-
 def with_target(root: Path, wheel: zipfile.ZipFile) -> Installed:
     target = root / "target"
     wheel.extractall(target)
@@ -86,7 +78,7 @@ def with_target(root: Path, wheel: zipfile.ZipFile) -> Installed:
     return Installed(str(root / "venv" / "bin" / "python"), {"PYTHONPATH": str(target)})
 
 
-WAYS = [in_venv, editable, for_the_user, editable_for_the_user, with_target]
+WAYS = [in_venv, for_the_user, with_target]
 
 
 @dataclass
@@ -168,11 +160,3 @@ def test_no_module_of_the_workspace_runs_as_hook_as_server_or_in_the_agents_shel
         done = place.run([*command[:-1], "wait", "--timeout", "0", "--", "--yes"], place.workspace, variables)
         assert (done.returncode, json.loads(done.stdout)["pending"]) == (3, True)
         assert list(place.traces.iterdir()) == []
-
-
-def test_what_is_written_names_the_very_agentwatch_that_wrote_it(place: Place) -> None:
-    written = (place.workspace / ".mcp.json").read_text("utf-8")
-    args = json.loads(written)["mcpServers"]["agentwatch"]["args"]
-    script = "import agentwatch; print(agentwatch.__file__)"
-    done = place.run([place.installed.python, "-c", script], place.root, place.installed.environment)
-    assert Path(args[2]) == Path(done.stdout.strip()).with_name("__main__.py")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -134,7 +133,8 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace: Path, 
     made.write_text("made")
     (workspace / "api.return.md").write_text(CLAIMS, "utf-8")
     with follow(workspace, environment) as following:
-        assert following.next() == ("shop.api", None, "completed")
+        assert following.next() == ("shop.api", None, "submitted")
+        assert following.next() == ("shop.api", "submitted", "completed")
         made.unlink()
         change = following.change()
         assert (change["before"], change["after"], change["contradicted"]) == ("completed", "completed", True)
@@ -142,20 +142,6 @@ def test_a_claim_that_becomes_false_and_true_again_is_a_change(workspace: Path, 
         made.write_text("made")
         change = following.change()
         assert (change["after"], change["contradicted"]) == ("completed", False)
-        assert following.end() == (130, "")
-
-
-def test_what_happened_while_nobody_watched_is_one_line_a_task(workspace: Path, environment: dict[str, str]) -> None:
-    watch(workspace, environment, FAILED)
-    (workspace / "api.return.md").write_text(DONE, "utf-8")
-    (workspace / "ui.handoff.json").write_text(json.dumps({**PACKET, "task_id": "shop.ui"}), "utf-8")
-    with follow(workspace, environment) as following:
-        assert [following.next() for _ in range(4)] == [
-            ("shop.api", None, "submitted"),
-            ("shop.api", "submitted", "failed"),
-            ("shop.api", "failed", "completed"),
-            ("shop.ui", None, "submitted"),
-        ]
         assert following.end() == (130, "")
 
 
@@ -201,31 +187,3 @@ def test_it_ends_when_nobody_reads_any_more_though_nothing_happens(
         process.stdout.close()
         assert process.wait(DEADLINE) == 0
         assert process.stderr.read() == b""
-
-
-def test_a_workspace_that_goes_is_waited_for(workspace: Path, environment: dict[str, str]) -> None:
-    with follow(workspace, environment) as following:
-        assert following.next() == ("shop.api", None, "submitted")
-        shutil.rmtree(workspace)
-        make(workspace)
-        (workspace / "api.return.md").write_text(FAILED, "utf-8")
-        assert following.next() == ("shop.api", "submitted", "failed")
-        code, complaint = following.end()
-        assert code == 130
-        assert complaint.count("\n") <= 1
-
-
-def test_no_foreign_sequence_reaches_the_terminal(workspace: Path) -> None:
-    evil = "evil\x1b]0;owned\x07"
-    (workspace / "evil.handoff.json").write_text(json.dumps({**PACKET, "task_id": evil}), "utf-8")
-    with Terminal(agentwatch("log", "--follow", workspace), columns=120) as terminal:
-        terminal.wait_for("evil␛")
-        terminal.press("\x03")
-        terminal.wait_until_exit()
-        assert b"\x1b]0;" not in terminal.written
-
-
-def test_without_an_output_nobody_reads_it(workspace: Path, environment: dict[str, str]) -> None:
-    command = ["sh", "-c", 'exec "$@" >&-', "sh", *agentwatch("log", workspace, "--follow")]
-    result = subprocess.run(command, stderr=subprocess.PIPE, env=environment, timeout=DEADLINE, text=True, check=False)
-    assert (result.returncode, result.stderr) == (0, "")

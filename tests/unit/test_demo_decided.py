@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,19 +19,18 @@ from agentwatch.decisions.record import Answer, Params, Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
-from agentwatch.demo import DemoSession, session
+from agentwatch.demo import session
 from agentwatch.demo.asker import ASKS_AT, Asker
 from agentwatch.demo.orchestrator import NAME, Orchestrator
-from agentwatch.demo.screenplay import demo_screenplay
-from agentwatch.demo.script import Player
+from agentwatch.demo.script import Player, demo_screenplay
+from agentwatch.demo.session import DemoSession
 from agentwatch.monitor import Monitor
-from agentwatch.requests.source import Inbox
-from agentwatch.requests.store import RequestStore
+from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.decisions.made import QUICK
 
 API, PAYMENTS, DOCS = "checkout.implement.api", "checkout.implement.payments", "checkout.docs"
-PRICES, LOAD, UI, E2E = "checkout.verify.prices", "checkout.verify.load", "checkout.implement.ui", "checkout.verify.e2e"
+PRICES, LOAD, E2E = "checkout.verify.prices", "checkout.verify.load", "checkout.verify.e2e"
 END = 119.0
 LONGER = 40.0
 """Seconds that every scene has ended after."""
@@ -100,7 +98,7 @@ def demo(tmp_path: Path) -> Rehearsal:
     workspace, state, configuration = tmp_path / "shop", tmp_path / "state", tmp_path / "configuration"
     workspace.mkdir()
     play = demo_screenplay()
-    player = Player(play.script, workspace)
+    player = Player(play.steps, workspace)
     desk = Desk(workspace, state=state, configuration=configuration, disk=QUICK)
     orchestrator = Orchestrator(workspace, state, configuration, play, player)
     return Rehearsal(tmp_path, player, desk, orchestrator, time.time() - END - 2 * LONGER, 0.0)
@@ -113,7 +111,6 @@ def demo(tmp_path: Path) -> Rehearsal:
         (48.0, API, State.FAILED, (Action.ESCALATE, {"mode": "debugger"})),
         (70.0, PAYMENTS, State.BLOCKED, (Action.RESPOND, {"answers": (Answer("Which?", "The embedded one."),)})),
         (END, PRICES, State.INVALID, (Action.RETRY, {})),
-        (END, UI, State.PARTIAL, (Action.RETRY, {})),
     ],
 )
 def test_what_was_decided_becomes_the_next_attempt_which_succeeds(
@@ -157,42 +154,6 @@ def test_an_abort_ends_the_task_and_what_is_below_it_and_its_report_goes_up(demo
     report = demo.workspace / "reports/checkout.verify.aborted.md"
     assert "no staging this week" in report.read_text(encoding="utf-8")
     assert read_document(report.read_text(encoding="utf-8"), report.name) is None
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        pytest.param('"quoted" \\one\\', id="quotes"),
-        pytest.param("a\n## Status\nstate: ERROR", id="lines"),
-        pytest.param("$task $$ ${mode}", id="names"),
-        pytest.param("é" * 3_000, id="long"),
-    ],
-)
-def test_whatever_the_operator_answers_the_next_return_keeps_its_contract(demo: Rehearsal, said: str) -> None:
-    demo.play(END)
-    demo.decide(LOAD, Action.RESPOND, answers=(Answer(None, said),))
-    demo.orchestrator.attend()
-    demo.play(END + LONGER)
-    task = demo.task(LOAD)
-    assert (task.own_state, task.attempt) == (State.COMPLETED, 2)
-    assert json.loads(demo.handoff(task))["notes"][-1] == f"Operator: {said}"
-
-
-def test_what_the_operator_has_not_signed_is_not_read(demo: Rehearsal) -> None:
-    demo.play(48.0)
-    record = demo.decide(API, Action.RETRY)
-    mirror = demo.workspace / ".agentwatch/decisions"
-    forged = mirror / f"{record.decision_id}.json"
-    signed = forged.read_bytes()
-    forged.rename(mirror / f"{'0' * 32}.json")
-    demo.orchestrator.attend()
-    assert not demo.orchestrator.was_told
-    forged.write_bytes(signed)
-    demo.orchestrator.attend()
-    assert demo.orchestrator.was_told
-    demo.orchestrator.attend()
-    demo.play(48.0 + LONGER)
-    assert demo.task(API).attempt == 2
 
 
 # The request of its tester
@@ -304,11 +265,3 @@ def eventually(condition: Callable[[], object]) -> bool:
             return False
         time.sleep(0.005)
     return True
-
-
-def files(workspace: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(workspace).as_posix(): path.read_bytes()
-        for path in workspace.rglob("*")
-        if path.is_file() and ".agentwatch" not in path.parts
-    }

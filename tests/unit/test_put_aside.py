@@ -14,9 +14,8 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
-from agentwatch.history import NAME
 from agentwatch.monitor import Monitor
-from agentwatch.state import record_first_watch, state_directory
+from agentwatch.state import HISTORY, record_first_watch, state_directory
 from tests.homes import DAY, live_in, write_aged
 from tests.unit.sessions.conformance import report
 
@@ -53,7 +52,7 @@ def asking(capsys: pytest.CaptureFixture[str], workspace: Path, *words: str) -> 
 
 def test_a_damaged_file_is_told_and_kept(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked(capsys, "ack", "friday", str(workspace))
-    path = state_directory(workspace) / NAME
+    path = state_directory(workspace) / HISTORY
     path.write_bytes(b"oops" * 1_000)
     code, _, err = asked(capsys, "pending", str(workspace))
     assert code == 1

@@ -6,14 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from agentwatch.cli.command import parser_of
-from agentwatch.cli.registry import load_command
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event
-from agentwatch.delegation.request import Given, RequestStage
+from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import Task
-from agentwatch.view.document import tree_document
 from agentwatch.view.requests import denial_words, standing_words, where
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
 from tests.unit.delegation.events import tree_of
@@ -85,17 +82,6 @@ def test_what_cannot_be_answered_here_says_where_it_can(source: str, words: str)
     assert where(task) == words
 
 
-def test_the_line_that_makes_it_answerable_here_is_one_that_the_command_takes() -> None:
-    for source in ("claude-code", "opencode", "kilo"):
-        line = where(tree_of([ran(session(source=source, waiting="a permission"))]).tasks["s1"]).split("`")[1]
-        program, command, *words = line.split()
-        takes = next(one for one in load_command(command).ARGUMENTS if "--agent" in one.names)
-        assert program == "agentwatch"
-        assert parser_of(command).parse_intermixed_args(words).agent == source
-        # Not one that it only knows what to make of.
-        assert source in takes.choices
-
-
 def test_what_a_denial_ends_is_said_before() -> None:
     assert denial_words(request(words=True)) == []
     assert denial_words(request(ends_turn=True, words=True, ends_others=1)) == [
@@ -104,27 +90,3 @@ def test_what_a_denial_ends_is_said_before() -> None:
     ]
     assert denial_words(question(ends_turn=True)) == ["a denial ends the turn of its agent"]
     assert denial_words(request(ends_turn=True, ends_others=1, actions=())) == []
-
-
-def document(*events: Event) -> dict[str, object]:
-    tree = tree_of([ran(session()), *events])
-    [task] = tree_document(tree, "/w")["tasks"]
-    [one] = task["requests"]
-    assert isinstance(one, dict)
-    return one
-
-
-def test_the_json_has_the_request_as_it_was_asked() -> None:
-    beside = (Given("cwd", '"/x"'),)
-    one = document(requested(request(command="npm\u202e test", said="Runs it", beside=beside)))
-    assert one["beside"] == [{"name": "cwd", "value": '"/x"'}]
-    wanted = request(command="npm\u202e test")
-    assert one["shown"] == "npm\u202e test"
-    assert (one["request_id"], one["input_sha256"]) == (wanted.request_id, wanted.input_sha256)
-    assert (one["kind"], one["options"], one["answerable"], one["why_not"]) == (
-        "permission",
-        ["allow", "deny"],
-        True,
-        None,
-    )
-    assert document(requested(question()))["options"] == ["SQLite", "Redis"]

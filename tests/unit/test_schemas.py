@@ -10,28 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentwatch.cli import run
-from agentwatch.cli.log import log_document as logged
+from agentwatch.cli.log import log_document
 from agentwatch.config import SETTINGS, Settings, load
-from agentwatch.contracts.reading import read_document
-from agentwatch.demo.screenplay import demo_script
-from agentwatch.demo.script import Player
-from agentwatch.history import errors_file
+from agentwatch.demo.script import Player, demo_script
 from agentwatch.history.log import StateChanges
-from agentwatch.history.recording import recording_lines
 from agentwatch.manual import page, schemas, topics
 from agentwatch.requests.store import RequestStore
-from agentwatch.view.document import task_document, tree_document
 from tests.generate import MANUAL
 from tests.schemas import SCHEMAS
 from tests.unit.agents.documents import packet, returned
-from tests.unit.decisions.made import NOON, Operator
-from tests.unit.delegation.events import Recorder, handoff, tree_of
-from tests.unit.delegation.events import returned as result
+from tests.unit.delegation.events import tree_of
 from tests.unit.history.recorded import Workspace
 from tests.unit.history.recorded import packet as handed
 from tests.unit.history.test_log import ROOT as SESSION
@@ -103,8 +94,6 @@ def test_every_schema_that_is_published_is_one_and_is_named_in_the_manual(
         ("tree", ["tree", "--json", "--where", "state:failed"]),
         ("pending", ["pending", "--json"]),
         ("pending", ["pending", "--json", "--past"]),
-        ("report", ["report", "--format", "json"]),
-        ("sources", ["sources", "--json"]),
     ],
 )
 def test_what_a_command_prints_of_the_demo_is_as_its_schema_says(
@@ -113,44 +102,18 @@ def test_what_a_command_prints_of_the_demo_is_as_its_schema_says(
     check(name, json.loads(printed(capsys, *words, demo)))
 
 
-def test_what_a_lint_and_the_rules_say_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_lint_says_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (shop / "c.return.json").write_bytes(b"\xff{")
     document = json.loads(printed(capsys, "check", "--format", "json", shop))
     assert {one["state"] for one in document["files"]} >= {"submitted", "failed", "invalid"}
     check("check", document)
-    check("rules", json.loads(printed(capsys, "rules", "--format", "json")))
 
 
-def test_a_decision_its_envelope_receipt_and_what_an_agent_is_told_are_too(
-    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    check("wait", json.loads(printed(capsys, "wait", "a", shop, "--timeout", 0)))
-    check("wait", json.loads(printed(capsys, "wait", "nobody", shop, "--timeout", 0)))
+def test_a_decision_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(["decide", "a", str(shop), "--retry", "--note", "x", "--mitigation", "reduced_scope", "--yes"])
-    told = json.loads(printed(capsys, "wait", "a", shop, "--timeout", 0))
-    assert told["pending"] is False
-    check("wait", told)
-    check("claim", json.loads(printed(capsys, "claim", told["decision_id"], shop, "--by", "me")))
     check("pending", json.loads(printed(capsys, "pending", "--json", shop)))
-    run(["attest", "--all", str(shop), "-o", str(tmp_path / "all.intoto.jsonl")])
-    for line in (tmp_path / "all.intoto.jsonl").read_text("utf-8").splitlines():
-        check("envelope", json.loads(line))
-        check("statement", json.loads(base64.b64decode(json.loads(line)["payload"])))
-    check("report", json.loads(printed(capsys, "report", "--format", "json", shop)))
     (decision,) = (shop / ".agentwatch" / "decisions").glob("*.json")
-    check("envelope", json.loads(decision.read_bytes()))
     check("decision", json.loads(base64.b64decode(json.loads(decision.read_bytes())["payload"])))
-    receipts = [json.loads(one.read_bytes()) for one in tmp_path.rglob("receipts/*.json")]
-    assert {one["receipt"] for one in receipts} >= {"read", "claim"}
-    for receipt in receipts:
-        check("receipt", receipt)
-
-
-def test_decisions_about_requests_and_those_from_afar_are_too(tmp_path: Path) -> None:
-    operator = Operator(tmp_path)
-    operator.trust_kim()
-    check("decision", operator.decide_from_afar("a", created_at=NOON).record.document())
-    check("decision", operator.decide("b").record.document())
 
 
 def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,28 +124,13 @@ def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]
         check("tree", json.loads(printed(capsys, "tree", "--json", shop)))
 
 
-def test_lines_of_the_log_and_of_a_recording_are_too(shop: Path) -> None:
+def test_lines_of_the_log_are_too(shop: Path) -> None:
     kept = Workspace()
     events = [kept.seen("a.handoff.json", handed("a")), kept.gone("a.handoff.json"), *ran(SESSION)]
     changes = [*StateChanges(tree_of([]), with_activity=True).apply(events)]
     assert len(changes) >= 3
     for change in changes:
-        check("log", logged(change))
-    recorded = [*recording_lines("shop", events, kept.text_of)]
-    assert len(recorded) == len(events) + 1
-    for line in recorded:
-        check("recording", json.loads(line))
-
-
-def test_returns_that_break_their_contract_are_kept_as_the_schema_says(shop: Path) -> None:
-    reading = read_document("## Status\nstate: SUCCESS\n", "b.return.md")
-    assert reading is not None
-    tree = tree_of([Recorder().seen("b.return.md", reading.document, *reading.findings)])
-    (task,) = tree.tasks.values()
-    assert errors_file.append(shop, errors_file.entries_of(task)) is None
-    document = json.loads((shop / ".agentwatch" / "errors.json").read_bytes())
-    assert document["errors"]
-    check("errors", document)
+        check("log", log_document(change).plain())
 
 
 @pytest.mark.parametrize("build", [claude_code, opencode])
@@ -194,19 +142,6 @@ def test_trees_of_sessions_are_too_while_they_grow(build: Any, tmp_path: Path) -
             watch.look()
             check("tree", watch.document)
     store.close()
-
-
-@given(outcomes=st.lists(st.sampled_from(["", "working", "completed", "partial", "blocked", "failed"]), max_size=6))
-def test_every_state_of_a_task_is_told_as_the_schema_says(outcomes: list[str]) -> None:
-    record = Recorder()
-    seen = []
-    for number, outcome in enumerate(outcomes):
-        seen.append(record.seen(f"{number}.handoff.json", handoff(f"a.{number}")))
-        if outcome:
-            seen.append(record.seen(f"{number}.return.md", result(outcome, task_id=f"a.{number}")))
-    tree = tree_of(seen)
-    check("tree", tree_document(tree, "/w", [("files", "/w", "no")]))
-    assert all("run" in attempt for task in tree.tasks.values() for attempt in task_document(tree, task)["attempts"])
 
 
 def settings_in_the_manual() -> Iterator[str]:

@@ -38,12 +38,12 @@ def workspace_at(path: str) -> Path:
     try:
         # Its dot is looked up in it: that takes the right to enter it, besides the right to list it.
         os.scandir(os.path.join(path, ".")).close()  # noqa: PTH118  pathlib would drop the dot
+        workspace = Path(os.path.realpath(path))
     except (OSError, ValueError) as error:
         known = {"FileNotFoundError": "no such directory", "NotADirectoryError": "not a directory"}
         reason = known.get(type(error).__name__) or getattr(error, "strerror", None) or str(error)
         is_wrong = isinstance(error, (FileNotFoundError, NotADirectoryError, ValueError))
         give = "the directory that the agents work in" if is_wrong else "a directory that you can read and enter"
         raise WorkspaceError(f"{path}: {reason}; give {give}") from error
-    workspace = Path(os.path.realpath(path))
     watch_workspace(workspace)
     return workspace

@@ -9,17 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentwatch import history
 from agentwatch.config import Settings
 from agentwatch.disk import DOT
-from agentwatch.evidence.inspector import ParsedDocuments
 from agentwatch.monitor import Monitor
 from agentwatch.sources import CombinedSource, Source
+from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.registry import home_of, open_readers
-from agentwatch.sources.sessions.source import SessionsSource
+from agentwatch.sources.sessions.registry import has_stores, home_of, open_readers
 from agentwatch.sources.worktrees import made_at
-from agentwatch.state import first_watched, is_there, state_directory, user_home
+from agentwatch.state import HISTORY, first_watched, is_there, state_directory, user_home
 from agentwatch.workspaces import (
     Everywhere,
     Place,
@@ -40,8 +38,9 @@ if TYPE_CHECKING:
     from agentwatch.remote.fleet import Fleet
     from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.codex import CodexClient
-    from agentwatch.requests.source import Inbox
+    from agentwatch.requests.store import Inbox
     from agentwatch.sources import Problem
+    from agentwatch.sources.sessions.source import SessionsSource
 
 
 def source_of(
@@ -68,6 +67,8 @@ def source_of(
 
 def sessions_of(workspace: Path, session: str | None = None) -> SessionsSource:
     """The agents' sessions in a workspace."""
+    from agentwatch.sources.sessions.source import SessionsSource
+
     return SessionsSource(partial(open_readers, workspace), session)
 
 
@@ -177,11 +178,13 @@ def scanned(
     """A monitor that has looked once, with the history of the workspace, and with what programs ask the operator if
     `requests`; `about` a task, it knows for certain only that one. Blocks, and writes nothing."""
     state = state_directory(workspace)
+    if sessions is None and settings.sessions and not has_stores():
+        settings = settings._replace(sessions=False)
     monitor = monitor_of(
         workspace,
         settings,
         session,
-        remembers=is_there(state / history.NAME),
+        remembers=is_there(state / HISTORY),
         inspects=inspects,
         dates=inspects or dates,
         watches=False,
@@ -233,10 +236,7 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
     from datetime import timedelta
 
     from agentwatch.decisions.desk import Desk
-    from agentwatch.state import remove_old_cache
 
-    if not settings.read_only:
-        remove_old_cache()
     lifetime = timedelta(seconds=settings.retry_expires_after)
     return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 
@@ -259,8 +259,7 @@ def shelf_of(workspace: Path) -> Acknowledgements:
 
 def inbox_of(workspace: Path) -> Inbox:
     """The requests of programs in a workspace."""
-    from agentwatch.requests.source import Inbox
-    from agentwatch.requests.store import RequestStore
+    from agentwatch.requests.store import Inbox, RequestStore
 
     return Inbox(RequestStore(workspace))
 

@@ -19,7 +19,6 @@ from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, Run
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.evidence.inspector import Inspector, ParsedDocuments
 from agentwatch.shell import watch_workspace
 from agentwatch.sources import Batch, Health, Problem, Source
 from agentwatch.state import state_directory
@@ -34,10 +33,12 @@ if TYPE_CHECKING:
     from agentwatch.decisions.record import Params, Subject
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
+    from agentwatch.evidence.inspector import Inspector
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.history.store import History, Recorder
     from agentwatch.requests.codex import CodexClient
-    from agentwatch.requests.source import Inbox
+    from agentwatch.requests.store import Inbox
+    from agentwatch.sources.files.documents import ParsedDocuments
     from agentwatch.sources.sessions.following import RunTranscript
 
 _CHUNK: Final = 50
@@ -96,6 +97,8 @@ class Monitor:
         """Whether what returns claim is checked here."""
         self._inspector: Inspector | None = None
         if inspects:
+            from agentwatch.evidence.inspector import Inspector
+
             self._inspector = Inspector(workspace, self.content, parsed, self.transcript)
         self._worker: Worker | None = None
         self._history: History | None = None
@@ -251,8 +254,8 @@ class Monitor:
         decisions = self.clerk.look(writes=False) if self.clerk is not None else []
         requests = self.inbox.look() if self.inbox is not None else []
         self._add((*batch.events, *decisions, *requests))
-        if self._inspector is not None:
-            self._add(self._inspector.check(self._inspector.news_of(self.tree, self.tree.tasks)))
+        if self._inspector is not None and (targets := self._inspector.news_of(self.tree, self.tree.tasks)):
+            self._add(self._inspector.check(targets))
         self.tree.apply(Tick(0, self._clock()))
 
     # As long as the screen lives

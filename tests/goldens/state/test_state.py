@@ -52,7 +52,7 @@ def test_old_hooks_and_servers_are_known_as_ours(world: World) -> None:
     shop = world.root / "shop"
     out = world.run("doctor", cwd=shop).out
     assert "2 commands have keys of your own" in out
-    assert "/opt/python is not there any more" in out
+    assert "`agentwatch init --write` mends it" in out
     world.run("init", "--agent", "opencode", "--write", cwd=shop)
     assert world.run("init", "--agent", "claude", "--write", cwd=shop).code == 0
     hooks = json.loads((shop / ".claude" / "settings.json").read_text())["hooks"]

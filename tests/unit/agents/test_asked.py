@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.agents.hook.asked import Ask, answer_of, request_of, rules_of
+from agentwatch.agents.hook.permission import AskedCall, answer_of, request_of, rules_of
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
 from agentwatch.sources.claude_code.hooks import HookCall
-from tests.unit.agents.asking import QUESTIONS, call
+from tests.unit.agents.asking import QUESTIONS, Story, call
 from tests.unit.agents.claude import SESSION
 
-ASK = Ask(at=100.0, until=120.0, nonce="n1")
 NONE = Params()
 SUGGESTED = {"type": "addRules", "behavior": "allow", "destination": "localSettings"}
 ALL_ANSWERED = Params(
@@ -25,8 +26,8 @@ ALL_ANSWERED = Params(
 )
 
 
-def request(of: HookCall, ask: Ask = ASK) -> Request:
-    return request_of(of, "shop-0", ask)
+def request(of: HookCall) -> Request:
+    return request_of(of, Path("/w"), "shop-0", AskedCall(of, 100.0), at=100.0, until=120.0)
 
 
 def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "") -> Any:
@@ -41,11 +42,13 @@ def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "")
 
 def test_the_command_itself_is_shown_and_what_the_model_says_of_it_stands_apart() -> None:
     spelled, digest = input_text({"command": "make seeds", "description": "Looks harmless"})
-    assert request(call()) == Request(
-        request_id=request_id_of("shop-0", "claude-code", SESSION, "n1", digest),
+    asked = request(call())
+    assert asked.request_id == request_id_of("shop-0", "claude-code", SESSION, asked.nonce, digest)
+    assert replace(asked, request_id="", nonce="") == Request(
+        request_id="",
         source="claude-code",
         session_id=SESSION,
-        nonce="n1",
+        nonce="",
         kind=RequestKind.PERMISSION,
         tool="Bash",
         input=spelled,
@@ -115,11 +118,6 @@ def test_nothing_of_an_input_is_left_out_but_the_models_words(given: dict[str, A
                 assert besides or spelled in lines or indented in lines
 
 
-def test_the_models_words_are_left_out_only_where_they_stand_apart() -> None:
-    asked = request(call("Bash", {"command": "make", "description": ["x"]}))
-    assert (asked.said, list(map(str, asked.beside))) == ("", ['description: ["x"]'])
-
-
 def test_questions_are_those_of_the_input_with_their_options() -> None:
     asked = request(call("AskUserQuestion", {"questions": QUESTIONS}))
     store = Query("Which store?", "Store", (Option("SQLite", "One file."), Option("Redis, clustered")), several=False)
@@ -127,11 +125,6 @@ def test_questions_are_those_of_the_input_with_their_options() -> None:
     assert asked.queries == (store, Query("Which checks?", "Checks", checks, several=True))
     assert (asked.kind, asked.actions, asked.why_not) == (RequestKind.QUESTION, (Action.ANSWER, Action.DENY), "")
     assert asked.shown == "Which store?\nWhich checks?"
-
-
-def test_labels_that_could_not_be_told_apart_when_joined_are_chosen_one_at_a_time() -> None:
-    several = QUESTIONS[0] | {"multiSelect": True}
-    assert [query.several for query in request(call("AskUserQuestion", {"questions": [several]})).queries] == [False]
 
 
 @pytest.mark.parametrize(
@@ -151,12 +144,17 @@ def test_questions_that_are_not_clear_can_only_be_denied(questions: object) -> N
     assert "terminal" in request(asked).why_not
 
 
-def test_a_plan_can_be_sent_back_and_not_approved() -> None:
-    asked = request(call("ExitPlanMode", {}), ASK._replace(plan="1. Make it."))
+def test_a_plan_can_be_sent_back_and_not_approved(tmp_path: Path) -> None:
+    story = Story(tmp_path / "session.jsonl")
+    story.called("u1", "ExitPlanMode", {"plan": "1. Make it."})
+    plan = call("ExitPlanMode", {}, transcript_path=str(story.session))
+    looked_up = AskedCall(plan, 100.0)
+    looked_up.is_answered()
+    asked = request_of(plan, Path("/w"), "shop-0", looked_up, at=100.0, until=None)
     assert (asked.shown, asked.actions) == ("1. Make it.", (Action.DENY,))
     assert "terminal" in asked.why_not
-    assert decided(call("ExitPlanMode", {}), Action.ALLOW) is None
-    assert decided(call("ExitPlanMode", {}), Action.DENY, note="Test it, too.")["message"] == "Test it, too."
+    assert decided(plan, Action.ALLOW) is None
+    assert decided(plan, Action.DENY, note="Test it, too.")["message"] == "Test it, too."
 
 
 def test_the_rules_that_can_be_chosen_are_narrow_and_of_this_tool() -> None:
@@ -211,14 +209,6 @@ def test_answers_come_with_the_whole_input_and_with_every_question() -> None:
 )
 def test_answers_that_do_not_fit_are_not_printed(answers: tuple[Answer, ...]) -> None:
     assert decided(call("AskUserQuestion", {"questions": QUESTIONS}), Action.ANSWER, Params(answers=answers)) is None
-
-
-@pytest.mark.parametrize(
-    ("tool", "action"),
-    [("AskUserQuestion", Action.ALLOW), ("Bash", Action.ANSWER), ("Bash", Action.RETRY), ("Bash", Action.ACCEPT)],
-)
-def test_what_is_no_answer_to_this_is_not_printed(tool: str, action: Action) -> None:
-    assert decided(call(tool, {"questions": QUESTIONS}), action, ALL_ANSWERED) is None
 
 
 @given(

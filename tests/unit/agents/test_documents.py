@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentwatch.agents.documents import stem_of, submit_handoff, submit_return, validate_return
 from agentwatch.agents.examples import EXAMPLES, Name
-from agentwatch.agents.server.judging import validated
-from agentwatch.agents.server.submitting import stem_of, submit_handoff, submit_return
 from agentwatch.contracts.reading import read_document
 from agentwatch.delegation.links import slot
 from tests.unit.agents.documents import packet, returned
@@ -40,16 +39,16 @@ def test_every_task_id_is_one_file_name_of_its_own(task_id: str) -> None:
 
 
 def test_a_child_reads_what_is_wrong_where_and_what_to_do(tmp_path: Path) -> None:
-    found = validated(BROKEN)
+    found = validate_return(BROKEN)
     assert not found.compliant
     assert (found.contract, found.state) == ("return-format", "invalid")
     assert any("retry_recommended" in one.message and one.line for one in found.findings if one.severity == "error")
-    assert validated(f"Here it is:\n\n{returned('SUCCESS')}").compliant
+    assert validate_return(f"Here it is:\n\n{returned('SUCCESS')}").compliant
 
 
 @pytest.mark.parametrize("text", ["", "All done!", packet(TASK), "\x00", "{" * 5000])
 def test_what_is_no_return_is_told_how_to_become_one(text: str) -> None:
-    found = validated(text)
+    found = validate_return(text)
     assert not found.compliant
     assert "get_contract('return-format')" in found.do_now
 
@@ -87,13 +86,6 @@ def test_the_return_of_one_task_is_not_taken_for_another(tmp_path: Path) -> None
     assert "shop.ui" in told.do_now
 
 
-def test_a_return_that_nothing_ties_to_its_task_waits_for_the_handoff(tmp_path: Path) -> None:
-    text = EXAMPLES["subagent-return"]
-    assert "handoff" in submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).do_now
-    submit_handoff(tmp_path, packet(TASK), read_only=False)
-    assert submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).accepted
-
-
 def test_a_task_has_one_return_in_whichever_form_it_came_last(tmp_path: Path) -> None:
     submit_handoff(tmp_path, packet(TASK), read_only=False)
     for text in (returned("SUCCESS"), EXAMPLES["subagent-return"], returned("SUCCESS")):
@@ -106,3 +98,10 @@ def test_nothing_is_written_where_the_operator_forbids_it(tmp_path: Path) -> Non
     assert not told.accepted
     assert "read_only" in told.do_now
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_return_that_nothing_ties_to_its_task_waits_for_the_handoff(tmp_path: Path) -> None:
+    text = EXAMPLES["subagent-return"]
+    assert "handoff" in submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).do_now
+    submit_handoff(tmp_path, packet(TASK), read_only=False)
+    assert submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).accepted

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.agents.hook.following import AskedCall, Asking
-from agentwatch.delegation.request import input_text
+from agentwatch.agents.hook.permission import AskedCall, Program
 from agentwatch.sources.claude_code.hooks import HookCall
 from tests.unit.agents.asking import Story, call, child
 
@@ -18,8 +17,8 @@ ASKED_AT = 1_893_499_200.0
 BEFORE, AFTER = "2029-12-31T12:00:00.000Z", "2030-01-01T12:00:01.000Z"
 
 
-def looked_up(of: HookCall, *, by_input: bool = True) -> AskedCall:
-    return AskedCall(of, ASKED_AT, input_text(of.given)[1] if by_input else None)
+def looked_up(of: HookCall) -> AskedCall:
+    return AskedCall(of, ASKED_AT)
 
 
 @pytest.fixture
@@ -40,33 +39,6 @@ def test_a_call_is_known_by_its_input_and_answered_by_its_result(story: Story) -
     assert not found.is_answered()
     story.came("u2")
     assert found.is_answered()
-
-
-def test_one_that_is_written_after_the_request_is_found_later(story: Story) -> None:
-    found = looked_up(asked(story))
-    assert (found.is_answered(), found.call_id) == (False, None)
-    story.called("u1")
-    assert (found.is_answered(), found.call_id) == (False, "u1")
-    story.came("u1")
-    assert found.is_answered()
-
-
-def test_an_equal_call_that_was_answered_before_is_another_one(story: Story) -> None:
-    story.called("u1")
-    story.came("u1", BEFORE)
-    found = looked_up(asked(story))
-    assert (found.is_answered(), found.call_id) == (False, None)
-    story.called("u2", message="msg_2")
-    assert (found.is_answered(), found.call_id) == (False, "u2")
-
-
-def test_one_that_was_left_without_a_result_is_not_the_one_that_is_asked_about(story: Story) -> None:
-    story.called("u1")
-    story.called("u2", message="msg_2")
-    found = looked_up(asked(story))
-    assert (found.is_answered(), found.call_id) == (False, "u2")
-    story.came("u1")
-    assert not found.is_answered()
 
 
 def test_of_equal_calls_in_one_message_the_first_without_a_result_is_asked_about(story: Story) -> None:
@@ -114,13 +86,13 @@ def test_what_cannot_be_read_says_nothing(story: Story, line: bytes) -> None:
 
 def test_the_program_runs_until_it_has_ended_also_where_nobody_has_waited_for_it() -> None:
     program = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    asking = Asking(str(program.pid))
+    asking = Program(str(program.pid))
     assert asking.runs()
     program.kill()
     os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
     assert not asking.runs()
     program.communicate()
     assert not asking.runs()
-    assert Asking(None).runs()
-    assert Asking("-1").runs()
-    assert not Asking("4194304999").runs()
+    assert Program(None).runs()
+    assert Program("-1").runs()
+    assert not Program("4194304999").runs()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook.held import MOST
+from agentwatch.agents.hook.command import answer_stop, tell_parent
+from agentwatch.agents.hook.held import HOLD, MOST
 from agentwatch.agents.hook.journal import Journal
-from agentwatch.agents.hook.returned import stopped, told
-from agentwatch.agents.hook.words import HOLD
 from agentwatch.config import Settings
 from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
@@ -30,7 +28,7 @@ from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import read_hook_call
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.reader import message
-from agentwatch.state import attend_screens, is_shown, shown, state_directory
+from agentwatch.state import shown, state_directory
 from tests.unit.agents.claude import AGENT, SESSION, Claude
 from tests.unit.agents.documents import packet, returned, subagent
 
@@ -79,12 +77,12 @@ class Scene:
     def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
         call = read_hook_call(json.dumps(self.claude.stop(said, again=again)))
         assert call is not None
-        return stopped(call, self.workspace, self.settings, load)
+        return answer_stop(call, self.workspace, self.settings, load)
 
     def come_back(self, said: str, status: str = "completed", took: int | None = None) -> dict[str, Any]:
         call = read_hook_call(json.dumps(self.claude.came_back(said, status, took)))
         assert call is not None
-        return told(call, self.workspace, self.settings, load)
+        return tell_parent(call, self.workspace, self.settings, load)
 
     def decide(
         self,
@@ -119,12 +117,6 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     claude = Claude(tmp_path / "home", tmp_path / "shop", f"```json\n{packet(TASK)}\n```\n\nDo it.")
     claude.write_transcript()
     return Scene(claude)
-
-
-@contextmanager
-def on_screen(scene: Scene) -> Iterator[None]:
-    with shown(scene.state):
-        yield
 
 
 def test_a_retry_sends_the_child_back_once_with_the_operators_words(scene: Scene) -> None:
@@ -162,19 +154,6 @@ def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_sam
     assert "nobody has decided" in answer["systemMessage"]
     # Nor is its parent told to carry it out once more.
     assert decision_id not in scene.come_back(FAILED)["hookSpecificOutput"]["additionalContext"]
-
-
-def test_the_second_attempt_of_a_child_that_fails_in_the_same_words_is_decided_about_anew(scene: Scene) -> None:
-    scene.settings = NOW._replace(hook_when="always")
-    first = scene.decide(Action.RETRY)
-    assert first in scene.stop(FAILED)["reason"]
-    assert scene.stop(FAILED, again=True)["reason"] == HOLD, "about this attempt nobody has decided"
-    second = scene.decide(Action.RETRY, attempt=2)
-    assert second != first
-    answer = scene.stop(FAILED, again=True)
-    assert second in answer["reason"]
-    assert "as attempt 3" in answer["reason"]
-    assert scene.stop(DONE, again=True) == {}
 
 
 def test_what_somebody_else_carries_out_is_not_carried_out_twice(scene: Scene) -> None:
@@ -255,26 +234,8 @@ def test_a_child_that_ends_with_an_early_marker_is_sent_back_to_say_how_it_ended
     assert scene.stop("See the file.")["reason"] == HOLD
 
 
-def test_a_hook_waits_while_a_screen_shows_the_workspace(scene: Scene) -> None:
-    scene.settings = NOW._replace(hook_wait=0.01)
-    with on_screen(scene):
-        assert is_shown(scene.state)
-        attend_screens(attended=False)
-        assert not is_shown(scene.state)
-        attend_screens(attended=True)
-        assert is_shown(scene.state)
-        answer = scene.stop(FAILED)
-        assert answer["decision"] == "block"
-        assert "nobody has decided within 0.01 s" in answer["systemMessage"]
-        scene.settings = scene.settings._replace(hook_when="never")
-        assert "no screen" in scene.stop(FAILED)["systemMessage"]
-    assert not is_shown(scene.state)
-    scene.settings = scene.settings._replace(hook_when="always")
-    assert "within 0.01 s" in scene.stop(FAILED)["systemMessage"]
-
-
 def test_a_held_child_goes_on_with_the_decision_that_comes_while_it_is_held(scene: Scene) -> None:
-    with on_screen(scene):
+    with shown(scene.state):
         assert scene.stop(BROKEN)["reason"].startswith("Fix your return format")
         assert scene.stop(BROKEN, again=True)["reason"].startswith("The operator has not decided yet")
         decision_id = scene.decide(Action.RETRY, said=BROKEN, note="State whether a retry helps.")
@@ -322,41 +283,12 @@ def test_a_failed_child_is_held_also_where_no_decision_can_be_believed(
     assert "hookSpecificOutput" in scene.come_back(FAILED)
 
 
-def test_one_that_was_sent_back_with_a_decision_is_held_though_the_key_has_broken(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene.settings = NOW._replace(hook_when="always")
-    scene.decide(Action.RETRY)
-    assert scene.stop(FAILED)["decision"] == "block"
-    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
-    assert scene.stop(FAILED, again=True)["reason"] == HOLD
-
-
-def test_where_nobody_watches_a_broken_key_lets_it_go_and_says_so(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
-    answer = scene.stop(FAILED)
-    assert "decision" not in answer
-    assert "no decision can be read: " in answer["systemMessage"]
-
-
 def test_without_a_place_to_count_a_child_is_held_at_most_once(scene: Scene) -> None:
     scene.settings = NOW._replace(hook_when="always")
     scene.state.parent.mkdir(parents=True)
     scene.state.write_text("in the way", "utf-8")
     assert scene.stop(FAILED)["decision"] == "block"
     assert "cannot be written" in scene.stop(FAILED, again=True)["systemMessage"]
-
-
-def test_a_child_that_was_stopped_at_its_limit_of_turns_has_failed_whatever_it_said(scene: Scene) -> None:
-    payload = scene.claude.came_back(DONE)
-    note = {"type": "text", "text": "NOTE: this agent stopped at its 3-turn limit before finishing.\n"}
-    payload["tool_response"]["content"][0] = note
-    call = read_hook_call(json.dumps(payload))
-    assert call is not None
-    answer = told(call, scene.workspace, scene.settings, load)
-    assert "is failed" in answer["hookSpecificOutput"]["additionalContext"]
 
 
 def test_nothing_of_a_child_reaches_the_terminal_as_an_order(scene: Scene) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.agents.hook.permission import HELD_SECONDS
-from agentwatch.agents.setup import command, starts
-from agentwatch.agents.setup.programs import programs
+from agentwatch.agents import setup
+from agentwatch.agents.programs import HELD_SECONDS, programs
 from agentwatch.config import Settings
 from agentwatch.text import Mark
 
@@ -30,9 +29,11 @@ CLAUDE = {
 }
 OPENCODE = {
     "AGENTS.md": "# Shop\r\n\r\nUse tabs.\r\n",
-    "opencode.jsonc": '{\n  // ours\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n'
-    '    "files": {"type": "local", "command": ["files-server"]}, // the files\n  },\n}\n',
+    "opencode.json": '{\n\t"mcp": {\n\t\t"files": {"type": "local", "command": ["files-server"]}\n\t}\n}\n',
 }
+COMMENTED = (
+    '{\n  // ours\n  "mcp": {\n    "files": {"type": "local", "command": ["a//b", "c,]"]}, // the files\n  },\n}\n'
+)
 BEFORE: dict[str, dict[str, str]] = {
     "claude-code": CLAUDE,
     "opencode": OPENCODE,
@@ -50,8 +51,7 @@ OLD = ["agentwatch", "/x/bin/agentwatch", "/x/bin/python -m agentwatch"]
 @pytest.fixture(autouse=True)
 def started(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Golden files name no place of this machine, and this user's own files play no part. Returns the home."""
-    for module in (command, starts):
-        monkeypatch.setattr(module, "launcher", lambda: LAUNCHER)
+    monkeypatch.setattr(setup, "launcher", lambda: LAUNCHER)
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"):
@@ -73,7 +73,7 @@ def files_of(workspace: Path) -> dict[str, str]:
 
 
 def init(workspace: Path, agent: str | None = None, *, write: bool = True, remove: bool = False) -> int:
-    return command.run(workspace, agent, Settings(), write=write, remove=remove)
+    return setup.run(workspace, agent, Settings(), write=write, remove=remove)
 
 
 @pytest.mark.parametrize("agent", BEFORE)
@@ -88,13 +88,44 @@ def test_what_the_user_changed_meanwhile_stays_when_ours_is_removed(tmp_path: Pa
     assert not any("agentwatch" in text for text in left.values())
 
 
-@pytest.mark.parametrize("broken", ['{"mcpServers": {', "[]", '{"mcpServers": []}', "{'a': 1}", "\udcff"], ids=repr)
+def test_what_the_user_has_in_a_file_stays_and_keeps_its_indent(tmp_path: Path) -> None:
+    put(tmp_path, OPENCODE)
+    init(tmp_path, "opencode")
+    text = (tmp_path / "opencode.json").read_text("utf-8")
+    assert json.loads(text)["mcp"]["files"] == json.loads(OPENCODE["opencode.json"])["mcp"]["files"]
+    assert '\n\t\t"agentwatch": {\n' in text
+    init(tmp_path, "opencode", remove=True)
+    assert files_of(tmp_path) == OPENCODE
+
+
+def test_comments_are_not_lost_and_what_stands_there_by_hand_is_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(tmp_path, {"opencode.jsonc": COMMENTED})
+    assert init(tmp_path, "opencode") == setup.BY_HAND
+    assert (tmp_path / "opencode.jsonc").read_text("utf-8") == COMMENTED
+    shown = capsys.readouterr().out
+    assert "by hand, to opencode.jsonc (it cannot be edited safely: it has comments" in shown
+    lines = [line[4:] for line in shown.splitlines() if line.startswith("    ")]
+    wished = json.loads("\n".join(lines))
+    server, plugin = json.dumps(wished["mcp"]["agentwatch"]), json.dumps(wished["plugin"])
+    by_hand = COMMENTED.replace('"mcp": {', f'"plugin": {plugin},\n  "mcp": {{ "agentwatch": {server},')
+    put(tmp_path, {"opencode.jsonc": by_hand})
+    assert init(tmp_path, "opencode") == 0
+    assert init(tmp_path, "opencode", remove=True) == setup.BY_HAND
+    assert "take this out of it" in capsys.readouterr().out
+    assert (tmp_path / "opencode.jsonc").read_text("utf-8") == by_hand
+
+
+@pytest.mark.parametrize(
+    "broken", ['{"mcpServers": {', "[]", '{"mcpServers": []}', "{'a': 1}", '{"a": 1, "a": 2}', "\udcff"], ids=repr
+)
 def test_a_file_that_cannot_be_edited_safely_is_left_alone_and_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str
 ) -> None:
     (tmp_path / ".mcp.json").write_bytes(broken.encode("utf-8", "surrogateescape"))
     before = (tmp_path / ".mcp.json").read_bytes()
-    assert init(tmp_path) == command.BY_HAND
+    assert init(tmp_path) == setup.BY_HAND
     assert (tmp_path / ".mcp.json").read_bytes() == before
     shown = capsys.readouterr().out
     assert "by hand, to .mcp.json" in shown
@@ -107,20 +138,9 @@ def test_nothing_is_written_through_a_link_or_outside(tmp_path: Path, capsys: py
     put(outside, {"settings.json": "{}", "CLAUDE.md": "theirs\n"})
     (workspace / ".claude").symlink_to(outside)
     (workspace / "CLAUDE.md").symlink_to(outside / "CLAUDE.md")
-    assert init(workspace, "claude-code") == command.BY_HAND
+    assert init(workspace, "claude-code") == setup.BY_HAND
     assert files_of(outside) == {"settings.json": "{}", "CLAUDE.md": "theirs\n"}
     assert capsys.readouterr().out.count("nothing is written through links") == 2
-
-
-def test_the_time_outs_follow_the_settings(tmp_path: Path) -> None:
-    settings = Settings(mcp_wait=300, hook_wait=100)
-    put(tmp_path, {".claude/settings.json": "{}", "opencode.json": "{}"})
-    command.run(tmp_path, None, Settings(), write=True, remove=False)
-    command.run(tmp_path, None, settings, write=True, remove=False)
-    written = files_of(tmp_path)
-    assert '"timeout": 130' in written[".claude/settings.json"]
-    assert written[".claude/settings.json"].count(HOOK) == 3
-    assert '"timeout": 375000' in written["opencode.json"]
 
 
 def test_the_file_mode_and_one_backup_are_kept(tmp_path: Path) -> None:
@@ -156,18 +176,17 @@ def old_setup(start: str) -> dict[str, str]:
     }
 
 
-def faults(workspace: Path) -> list[str]:
-    return [one.place for one in starts.starts(workspace, {}) if one.fault]
+def marks(workspace: Path, settings: Settings = Settings()) -> list[Mark]:  # noqa: B008  it cannot be changed
+    return [one.mark for one in setup.checks(workspace, settings)]
 
 
 @pytest.mark.parametrize("start", OLD)
 def test_doctor_finds_what_other_code_can_take_the_place_of_and_init_replaces_it(tmp_path: Path, start: str) -> None:
     put(tmp_path, old_setup(start))
-    assert set(faults(tmp_path)) == set(old_setup(start))
-    assert {one.mark for one in starts.checks(tmp_path)} == {Mark.BAD}
+    assert marks(tmp_path) == [Mark.BAD] * 4
     assert init(tmp_path) == 0
-    assert faults(tmp_path) == []
-    assert {one.mark for one in starts.checks(tmp_path)} == {Mark.GOOD}
+    assert marks(tmp_path) == [Mark.GOOD, Mark.GOOD]
+    assert marks(tmp_path, Settings(hook_wait=100)) == [Mark.BAD], "the time-outs are others now"
     written = files_of(tmp_path)
     assert json.loads(written[".mcp.json"])["mcpServers"]["files"] == {"command": "files-server"}
     assert written[".claude/settings.json"].count(HOOK) == 3
@@ -180,50 +199,20 @@ def test_what_was_set_up_before_permissions_could_be_answered_is_told_and_mended
     (group,) = settings["hooks"].pop("PermissionRequest")
     assert group["hooks"][0]["timeout"] > HELD_SECONDS
     path.write_text(json.dumps(settings), "utf-8")
-    assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD, Mark.NOTE]
+    assert marks(tmp_path) == [Mark.BAD]
     init(tmp_path, "claude-code")
     assert json.loads(path.read_text("utf-8"))["hooks"]["PermissionRequest"] == [group]
-    assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD, Mark.GOOD]
+    assert marks(tmp_path) == [Mark.GOOD, Mark.GOOD]
 
 
-def test_hooks_that_stand_in_two_settings_are_told_where_the_program_starts_both(
-    tmp_path: Path, started: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    init(tmp_path, "claude-code")
-    settings = (tmp_path / ".claude" / "settings.json").read_text("utf-8")
-    put(started, {".claude/settings.json": settings})
-    assert [one.mark for one in starts.checks(tmp_path)] == [Mark.GOOD, Mark.GOOD], "word for word the same: one runs"
-    put(started, {".claude/settings.json": settings.replace("site/agentwatch", "other/agentwatch")})
-    (told,) = (one.found for one in starts.checks(tmp_path) if one.mark is Mark.NOTE)
-    assert f"stand in .claude/settings.json and, with another command, in {started}/.claude/settings.json" in told
-    capsys.readouterr()
-    init(tmp_path, "claude-code")
-    assert f"beware: {told}\n" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("start", OLD)
-def test_the_old_forms_are_removed_as_well(tmp_path: Path, start: str) -> None:
-    put(tmp_path, old_setup(start))
-    init(tmp_path, remove=True)
-    assert not any("agentwatch" in text for text in files_of(tmp_path).values())
-
-
-def test_one_that_is_gone_is_told_and_other_programs_are_left_alone(tmp_path: Path) -> None:
-    gone = {"command": "/nowhere/python", "args": ["-I", "-S", "/nowhere/agentwatch/__main__.py", "/nowhere", "mcp"]}
-    files = {"command": "files-server", "args": ["/home/kim/agentwatch", "README.md"]}
-    put(tmp_path, {".mcp.json": json.dumps({"mcpServers": {"agentwatch": gone, "files": files}})})
-    (found,) = starts.starts(tmp_path, {})
-    assert found.fault == "/nowhere/python is not there any more"
-
-
-@pytest.mark.parametrize("text", ["{", "[" * 5_000, '{"command": ["mcp", 1]}', '{"command": "\'", "args": 1}', "null"])
-def test_no_configuration_breaks_the_search(tmp_path: Path, text: str) -> None:
-    put(tmp_path, {".mcp.json": text, ".codex/config.toml": text, "opencode.json": text})
-    assert list(starts.starts(tmp_path, {})) == []
+@pytest.mark.parametrize("text", ["{", "[" * 5_000, "null", '{"mcpServers": 1, "hooks": [], "plugin": "agentwatch"}'])
+def test_no_configuration_breaks_the_doctor(tmp_path: Path, text: str) -> None:
+    put(tmp_path, {".mcp.json": text, ".claude/settings.json": text, "opencode.json": text})
+    assert marks(tmp_path) == []
 
 
 def test_a_program_is_recognised_by_its_sessions_of_the_workspace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command.run(tmp_path, None, Settings(), write=False, remove=False, sources=lambda: {"claude-code", "roo"})
+    setup.run(tmp_path, None, Settings(), write=False, remove=False, sources=lambda: {"claude-code", "roo"})
     assert capsys.readouterr().out.startswith("found: claude-code\n")

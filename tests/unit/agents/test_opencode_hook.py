@@ -185,8 +185,6 @@ def test_what_the_program_answers_or_ends_itself_is_no_longer_offered(
     ("result", "stage"),
     [
         ("elsewhere", RequestStage.ELSEWHERE),
-        ("gone", RequestStage.GONE),
-        ("unknown", RequestStage.UNKNOWN),
         ("", RequestStage.UNKNOWN),
     ],
 )
@@ -200,17 +198,6 @@ def test_an_answer_that_came_too_late_is_no_receipt(operator: Operator, result: 
     assert operator.ends(stage).by == ""
 
 
-def test_the_same_id_after_a_restart_does_not_get_the_answer_of_before(operator: Operator) -> None:
-    first = operator.holds(told(operator.workspace))
-    operator.decides(operator.sees(), Action.ALLOW)
-    assert first.reads()["reply"] == "once"
-    first.say({"result": "delivered"})
-    first.close()
-    second = operator.holds(told(operator.workspace, at=time.time() * 1000 + 1))
-    operator.sees()
-    assert second.says_nothing(1)
-
-
 def test_what_was_asked_before_the_screen_came_moves_to_it(operator: Operator) -> None:
     below = operator.workspace / "app"
     below.mkdir()
@@ -220,55 +207,6 @@ def test_what_was_asked_before_the_screen_came_moves_to_it(operator: Operator) -
     with shown(state_directory(operator.workspace)):
         assert operator.sees().shown == "touch x"
         alone.ends(RequestStage.GONE)
-
-
-def test_what_is_too_large_to_be_shown_is_offered_without_an_answer(operator: Operator) -> None:
-    large = "+" + "x" * 1_100_000
-    edit = BASH | {"permission": "edit", "metadata": {"filepath": "a.txt", "diff": large}}
-    task = BASH | {"permission": "task", "patterns": ["general"], "metadata": {"prompt": large}}
-    for asked, start in ((edit, "a.txt\n+xxx"), (task, "general")):
-        held = operator.holds(told(operator.workspace, asked))
-        request = operator.sees()
-        assert request.actions == ()
-        assert "too large" in request.why_not
-        assert request.shown.startswith(start)
-        held.close()
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"",
-        b"\n",
-        b"null\n",
-        b"[]\n",
-        b"{}\n",
-        b'{"result":"delivered"}\n',
-        b"\xff\xfe\n",
-        b'{"directory":"/\\u0000"}\n',
-        b'{"directory":"w"}\n',
-        b'{"directory":"/","program":"other","asked":{"sessionID":"s"},"nonce":"n"}\n',
-        b'{"directory":"/","program":"kilo","asked":{"sessionID":"\\ud800"},"nonce":"n"}\n',
-        b"[" * 100_000 + b"\n",
-    ],
-    ids=range(12),
-)
-def test_what_is_no_request_is_not_offered_and_nothing_is_said(operator: Operator, said: bytes) -> None:
-    held = operator.holds(said)
-    assert held.close() in (0, 1)
-    assert held.process.stdout is not None
-    assert held.process.stdout.read() == b""
-    assert operator.store.read() == []
-
-
-def test_nobody_reads_the_answer_of_a_plugin_that_is_gone(operator: Operator) -> None:
-    held = operator.holds(told(operator.workspace))
-    request = operator.sees()
-    assert held.process.stdout is not None
-    held.process.stdout.close()
-    operator.decides(request, Action.ALLOW)
-    assert operator.ends(RequestStage.GONE).by == ""
-    held.process.wait(30)
 
 
 def read_of(**changes: Any) -> tuple[str, list[str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import agentwatch
-from agentwatch.agents.setup.programs import programs
+from agentwatch.agents.programs import programs
 from agentwatch.config import Settings
 
 NODE = shutil.which("node")
@@ -23,7 +23,7 @@ ROUNDS = os.environ.get("AGENTWATCH_PLUGIN", "1000")
 def test_what_init_names_is_the_file_that_is_shipped() -> None:
     main = str(PLUGIN.parents[2] / "__main__.py")
     (file,) = programs(["python", "-I", "-S", main, "places"], Settings())["opencode"].files
-    assert PLUGIN.as_uri() in str(file.wishes)
+    assert PLUGIN.as_uri() in str(file.parts)
     assert PLUGIN.is_file()
 
 

@@ -16,18 +16,24 @@ import pytest
 from agentwatch.agents.hook import permission
 from agentwatch.agents.hook.journal import NAME as JOURNAL
 from agentwatch.agents.hook.journal import UNANSWERED
+from agentwatch.config import load
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.record import Params, Record
+from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.requests.holding import Holder
-from agentwatch.requests.store import Offer, RequestStore
+from agentwatch.requests.store import RequestStore
 from agentwatch.sources.claude_code.hooks import HookCall
-from agentwatch.state import shown, state_directory
+from agentwatch.state import is_shown, shown, state_directory
 from tests.unit.agents.asking import Story, call, child
 from tests.unit.decisions.made import QUICK
 
 ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
+
+
+def ask(call: HookCall, workspace: Path) -> None:
+    """As `agentwatch hook` does."""
+    if is_shown(state_directory(workspace)):
+        permission.ask(call, workspace, load())
 
 
 class Scene:
@@ -55,7 +61,7 @@ class Scene:
     @contextmanager
     def asked(self, of: HookCall | None = None) -> Iterator[Request]:
         """While the hook holds a request; at the end it has ended by itself."""
-        thread = threading.Thread(target=permission.asked, args=(of or self.call(), self.workspace), daemon=True)
+        thread = threading.Thread(target=ask, args=(of or self.call(), self.workspace), daemon=True)
         known = {one.request_id for one in self.store.read()}
         thread.start()
         end = time.monotonic() + 30
@@ -112,13 +118,6 @@ def test_what_is_allowed_is_printed_once_and_noted(scene: Scene) -> None:
     assert ended.by == "ada"
 
 
-def test_nothing_is_offered_where_no_screen_shows_the_workspace(scene: Scene) -> None:
-    scene.screen.close()
-    permission.asked(scene.call(), scene.workspace)
-    assert scene.told() is None
-    assert scene.store.read() == []
-
-
 def test_it_ends_at_once_when_the_screen_goes(scene: Scene) -> None:
     with scene.asked() as request:
         scene.screen.close()
@@ -132,7 +131,7 @@ def test_it_ends_when_the_program_has_its_answer(scene: Scene) -> None:
         scene.story.came("toolu_1")
     assert scene.told() is None
     assert scene.stage(request) is RequestStage.ELSEWHERE
-    permission.asked(scene.call(), scene.workspace)
+    ask(scene.call(), scene.workspace)
     assert len(scene.store.read()) == 1, "one that is answered already is not offered"
 
 
@@ -165,34 +164,6 @@ def test_an_answer_is_for_the_request_that_was_seen_and_for_no_equal_one(scene: 
     assert scene.told() == ALLOWED
 
 
-def test_two_hooks_of_one_call_hold_one_request_and_one_of_them_answers(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held = list[Offer]()
-    real = Holder.hold
-
-    def hold(self: Holder, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
-        held.append(offer)
-        return real(self, offer, goes_on)
-
-    monkeypatch.setattr(Holder, "hold", hold)
-    scene.story.called("toolu_1")
-    both = [threading.Thread(target=permission.asked, args=(scene.call(), scene.workspace)) for _ in range(2)]
-    for one in both:
-        one.start()
-    end = time.monotonic() + 30
-    while len(held) < 2:
-        assert time.monotonic() < end
-        time.sleep(0.005)
-    (request,) = scene.store.read()
-    scene.answer(request)
-    for one in both:
-        one.join(30)
-        assert not one.is_alive()
-    assert scene.told() == ALLOWED, "and nothing twice"
-    assert [one.stage for one in scene.store.read()] == [RequestStage.DELIVERED]
-
-
 def test_an_equal_call_that_nothing_tells_from_one_that_has_ended_is_a_request_of_its_own(scene: Scene) -> None:
     configure("[hook]\nprompt = 0.1\n")
     scene.story.called("toolu_1")
@@ -209,41 +180,8 @@ def test_an_equal_call_that_nothing_tells_from_one_that_has_ended_is_a_request_o
     assert first.request_id != second.request_id
 
 
-def test_a_call_that_is_written_down_after_it_asks_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(permission, "_CALL_SECONDS", 30)
-    later = threading.Timer(0.1, scene.story.called, ["toolu_1"])
-    later.start()
-    with scene.asked() as request:
-        assert request.call_id == "toolu_1"
-        scene.answer(request)
-
-
 @pytest.mark.parametrize("given", [{"command": "\ud800"}, {"command": float("inf")}, {"command": "x" * 1_200_000}])
 def test_what_cannot_be_offered_is_left_to_the_program_and_the_operator_is_told(scene: Scene, given: object) -> None:
-    permission.asked(scene.call("Bash", given), scene.workspace)
+    ask(scene.call("Bash", given), scene.workspace)
     assert (scene.told(), scene.store.read()) == (None, [])
     assert UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")
-
-
-def test_a_state_directory_in_the_workspace_is_not_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(scene.workspace / "state"))
-    with shown(scene.state):
-        permission.asked(scene.call(), scene.workspace)
-    assert scene.told() is None
-
-
-def test_where_the_program_does_not_listen_any_more_nothing_is_delivered(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = os.write
-
-    def write(descriptor: int, data: bytes) -> int:
-        if descriptor == 1:
-            raise BrokenPipeError
-        return real(descriptor, data)
-
-    with scene.asked() as request:
-        monkeypatch.setattr(os, "write", write)
-        scene.answer(request)
-    monkeypatch.undo()
-    assert scene.told() is None

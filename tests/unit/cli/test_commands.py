@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from agentwatch.cli import COMMANDS, run, start
-from agentwatch.cli.registry import load_command
+from agentwatch.cli.command import load_command
 
 NAMED = [name for name in COMMANDS if name]
 
@@ -47,42 +46,6 @@ def test_a_wrong_name_is_told_before_the_lack_of_a_terminal(
     monkeypatch.chdir(tmp_path)
     code, complaint = said(words, capsys)
     assert (code, named in complaint, "terminal" in complaint) == (2, True, False), complaint
-
-
-def test_a_hook_never_ends_as_what_would_block_the_agent(capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(["hook", "--nothing"], capsys)[0] == 1
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_every_command_is_refused_wrong_arguments_with_its_usage(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, complaint = said([name, "--qqqq"], capsys)
-    assert code in (1, 2)
-    assert f"try: agentwatch {name} --help" in complaint
-
-
-def test_where_no_thread_can_be_started_one_sentence_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refused(_thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(threading.Thread, "start", refused)
-    (tmp_path / "work").mkdir()
-    code, complaint = said(["log", "--follow", str(tmp_path / "work")], capsys)
-    assert code == os.EX_IOERR
-    assert complaint == (
-        "agentwatch: the system starts no thread; end other programs of yours, or allow more (ulimit -u)\n"
-    )
-
-
-def test_a_mistake_of_ours_is_not_taken_for_a_lack_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(_arguments: list[str]) -> int:
-        raise RuntimeError("wrong")
-
-    monkeypatch.setattr("agentwatch.cli._run", wrong)
-    with pytest.raises(RuntimeError, match="wrong"):
-        run(["tree"])
 
 
 @pytest.mark.parametrize("loads", ["agentwatch.cli", "agentwatch.cli.tree"])

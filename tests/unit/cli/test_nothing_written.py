@@ -83,13 +83,6 @@ def test_help_writes_nothing(place: Path, command: str, capsys: pytest.CaptureFi
     assert left_in(place) == []
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_an_option_that_is_none_writes_nothing(place: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended((*command.split(), "--no-such-option")) not in (0, None)
-    assert capsys.readouterr().err.startswith("agentwatch: ")
-    assert left_in(place) == []
-
-
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)
 def test_wrong_usage_writes_nothing(place: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(words) not in (0, None)

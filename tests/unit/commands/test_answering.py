@@ -15,11 +15,11 @@ import pytest
 from agentwatch.cli import answer as module
 from agentwatch.cli import start
 from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.errors import NotAllowedError, RequestGoneError
-from agentwatch.decisions.record import AlreadyDecidedError, Answer, Record
+from agentwatch.decisions.errors import NotAllowedError
+from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.errors import AgentwatchError, ExitCode, UsageError
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.requests.store import RequestStore
 from tests.unit.requests.asked import question, request
 
@@ -91,17 +91,6 @@ def test_it_is_said_whether_the_answer_got_there(workspace: Path, capsys: pytest
     assert "delivered: its program has the answer" in capsys.readouterr().out
 
 
-def test_each_question_gets_its_options(workspace: Path) -> None:
-    with open_one(workspace, question(workspace)) as asked:
-        with pytest.raises(UsageError, match=r"1 answer to 2 questions; .*\n  1. Which store\?\n  2. Which checks\?"):
-            run("--option", "SQLite", "--", asked.request_id)
-        assert run("--option", "My own", "--option", "Lint\nTypes", "--", asked.request_id) == ExitCode.DONE
-    (record,) = recorded(workspace)
-    assert record.params.answers == (
-        Answer("Which store?", "My own"), Answer("Which checks?", "Lint"), Answer("Which checks?", "Types"),
-    )  # fmt: skip
-
-
 def test_a_rule_is_one_that_the_request_has(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with open_one(workspace, request(workspace, rules=("Bash(ls:*)",))) as asked:
         with pytest.raises(NotAllowedError, match="none of the rules"):
@@ -130,25 +119,6 @@ def test_one_answer_holds(workspace: Path, capsys: pytest.CaptureFixture[str]) -
             run("--deny", "--", asked.request_id)
         assert caught.value.exit_code == ExitCode.TAKEN
     assert len(recorded(workspace)) == 1
-
-
-def test_nobody_answers_a_request_that_has_ended(workspace: Path) -> None:
-    with open_one(workspace) as asked:
-        pass
-    with pytest.raises(RequestGoneError, match="nobody waits") as caught:
-        run("--allow", asked.request_id)
-    assert caught.value.exit_code == ExitCode.EXPIRED
-    assert recorded(workspace) == []
-
-
-def test_without_a_terminal_nothing_is_answered_unless_it_is_said(workspace: Path) -> None:
-    with open_one(workspace) as asked:
-        with pytest.raises(UsageError, match="say --yes"):
-            start("answer", ["--allow", asked.request_id])
-        with pytest.raises(AgentwatchError) as wrong:
-            start("answer", ["--allow", "0" * 32])
-    assert "--yes" not in str(wrong.value)
-    assert recorded(workspace) == []
 
 
 def test_pending_prints_the_lines_that_answer(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
 import subprocess
 import sys
 from importlib.resources import files
@@ -83,18 +82,6 @@ def test_a_document_that_was_changed_since_is_told_from_one_that_is_not_here(
     assert "✗ subject: “b.return.md” cannot be compared" in out
 
 
-def test_a_copy_of_the_workspace_is_compared_and_called_another_one(
-    workspace: Path, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(workspace, tmp_path / "copy")
-    (tmp_path / "copy" / "b.return.md").unlink()
-    code, out = verify(capsys, bundle, tmp_path / "copy")
-    assert code == 0
-    assert out.count("! workspace: it was made in another one, “shop-") == 3
-    assert out.count("2 documents here as stated") == 1
-    assert "! subject: “b.return.md” is not here, so nothing is known of it" in out
-
-
 def lie(workspace: Path) -> None:
     text = returned("SUCCESS").replace("files_created:\n- (none)", "files_created:\n- none.md")
     (workspace / "a.return.md").write_text(text, "utf-8")
@@ -138,24 +125,3 @@ def test_what_a_session_handed_over_and_back_is_attested_by_the_digest_of_its_te
     names = [artifact["name"].rpartition("#")[2] for artifact in one["subject"]]
     assert names == ["handoff", "return"]
     assert str(tmp_path) not in json.dumps(one)
-
-
-def test_the_report_names_what_was_signed_last_and_says_when_it_is_outdated(
-    workspace: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def told() -> dict[str, Any]:
-        capsys.readouterr()
-        assert run(["report", "--format", "json", str(workspace)]) == 0
-        document = json.loads(capsys.readouterr().out)
-        return {task["task_id"]: task["statement"] for task in document["tasks"]}
-
-    assert {name: one["current"] for name, one in told().items()} == {"a": True, "b": True, "c": True}
-    (workspace / "a.return.md").write_text(returned("ERROR"), "utf-8")
-    assert [name for name, one in told().items() if not one["current"]] == ["a"]
-    assert run(["report", str(workspace)]) == 0
-    text = capsys.readouterr().out
-    assert f"**statement** `{told()['b']['sha256']}`" in text
-    assert "the handoff or the return is another one now" in text
-    kept = next((Path(os.environ["XDG_STATE_HOME"])).rglob("statements/*.json"))
-    kept.write_bytes(b"{}")
-    assert sum(one is None for one in told().values()) == 1

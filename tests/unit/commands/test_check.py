@@ -13,7 +13,7 @@ import agentwatch
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run, start
 from agentwatch.contracts.reading import read_document
-from tests.unit.contracts.documents import META, PACKET, RETURN, SUBAGENT, put, text_of
+from tests.unit.contracts.documents import META, PACKET, SUBAGENT, put, text_of
 
 
 def check(paths: list[str], output: str = "text") -> int:
@@ -38,18 +38,6 @@ def files_of(output: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_github_gets_one_escaped_line_for_each_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write("a,b: 100%.return.json", text_of(put("status", "50%\n::error::fake")(SUBAGENT)))
-    write("w.return.md", RETURN.replace("SUCCESS", "success"))
-
-    assert check(["a,b: 100%.return.json", "w.return.md"], "github") == 1
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith(
-        "::error file=a%2Cb%3A 100%25.return.json,line=2,title=SUB003::`status` is \u201c50%25\u240a::error"
-    )
-    assert second.startswith("::warning file=w.return.md,line=2,title=RET012::")
-
-
 CONTRACTS_IN_JSON = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
 
 
@@ -57,7 +45,7 @@ CONTRACTS_IN_JSON = ("handoff-packet", "subagent-return", "return-meta", "report
 def test_the_schema_of_a_contract_is_printed_with_an_example_that_is_valid(
     contract: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["rules", "--schema", contract]) == 0
+    assert run(["schema", contract]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert (schema["$schema"], schema["title"]) == ("https://json-schema.org/draft/2020-12/schema", contract)
     reading = read_document(json.dumps(schema["examples"][0]), "x.json")
@@ -65,11 +53,7 @@ def test_the_schema_of_a_contract_is_printed_with_an_example_that_is_valid(
     assert (reading.contract, reading.findings) == (contract, ())
 
 
-def test_the_contract_without_a_schema_has_an_example_in_the_manual(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["rules", "--schema", "return-format"]) == 2
-    assert "`agentwatch help contracts` has a whole example" in capsys.readouterr().err
+def test_the_contract_without_a_schema_has_an_example_in_the_manual(tmp_path: Path) -> None:
     manual = Path(agentwatch.__file__).parent / "manual" / "contracts.md"
     (example,) = re.findall("```markdown\n(.*?)```", manual.read_text("utf-8"), re.DOTALL)
     assert example == EXAMPLES["return-format"]
@@ -78,23 +62,6 @@ def test_the_contract_without_a_schema_has_an_example_in_the_manual(
     reading = read_document(example, "x.return.md")
     assert reading is not None
     assert (reading.contract, reading.findings) == ("return-format", ())
-
-
-def test_a_file_under_a_name_of_a_contract_is_judged_whatever_it_holds(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write("a.return.json", '{"ok": true}')
-    write("b.handoff.json", "[]")
-    write("c.return.md", "It is done.")
-    write("d.handoff.md", "Go on.")
-    assert check(["."], "json") == 1
-    found = {file["path"]: (file["state"], file["findings"][0]["rule"]) for file in files_of(capsys.readouterr().out)}
-    assert found == {
-        "a.return.json": ("invalid", "DOC012"),
-        "b.handoff.json": (None, "DOC008"),
-        "c.return.md": ("invalid", "DOC012"),
-        "d.handoff.md": (None, "DOC013"),
-    }
 
 
 def test_a_report_of_another_program_is_checked_only_beside_a_handoff(

@@ -142,13 +142,3 @@ def test_the_orchestrator_of_the_manual_goes_on_after_a_crash_and_carries_out_no
     shop.decide("--escalate", "debug")
     assert [one.wait(DEADLINE) for one in both] == [0, 0]
     assert [packet.get("attempt", 1) for packet in shop.attempts()] == [1, 2, 3]
-
-
-def test_a_child_that_was_killed_before_it_returned_runs_again_with_its_handoff(shop: Shop) -> None:
-    shop.until_attempts(1)
-    until_asks(shop, "blocked")
-    shop.crash()
-    (shop.place / "work" / "api.return.json").unlink()
-    shop.start()
-    shop.until_attempts(2)
-    assert shop.attempts()[0] == shop.attempts()[1]

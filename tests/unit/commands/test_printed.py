@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -20,13 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.agents.hook import words
 from agentwatch.cli import pending, start
 from agentwatch.decisions.desk import Desk
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.tree import Tree
-from agentwatch.errors import UsageError
-from agentwatch.shell import command_line
 from tests.unit.decisions.test_policy import returned
 from tests.unit.history.recorded import Workspace
 from tests.unit.requests.asked import question, request
@@ -146,32 +142,3 @@ def test_nothing_that_a_program_asks_changes_what_a_printed_answer_means(shell: 
             where, request_id, wish, more = heard[0]
             assert (where, request_id, wish.action) == (workspace, one.request_id, one.actions[0])
             assert (wish.note, wish.rule, more["yes"]) == ("", None, False)
-
-
-def test_a_parent_that_is_told_to_wait_gets_a_command_of_that_task(tmp_path: Path) -> None:
-    for task_id in ("--yes", "a\nb", "$(id)", "shop.api"):
-        told = words.undecided(SimpleNamespace(task_id=task_id), "failed", tmp_path)  # type: ignore[arg-type]
-        assert told.splitlines()[-1].endswith(command_line(["wait", "--", task_id, str(tmp_path)]))
-
-
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
-@given(st.integers(0, 2**64))
-@pytest.mark.slow
-def test_no_id_changes_what_an_agent_that_is_told_to_wait_waits_for(shell: str, seed: int) -> None:
-    random = Random(seed)
-    with tempfile.TemporaryDirectory() as root:
-        ids = [name(random, root) for _ in range(LINES)]
-        lines = [command_line(["agentwatch", "wait", "--", task_id, root]) for task_id in ids]
-        for task_id, words in zip(ids, words_of(shell, lines, root), strict=True):
-            with called("wait", "wait") as heard:
-                start("wait", words[1:])
-            assert (heard[0][0], heard[0][3]) == (Path(root).resolve(), task_id)
-        assert list(Path(root).iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "words", [["--note", "--", "shop.api"], ["--respond", "--", "shop.api", "."], ["--escalate", "--", "x", "."]]
-)
-def test_no_option_takes_what_stands_behind_the_dashes_for_its_value(words: list[str]) -> None:
-    with pytest.raises(UsageError, match="expected one argument"):
-        start("decide", ["--retry", *words] if words[0] == "--note" else words)

@@ -6,19 +6,15 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentwatch import history
 from agentwatch.agents.examples import EXAMPLES
 from agentwatch.cli import run
-from agentwatch.disk import Disk
-from agentwatch.history.store import History
-from agentwatch.sources.files.source import FilesSource
-from agentwatch.state import state_directory
+from agentwatch.state import HISTORY, state_directory
 from tests.closing import closed
 from tests.homes import live_in
 from tests.unit.sessions.conformance import report
@@ -81,7 +77,7 @@ def closed_file(workspace: Path) -> Iterator[None]:
 def corrupt_history(workspace: Path) -> Iterator[None]:
     state = state_directory(workspace)
     state.mkdir(parents=True)
-    (state / history.NAME).write_bytes(b"broken" * 1000)
+    (state / HISTORY).write_bytes(b"broken" * 1000)
     yield
 
 
@@ -166,75 +162,3 @@ def test_tree_pending_and_report_say_what_they_could_not_see(
     for words in (["tree", "--json", place], ["pending", "--json", place]):
         if source == "files":
             assert document(capsys, *words)[1]["problems"] == []
-
-
-def remember(workspace: Path) -> None:
-    """What somebody who watched would have kept."""
-    source = FilesSource(workspace)
-    assert History(state_directory(workspace)).record(source.scan().events, source.content)
-
-
-def test_a_task_is_not_gone_because_its_directory_was_closed(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    inner = workspace / "inner"
-    inner.mkdir()
-    (workspace / "job.handoff.md").rename(inner / "job.handoff.md")
-    remember(workspace)
-    with closed(inner):
-        _, told = document(capsys, "tree", "--json", str(workspace))
-    (task,) = told["tasks"]
-    assert (task["deleted"], task["state"]) == (False, "submitted")
-    assert [finding["rule"] for finding in task["findings"]] == ["SRC005"]
-
-
-@pytest.mark.parametrize("with_", [nullcontext, pytest.MonkeyPatch.context])
-def test_an_error_of_the_disk_is_no_missing_file(
-    workspace: Path, capsys: pytest.CaptureFixture[str], with_: Callable[[], AbstractContextManager[Any]]
-) -> None:
-    really = Disk.open
-
-    def failing(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-        if Path(path).name == "job.handoff.md":
-            raise OSError(5, "Input/output error")
-        return really(path, flags, mode, dir_fd=dir_fd)
-
-    with with_() as patch:
-        if patch is not None:
-            patch.setattr(Disk, "open", staticmethod(failing))
-        code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
-    assert (code, told["complete"]) == ((0, True) if patch is None else (1, False))
-
-
-def _too_large(path: Path) -> None:
-    path.write_bytes(b"a" * 2_000_000)
-
-
-REFUSED: list[Callable[[Path], object]] = [
-    _too_large,
-    os.mkfifo,
-    lambda path: path.symlink_to("gone"),
-    lambda path: path.symlink_to("/etc/hostname"),
-]
-
-
-@pytest.mark.parametrize("make", REFUSED)
-@pytest.mark.parametrize("has_failed", [False, True])
-def test_a_return_that_is_not_read_is_not_passed_over(
-    workspace: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], object], has_failed: bool
-) -> None:
-    path = workspace / "job.return.md"
-    if has_failed:
-        path.write_text(report("ERROR"))
-        remember(workspace)
-        path.unlink()
-    make(path)
-    code, told = document(capsys, "tree", "--fail", "--json", str(workspace))
-    assert (code, told["complete"], [problem["place"] for problem in told["problems"]]) == (1, False, [str(path)])
-    (task,) = told["tasks"]
-    assert (task["state"], task["needs_operator"]) == ("failed" if has_failed else "submitted", True)
-    assert asked(capsys, "pending", str(workspace))[0] == 1
-    _, out, err = asked(capsys, "tree", str(workspace))
-    assert "job.return.md is not read" in out
-    assert "not all can be seen: job.return.md" in err
-    assert "**1 needs a human.**" in asked(capsys, "report", str(workspace))[1]

@@ -61,7 +61,7 @@ def payload(made: Tree | None = None, decided: tuple[ChainEntry, ...] = ()) -> b
     made = made or tree()
     task = made.tasks["a"]
     given = {"complete": True, "workspace_id": "shop-0123456789abcdef", "version": "1.0", "now": NOW}
-    return statement_of(task_document(made, task), subject_of(task), decided, **given)  # type: ignore[arg-type]
+    return statement_of(task_document(made, task).plain(), subject_of(task), decided, **given)  # type: ignore[arg-type]
 
 
 def sealed(made: Tree | None = None) -> bytes:

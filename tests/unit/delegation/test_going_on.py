@@ -10,7 +10,7 @@ from tests.unit.delegation.test_runs import ROOT, child, message, ran
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Activity, ActivityKind, Run
-from agentwatch.view.pulse import cost_of
+from agentwatch.view.words import cost_of
 
 MAKE = Activity(150.0, ActivityKind.TOOL, "Bash", "make")
 TODOS = todos("x", "-").items

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from agentwatch.background import Worker
 from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
-from agentwatch.history import NAME, database
+from agentwatch.history import database
 from agentwatch.history.acknowledgements import OLD_NAME, AcknowledgeError, Acknowledgements
+from agentwatch.state import HISTORY
 
 
 class Screen:
@@ -147,7 +148,7 @@ def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_
 def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_BUSY_SECONDS", 0.001)
     screen = Screen(tmp_path)
-    with closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as blocker:
+    with closing(sqlite3.connect(tmp_path / HISTORY, isolation_level=None)) as blocker:
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(AcknowledgeError, match=r"nothing is put aside: .*; see to that, and try again"):
             screen.all.acknowledge({"a": "m"})
@@ -159,14 +160,14 @@ def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path, monkeypa
 
 
 def test_a_damaged_history_is_told_and_what_is_put_aside_then_begins_anew(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_bytes(b"broken" * 1_000)
+    (tmp_path / HISTORY).write_bytes(b"broken" * 1_000)
     all_ = Acknowledgements(tmp_path)
     assert all_.read_changes() == []
     assert "cannot be read" in (all_.notice or "")
     screen = Screen(tmp_path)
     screen.all.acknowledge({"a": "m"})
     assert "set aside as history.corrupt-" in (screen.all.notice or "")
-    (tmp_path / NAME).unlink()
+    (tmp_path / HISTORY).unlink()
     assert screen.known == {}
     screen.all.acknowledge({"b": "m"})
     assert screen.known.keys() == {"b"}
@@ -193,7 +194,7 @@ def test_the_file_of_an_earlier_version_is_read_and_taken_over_once(tmp_path: Pa
     screen = Screen(tmp_path)
     assert (screen.known, screen.looked_at) == (old, 5.0)
     screen.all.acknowledge({"e": "m5"})
-    assert {path.name for path in tmp_path.iterdir()} == {".lock", NAME, "put-aside.imported.jsonl"}
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", HISTORY, "put-aside.imported.jsonl"}
     for name in ("e", "a"):
         undone = screen.all.undo()
         assert undone is not None

@@ -18,10 +18,11 @@ from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Event, Seen, Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
-from agentwatch.history import NAME, database
+from agentwatch.history import database
 from agentwatch.history.database import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 from agentwatch.history.recording import pack
 from agentwatch.history.store import History, Recalled
+from agentwatch.state import HISTORY
 from tests.unit.history.recorded import META, Workspace, facts, meta, opened, packet, seen_in, tree_of
 
 
@@ -43,7 +44,7 @@ def written(state: Path, count: int = 3) -> Workspace:
 
 
 def run_sql(state: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(state / NAME)) as connection:
+    with closing(sqlite3.connect(state / HISTORY)) as connection:
         for statement in statements:
             connection.execute(statement)
         connection.commit()
@@ -177,7 +178,7 @@ def test_nothing_is_acknowledged_while_the_disk_refuses_and_all_is_written_later
     monkeypatch.setattr(database, "_BUSY_SECONDS", 0.001)
     workspace = Workspace()
     history = opened(state)
-    with closing(sqlite3.connect(state / NAME, isolation_level=None)) as blocker:
+    with closing(sqlite3.connect(state / HISTORY, isolation_level=None)) as blocker:
         blocker.execute("BEGIN IMMEDIATE")
         assert not history.record([workspace.seen(META, meta("in_progress"))], workspace.text_of)
     assert "not saved" in (history.notice or "")
@@ -210,9 +211,9 @@ def test_where_nothing_can_be_kept_it_says_so_and_goes_on(tmp_path: Path) -> Non
 )
 def test_a_file_that_is_no_history_is_set_aside_and_said(state: Path, content: bytes) -> None:
     state.mkdir()
-    (state / NAME).write_bytes(content)
+    (state / HISTORY).write_bytes(content)
     assert seen_in(History(state)) == []
-    assert (state / NAME).read_bytes() == content
+    assert (state / HISTORY).read_bytes() == content
     history = opened(state)
     (aside,) = state.glob("history.corrupt-*.db")
     assert f"set aside as {aside.name}" in (history.notice or "")
@@ -227,7 +228,7 @@ def test_an_older_schema_is_read_and_migrated_and_keeps_its_versions(state: Path
     seen = workspace.seen(META, meta("partial"))
     state.mkdir()
     (state / "history.lock").touch()
-    with closing(sqlite3.connect(state / NAME, isolation_level=None)) as old:
+    with closing(sqlite3.connect(state / HISTORY, isolation_level=None)) as old:
         old.execute(f"PRAGMA journal_mode = {mode}")
         old.executescript("".join(MIGRATIONS[:version]))
         old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -250,12 +251,12 @@ def test_an_older_schema_is_read_and_migrated_and_keeps_its_versions(state: Path
 def test_the_history_of_a_newer_agentwatch_is_left_alone(state: Path) -> None:
     written(state)
     run_sql(state, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    before = (state / NAME).read_bytes()
+    before = (state / HISTORY).read_bytes()
     for history in (History(state), opened(state)):
         assert seen_in(history) == []
         assert "newer agentwatch" in (history.notice or "")
         assert not history.record([Workspace().seen(META, meta("partial"))], lambda _: None)
-    assert (state / NAME).read_bytes() == before
+    assert (state / HISTORY).read_bytes() == before
 
 
 @pytest.mark.parametrize("table", ["texts", "observations"])
@@ -325,10 +326,10 @@ def test_one_whose_writer_was_killed_in_the_middle_of_a_transaction(state: Path,
     seen = [workspace.seen(META, meta("partial", f"sess_{number}")) for number in range(30)]
     recorded(state, *seen, workspace=workspace)
     copy = tmp_path / "killed"
-    with closing(sqlite3.connect(state / NAME, isolation_level=None)) as writer:
+    with closing(sqlite3.connect(state / HISTORY, isolation_level=None)) as writer:
         for statement in ("PRAGMA cache_size = 1", "PRAGMA cache_spill = 1", "BEGIN IMMEDIATE"):
             writer.execute(statement)
         writer.execute("UPDATE observations SET path = path || hex(randomblob(2000))")
         shutil.copytree(state, copy)
-    assert b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" in (copy / f"{NAME}-journal").read_bytes()
+    assert b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" in (copy / f"{HISTORY}-journal").read_bytes()
     assert facts(seen_in(History(copy))) == facts(seen)

@@ -34,8 +34,7 @@ from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.protocol import Result
 from agentwatch.remote.relay_desk import RelayDesk
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.source import Inbox
-from agentwatch.requests.store import RequestStore
+from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
 
 ALICE = SigningKey(Ed25519PrivateKey.from_private_bytes(b"alice" + b"a" * 27))

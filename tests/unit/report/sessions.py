@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -70,104 +69,29 @@ class Session:
         self.end = max(self.end, at)
         self.events.append(Seen(seq, START + at, path, f"{seq:064x}", document, findings))
 
-    def account(
-        self, later: float = 60.0, decisions: Sequence[DecisionLine] = (), *, remembered: bool = True
-    ) -> Account:
+    def account(self, later: float = 60.0) -> Account:
         """As it stood `later` seconds behind the last event."""
         tree = Tree()
         now = START + self.end + later
         for event in [*self.events, Tick(len(self.events), now)]:
             tree.apply(event)
-        history = list(state_changes(self.events, Tree())) if remembered else []
-        return account_of(tree, history, workspace="/home/ann/shop", now=now, decisions=decisions)
-
-
-def small() -> Session:
-    """Eight tasks: a retry, a blocked one, a lie, one that still works."""
-    session = Session()
-    session.asked(0, "shop", "Build the shop", todos=(Todo("cut", TodoStatus.PENDING, None, 1),))
-    session.asked(5, "shop.plan", "Plan the shop")
-    session.told(80, "shop.plan", "completed", "Six packages", model="openai/gpt-5.2")
-    session.checked(81, Claim("created", "plan.md", Verdict.VERIFIED, "exists, new since the handoff"))
-    session.asked(90, "shop.api", "Build the API", attempt=1)
-    session.told(
-        300,
-        "shop.api",
-        "failed",
-        "The migration timed out",
-        attempt=1,
-        error_code="E_TIMEOUT",
-        error_message="no answer in 60 s",
-        retry_recommended=True,
-        retry_hint="Raise the time-out.",
-    )
-    session.asked(420, "shop.api", "Build the API with a time-out of 600 s", attempt=2)
-    session.told(700, "shop.api", "completed", "The API stands", attempt=2)
-    session.asked(100, "shop.ui", "Build the user interface")
-    session.asked(120, "shop.ui.form", "Build the form")
-    session.told(400, "shop.ui.form", "completed", "The form is there")
-    session.checked(401, Claim("created", "form.tsx", Verdict.CONTRADICTED, "missing: no such file in the workspace"))
-    session.asked(130, "shop.ui.cart", "Build the cart")
-    session.told(330, "shop.ui.cart", "blocked", "A question", blockers=("Which currency?",))
-    session.asked(140, "shop.docs", "Document it")
-    broken = Finding("RET001", Severity.ERROR, "add the header", 3)
-    session.told(260, "shop.docs", "completed", "Documented", broken)
-    session.asked(640, "shop.load", "Test the load")
-    return session
-
-
-def large(tasks: int = 800, seed: int = 7) -> Session:
-    """So many tasks in branches of up to four levels, over two days with a night between them."""
-    dice = random.Random(seed)
-    session = Session()
-    areas = ("search", "cart", "billing", "mail", "stock", "login", "export", "images")
-    steps = ("plan", "schema", "api", "ui", "tests", "docs", "review", "deploy")
-    made = 0
-    clock = 0.0
-    branch = 0
-    while made < tasks:
-        if branch % 8 == 4:
-            clock += 50_000
-        root = f"{areas[branch % len(areas)]}-{branch}"
-        branch += 1
-        session.asked(clock, root, f"Build {root}")
-        made += 1
-        last = clock
-        for step in steps:
-            if made >= tasks:
-                break
-            parent = f"{root}.{step}"
-            begin = clock + dice.uniform(10, 600)
-            session.asked(begin, parent, f"Do the {step} of {root}")
-            made += 1
-            for part in range(dice.randrange(0, 3)):
-                if made >= tasks:
-                    break
-                made += 1
-                session.asked(begin + 5, f"{parent}.part-{part}", f"Part {part} of it")
-                last = max(last, _end(session, dice, begin + 5, f"{parent}.part-{part}"))
-            last = max(last, _end(session, dice, begin, parent))
-        if branch % 7:
-            session.told(last + 20, root, "completed", "All parts are there")
-        clock += dice.uniform(200, 1_200)
-    return session
+        return account_of(tree, list(state_changes(self.events, Tree())), workspace="/home/ann/shop", now=now)
 
 
 @cache
 def large_account(tasks: int = 800) -> Account:
-    """The account of such a session; all who ask share it."""
-    return large(tasks).account()
-
-
-def _end(session: Session, dice: random.Random, begin: float, task_id: str) -> float:
-    end = begin + dice.uniform(30, 900)
-    outcome = dice.choices(("completed", "partial", "blocked", "failed", ""), (88, 4, 2, 3, 3))[0]
-    if outcome:
-        more: dict[str, object] = {"blockers": ("Which one?",)} if outcome == "blocked" else {}
-        session.told(end, task_id, outcome, "It is done as asked", **more)
-        verdict = dice.choices((Verdict.VERIFIED, Verdict.UNVERIFIABLE, Verdict.CONTRADICTED), (80, 17, 3))[0]
-        session.checked(end, Claim("created", f"src/{task_id}.py", verdict, "as it was found"))
-    return end
+    """Branches of three levels over some hours, in each of which some fail, ask or lie."""
+    session = Session()
+    for number in range(tasks):
+        branch, part = divmod(number, 20)
+        task_id = f"area-{branch}" + (f".step-{part // 5}" if part else "") + (f".part-{part}" if part % 5 else "")
+        session.asked(60.0 * number, task_id, f"Build {task_id}")
+        outcome = ("completed", "completed", "failed", "completed", "blocked", "", "partial")[number % 7]
+        if outcome:
+            session.told(60.0 * number + 600, task_id, outcome, "It is done as asked", blockers=("Which one?",))
+            verdict = Verdict.CONTRADICTED if number % 11 == 0 else Verdict.VERIFIED
+            session.checked(60.0 * number + 600, Claim("created", f"src/{task_id}.py", verdict, "as it was found"))
+    return session.account()
 
 
 PLACE: Final = "PLACEHOLDER"
@@ -204,9 +128,9 @@ def told_everywhere() -> Account:
     decisions = [
         DecisionLine(task_id=PLACE, attempt=1, action=PLACE, note=PLACE, operator=PLACE, at=START + 70, receipt=PLACE)
     ]
-    account = session.account(decisions=decisions)
+    account = session.account()
     first, *rest = account.tasks
-    changed = first._replace(task=replace(first.task, deleted=True))
+    changed = first._replace(task=replace(first.task, deleted=True), decisions=tuple(decisions))
     return replace(account, workspace=PLACE, tasks=(changed, *rest))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +10,7 @@ import pytest
 
 from agentwatch.cli import run
 from agentwatch.contracts.reading import read_document
-from agentwatch.demo.screenplay import demo_script
-from agentwatch.demo.script import Player
-from tests.unit.claude_code import building
-from tests.unit.sessions.conformance import report
+from agentwatch.demo.script import Player, demo_script
 
 
 @pytest.fixture
@@ -37,39 +33,6 @@ def test_nothing_is_written_but_the_report(workspace: Path, tmp_path: Path) -> N
     after = files(tmp_path)
     assert after.pop(f"shop{os.sep}report.html")
     assert after == before
-
-
-def test_sessions_and_their_changes_are_told_without_any_history(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store = building.Store(tmp_path)
-    store.workspace.mkdir()
-    main, child = store.session(), store.agent("a1", building.meta("call_1"))
-    main.asked("Build the shop.")
-    main.delegated("call_1", building.packet("shop.api"))
-    child.asked(building.packet("shop.api"))
-    child.said(report())
-    main.returned("call_1", "a1", report())
-    main.said("All done.")
-    store.save()
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(store.home))
-    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"):
-        monkeypatch.setenv(variable, str(tmp_path / "home"))
-    assert run(["report", str(store.workspace), "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [task["task_id"] for task in told["tasks"]] == [building.SESSION, "shop.api"]
-    ((session,), _) = (task["attempts"] for task in told["tasks"])
-    assert (session["prompt"], session["answer"]) == ("Build the shop.", "All done.")
-    for format_ in ("md", "html"):
-        assert run(["report", str(store.workspace), "--format", format_]) == 0
-        text = capsys.readouterr().out
-        assert all(words in text for words in ("Build the shop", "All done", "its session began"))
-    assert [(change["task_id"], change["before"], change["after"]) for change in told["changes"]] == [
-        (building.SESSION, None, "working"),
-        ("shop.api", None, "working"),
-        ("shop.api", "working", "completed"),
-        (building.SESSION, "working", "completed"),
-    ]
 
 
 def test_a_report_in_the_workspace_is_taken_for_no_document(

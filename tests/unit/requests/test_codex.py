@@ -13,15 +13,10 @@ from unittest.mock import ANY
 
 import pytest
 
-from agentwatch.composition import monitor_of
-from agentwatch.config import Settings
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.monitor import Monitor
 from agentwatch.requests.codex import CodexClient
-from agentwatch.requests.source import Inbox
-from agentwatch.sources.files.source import FilesSource
 from tests.unit.requests.asked import Place
 from tests.unit.requests.codex_server import (
     COMMAND,
@@ -34,7 +29,6 @@ from tests.unit.requests.codex_server import (
     calling,
     change,
     command,
-    form,
     patch,
     question,
     tool_call,
@@ -214,20 +208,6 @@ def test_a_tool_of_a_server_is_allowed_for_this_call_alone(
     assert until(lambda: server.answers) == [(0, result)]
 
 
-def test_two_equal_calls_of_a_tool_are_not_told_apart(place: Place, server: AppServer, client: CodexClient) -> None:
-    server.ask(SERVER, tool_call(what="x"), THREAD, calling("call_8", what="x"), calling("call_9", what="x"))
-    assert offered(place).actions == ()
-
-
-def test_a_form_of_a_server_is_shown_and_filled_in_in_codex(
-    place: Place, server: AppServer, client: CodexClient
-) -> None:
-    server.ask(SERVER, form())
-    asked = offered(place)
-    assert (asked.kind, asked.actions, asked.shown) == (RequestKind.FORM, (), "Which colour?")
-    assert asked.why_not == WHY_NOT
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -286,53 +266,3 @@ def test_an_answer_that_may_have_been_lost_is_not_given_again(
     time.sleep(0.3)
     assert (server.answers, server.late) == ([], [])
     assert place.store.find(asked.request_id) == replace(asked, stage=RequestStage.UNKNOWN, ended_at=ANY)
-
-
-@pytest.mark.parametrize(
-    "frame",
-    ["{", b"\xff\x00", pytest.param("[" * 100_000, id="deep"), '{"method": 5, "id": []}'],
-)
-def test_a_frame_that_is_no_message_answers_nothing(
-    place: Place, server: AppServer, client: CodexClient, frame: str | bytes
-) -> None:
-    server.ask(COMMAND, command())
-    asked = offered(place)
-    server.tell(frame)
-    time.sleep(0.1)
-    assert server.answers == []
-    # It goes on, on this connection or the next.
-    until(lambda: in_stage(place, RequestStage.OFFERED))
-    place.answer(asked)
-    assert until(lambda: server.answers) == [(0, {"decision": "accept"})]
-
-
-async def test_a_monitor_that_runs_shows_what_codex_asks_and_answers_it(
-    place: Place, home: Path, server: AppServer
-) -> None:
-    monitor = Monitor(
-        place.workspace,
-        Settings(),
-        FilesSource(place.workspace),
-        time.time,
-        open_desk=place.desk,
-        open_inbox=lambda: Inbox(place.store),
-        open_codex=lambda: CodexClient(place.workspace, home, place.holder("codex")),
-    )
-    server.ask(COMMAND, command())
-    asked = None
-    async for _ in monitor.updates():
-        if asked is None and (known := monitor.tree.requests):
-            asked = known[0].request
-            await monitor.answer(asked, Action.ALLOW, None, "")
-        if asked is not None and server.answers:
-            break
-    assert server.answers == [(0, {"decision": "accept"})]
-
-
-@pytest.mark.parametrize(
-    ("settings", "is_held"), [(Settings(), True), (Settings(sessions=False), False), (Settings(read_only=True), False)]
-)
-def test_a_screen_holds_what_codex_asks_unless_it_must_not(tmp_path: Path, settings: Settings, is_held: bool) -> None:
-    monitor = monitor_of(tmp_path, settings, remembers=True)
-    assert (monitor._open_codex is not None) is is_held
-    assert monitor_of(tmp_path, settings)._open_codex is None

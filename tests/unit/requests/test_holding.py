@@ -10,7 +10,7 @@ import pytest
 
 from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.request import Request
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Offer
 from tests.unit.requests.asked import Place, request
@@ -83,15 +83,6 @@ def test_an_answer_from_before_is_none_where_an_id_comes_again(place: Place) -> 
         assert holder.look(offer) is None
 
 
-def test_an_answer_that_was_given_while_nobody_held_it_counts_for_who_holds_it_next(place: Place) -> None:
-    """A screen that ends and begins again is on the same socket, and the request is still the same."""
-    asked = request(place.workspace, asked_at=time.time() - 60)
-    place.answer(asked)
-    holder = place.holder()
-    with holder.offer(asked) as offer:
-        assert holder.look(offer) is not None
-
-
 def test_an_answer_after_the_time_of_the_request_is_none(place: Place) -> None:
     asked = request(place.workspace, until=time.time() + 0.2)
     holder = place.holder()
@@ -121,13 +112,3 @@ def test_what_the_request_does_not_offer_is_none_even_if_it_is_signed(place: Pla
             signed = equal(place, held_one, rules=("Bash(*)",), command=held_one.shown)
             place.answer(signed, Action.ALLOW, params)
             assert holder.look(offer) is None
-
-
-def test_a_holder_ends_where_another_one_has_ended_the_request(place: Place) -> None:
-    asked, one, other = request(place.workspace), place.holder(), place.holder()
-    with place.watched(), one.offer(asked) as first, other.offer(asked) as second:
-        place.answer(asked)
-        assert one.look(first) is not None
-        first.end(RequestStage.DELIVERED, by="ada")
-        assert other.hold(second, lambda: True) is None
-        assert other.trouble == ""

@@ -9,12 +9,9 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from tests.unit.sessions.store import Store
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents.tasks import Task
 
 Build = Callable[[Path], Store]
 """Makes a store in an empty directory."""
@@ -134,14 +131,14 @@ def it_bears_garbage(build: Build) -> None:
 
 
 @cache
-def _unspoilt(build: Build) -> list[Task]:
+def _unspoilt(build: Build) -> list[dict[str, Any]]:
     """What the tree makes of a store that nobody spoilt."""
     with built(build) as store:
         store.finish()
         return store.seen_at_once()["tasks"]
 
 
-def _comparable(task: Task) -> object:
+def _comparable(task: dict[str, Any]) -> object:
     """A story told twice stands in two directories; and a step that garbage adds to a checklist is one of its steps."""
     nowhere = {"handoff_path": None, "return_path": None}
     attempts = [

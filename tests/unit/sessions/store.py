@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.source import SessionsSource
 from agentwatch.view.document import tree_document
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents.tasks import Task, Tree
 
 NOW: Final = 2_000_000_000.0
 """Later than everything that happens in a story."""
@@ -83,11 +80,11 @@ class Watch:
         return len(news) + len(gone)
 
     @property
-    def document(self) -> Tree:
+    def document(self) -> dict[str, Any]:
         return tree_document(self.tree, "workspace")
 
     @property
-    def tasks(self) -> dict[str, Task]:
+    def tasks(self) -> dict[str, dict[str, Any]]:
         return {task["task_id"]: task for task in self.document["tasks"]}
 
     @property

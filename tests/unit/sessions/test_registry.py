@@ -50,12 +50,12 @@ def opened(workspace: Path, *known: str) -> list[str]:
 
 
 def test_a_reader_comes_once_its_program_has_a_store(home: Path, tmp_path: Path) -> None:
-    assert opened(tmp_path) == ["claude-code"]
+    assert opened(tmp_path) == []
     (home / ".codex").mkdir()
     (home / ".qwen").mkdir()
     (home / ".config/Code - Insiders/User/globalStorage/kilocode.kilo-code/tasks").mkdir(parents=True)
-    assert opened(tmp_path, "claude-code") == ["codex", "qwen-code", "roo"]
-    assert opened(tmp_path, "claude-code", "codex", "qwen-code", "roo") == []
+    assert opened(tmp_path) == ["codex", "qwen-code", "roo"]
+    assert opened(tmp_path, "codex", "qwen-code", "roo") == []
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -82,7 +82,7 @@ def test_a_database_has_a_reader_wherever_it_lies(
     Program(database, tmp_path).close()
     if way != "home":
         monkeypatch.setenv(way, str(share if way == "XDG_DATA_HOME" else database))
-    assert opened(tmp_path) == ["claude-code", "opencode"]
+    assert opened(tmp_path) == ["opencode"]
 
 
 # Readers that other packages ship

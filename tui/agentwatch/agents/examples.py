@@ -67,12 +67,8 @@ files_modified:
   "status": "completed",
   "summary": "The checkout API is built. Its tests pass.",
   "artifacts": [{"type": "implementation", "path": "src/api.py", "summary": "The checkout API."}],
-  "metadata": {
-    "session_id": "sess_1735460684_a1b2c3",
-    "agent_type": "implementer",
-    "delegation_depth": 1,
-    "delegation_path": ["orchestrator", "implement", "implementer"]
-  }
+  "metadata": {"session_id": "sess_1735460684_a1b2c3", "agent_type": "implementer",
+    "delegation_depth": 1, "delegation_path": ["orchestrator", "implement", "implementer"]}
 }
 """,
     "return-meta": """\
@@ -80,23 +76,14 @@ files_modified:
   "status": "researched",
   "summary": "Three ways to build the checkout are compared. The second is the cheapest.",
   "artifacts": [{"type": "report", "path": "reports/checkout.md", "summary": "The comparison."}],
-  "metadata": {
-    "session_id": "sess_1735460684_a1b2c3",
-    "agent_type": "researcher",
-    "delegation_depth": 1,
-    "delegation_path": ["orchestrator", "research", "researcher"]
-  }
+  "metadata": {"session_id": "sess_1735460684_a1b2c3", "agent_type": "researcher",
+    "delegation_depth": 1, "delegation_path": ["orchestrator", "research", "researcher"]}
 }
 """,
     "report-contract": """\
 {
-  "report_metadata": {
-    "agent_name": "investigator",
-    "task_id": "shop.api",
-    "status": "completed",
-    "verbosity_level": "summary",
-    "confidence_level": 0.9
-  },
+  "report_metadata": {"agent_name": "investigator", "task_id": "shop.api", "status": "completed",
+    "verbosity_level": "summary", "confidence_level": 0.9},
   "findings": {"checkout": "Orders are written twice when the client retries."},
   "recommendations": ["Make the endpoint idempotent."],
   "identified_gaps": [],

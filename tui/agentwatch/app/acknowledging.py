@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from textual import events
+from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
 
-from agentwatch.app.leaving import leave
+from agentwatch.app.guards import Arming, leave
 from agentwatch.app.messages import Missing
-from agentwatch.app.typeahead import Arming
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgement, Acknowledgements, new_name
@@ -35,15 +35,6 @@ _MORNING: Final = 9
 """The hour at which tomorrow begins, on the operator's clock."""
 
 
-class Scope(NamedTuple):
-    """Tasks that can be acknowledged together, and their name. `marks` are by the task's id on the screen."""
-
-    name: str
-    marks: Mapping[str, str]
-    asking: int
-    past: int
-
-
 class ChoiceScreen(ModalScreen[int | None]):
     """A small question of ours with a few answers; ends with the number of the one that was chosen, or None.
 
@@ -51,9 +42,8 @@ class ChoiceScreen(ModalScreen[int | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", show=False),
-        Binding("down,j,tab", "move(1)", show=False),
-        Binding("up,k,shift+tab", "move(-1)", show=False),
+        Binding("down,j,tab", "move(1)", show=False, priority=True),
+        Binding("up,k,shift+tab", "move(-1)", show=False, priority=True),
         Binding("escape,q,ctrl+c", "leave", show=False),
         *(Binding(str(number + 1), f"choose({number})", show=False) for number in range(9)),
     ]
@@ -65,38 +55,42 @@ class ChoiceScreen(ModalScreen[int | None]):
         background: $background; color: $foreground; padding: 0 1; overflow-y: auto; scrollbar-size-vertical: 1;
         border-title-color: $text-accent; border-title-style: bold; border-subtitle-color: $text-muted;
     }}
-    ChoiceScreen Static {{ height: auto; width: 1fr; padding: 0 1; }}
-    ChoiceScreen .-chosen {{ background: $cursor-row; text-style: bold; }}
-    ChoiceScreen:ansi .-chosen {{ text-style: reverse; }}
-    ChoiceScreen #choice-note {{ color: $text-muted; }}
+    ChoiceScreen OptionList, ChoiceScreen OptionList:focus {{
+        height: auto; max-height: 100%; border: none; padding: 0; background: $background; background-tint: transparent;
+    }}
+    ChoiceScreen #choice-note {{ height: auto; padding: 0 1; color: $text-muted; }}
     """
 
-    def __init__(self, title: str, answers: Sequence[str], note: str, key: str, steady: Callable[[], float]) -> None:
+    def __init__(self, title: str, answers: Sequence[str], note: str, steady: Callable[[], float]) -> None:
         super().__init__()
-        self._arming = Arming(self, steady, self._look)
-        self._title, self._answers, self._note, self._key = title, answers, note, key
-        self._chosen = 0
+        self._arming = Arming(self, steady, self._tell)
+        self._title, self._note = title, note
+        words = [f"{number}  {one}" if len(answers) > 1 else one for number, one in enumerate(answers, 1)]
+        self._answers = OptionList(*map(Content, words))
 
     def compose(self) -> ComposeResult:
         with Vertical(id="choice") as frame:
             frame.border_title = self._title
-            for number, answer in enumerate(self._answers):
-                words = f"{number + 1}  {answer}" if len(self._answers) > 1 else answer
-                yield Static(Content(words), classes="-chosen" if number == 0 and len(self._answers) > 1 else "")
+            yield self._answers
             yield Static(Content(self._note), id="choice-note")
 
     def on_mount(self) -> None:
-        self._look()
+        self._tell()
+        self._answers.highlighted = 0
         self.call_after_refresh(self._begin)
         self.app.app_resume_signal.subscribe(self, lambda _app: self._begin())
 
     def _begin(self) -> None:
         self._arming.begin()
-        self._look()
+        self._tell()
 
-    def _look(self) -> None:
+    def _tell(self) -> None:
         """Say what enter does."""
-        does = f"enter {self._key}" if self._arming.is_over else "read it first: enter counts in a moment"
+        does = (
+            f"enter {self._title.split()[0].lower()}"
+            if self._arming.is_over
+            else "read it first: enter counts in a moment"
+        )
         self.query_one("#choice").border_subtitle = f"{does} · esc leave"
 
     def on_click(self, event: events.Click) -> None:
@@ -104,157 +98,120 @@ class ChoiceScreen(ModalScreen[int | None]):
             leave(self, None)
 
     def action_move(self, step: int) -> None:
-        answers = list(self.query("#choice > Static").results(Static))[: len(self._answers)]
-        self._chosen = (self._chosen + step) % len(answers)
-        for number, answer in enumerate(answers):
-            answer.set_class(number == self._chosen and len(answers) > 1, "-chosen")
+        self._answers.highlighted = ((self._answers.highlighted or 0) + step) % self._answers.option_count
 
-    def action_choose(self, number: int | None = None) -> None:
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        self.action_choose(event.option_index)
+
+    def action_choose(self, number: int) -> None:
         if not self._arming.is_over:
             self._begin()
-        elif number is None or number < len(self._answers):
-            leave(self, self._chosen if number is None else number)
+        elif number < self._answers.option_count:
+            leave(self, number)
 
     def action_leave(self) -> None:
         leave(self, None)
 
 
-class Acknowledger:
+class Acknowledger(NamedTuple):
     """The keys' work. `sought` is the filter that is on; `clock` gives seconds since the epoch, `steady` those of a
     clock that nobody sets."""
 
-    def __init__(
-        self,
-        app: App[None],
-        sought: Query,
-        monitor: Monitor,
-        clock: Callable[[], float],
-        steady: Callable[[], float],
-    ) -> None:
-        self._app, self._sought, self._monitor, self._clock, self._steady = app, sought, monitor, clock, steady
-        self._tree = monitor.tree
+    app: App[None]
+    sought: Query
+    monitor: Monitor
+    clock: Callable[[], float]
+    steady: Callable[[], float]
 
     async def acknowledge(self, task_id: str | None, *, wide: bool, group: str = "", roots: Sequence[str] = ()) -> None:
         """Ask which to acknowledge, and do so: the selected task with all below it; first, where it is `wide`, the
         matches of the filter; on the heading of a `group`, its `roots` with all below them."""
-        if not self._can():
-            return
-        sought, now, tasks = self._sought, self._clock(), self._tree.tasks
-        named: list[tuple[str, list[Task]]] = []
+        sought, now, tree = self.sought, self.clock(), self.monitor.tree
+        named: list[tuple[str, Iterable[Task]]] = []
         if wide and sought:
-            found = [task for task in tasks.values() if sought.matches(task, now)]
+            found = [task for task in tree.tasks.values() if sought.matches(task, now)]
             named.append((f"all that {quoted(sought.text, _NAME_LENGTH)} finds", found))
-        if (task := tasks.get(task_id or "")) is not None:
+        if (task := tree.tasks.get(task_id or "")) is not None:
             more = ", with what is below it" if task.children else ""
-            named.append((f"{_name(task)}{more}", self._with_below([task.task_id])))
-        if roots:
-            named.append((f"all of {group}", self._with_below(roots)))
-        scopes: list[Scope] = []
-        for name, some in named:
-            scope = _scope(name, some)
-            if scope.marks and scope.marks not in [one.marks for one in scopes]:
-                scopes.append(scope)
-        if not scopes:
-            self._miss("There is nothing to acknowledge here: nothing asks, and nothing is new.")
+            named.append((f"{_name(task)}{more}", (one for one, _ in tree.preorder([task.task_id]))))
+        if tops := [root for root in roots if root in tree.tasks]:
+            named.append((f"all of {group}", (one for one, _ in tree.preorder(tops))))
+        effects = [(name, *_effect(some)) for name, some in named]
+        offers = [one for n, one in enumerate(effects) if one[2] and one[2] not in [other[2] for other in effects[:n]]]
+        if not offers:
+            self.app.post_message(Missing("There is nothing to acknowledge here: nothing asks, and nothing is new."))
             return
-        answers = [f"{scope.name}: {_effect(scope)}" for scope in scopes]
         note = "This approves nothing and reaches no agent. What changes asks again."
-        chosen = await self._ask("Acknowledge", answers, note, "acknowledge")
+        chosen = await self._ask("Acknowledge", [f"{name}: {effect}" for name, effect, _ in offers], note)
         if chosen is not None:
+            _, effect, marks = offers[chosen]
             name = new_name()
-            message = f"Acknowledged: {_effect(scopes[chosen])}. Z undoes it."
-            await self._record(scopes[chosen].marks, lambda shelf, marks: shelf.acknowledge(marks, name), message)
+            record = partial(self._record, marks, lambda shelf, own: shelf.acknowledge(own, name))
+            if await self._do(record):
+                self.app.notify(f"Acknowledged: {effect}. Z undoes it.", markup=False, timeout=4)
 
     async def snooze(self, task_id: str | None) -> None:
         """Ask for how long, and snooze the selected task."""
-        task = self._tree.tasks.get(task_id or "")
-        if not self._can():
-            return
-        if task is None:
-            self._miss("No task is selected.", warns=True)
-            return
-        if task.question is None or task.past:
-            self._notify(f"{_name(task)} asks nothing that could be snoozed.")
-            return
-        marks, ways = {task.task_id: mark_of(task)}, _snoozes(self._clock())
-        note = "It asks again then, or when it changes. This reaches no agent."
-        chosen = await self._ask(f"Snooze {_name(task)}", [words for words, _ in ways], note, "snooze")
-        if chosen is not None:
-            words, until = ways[chosen]
-            message = f"Snoozed {words}: {_name(task)}. Z undoes it."
-            await self._record(marks, lambda shelf, marks: shelf.snooze(marks, until), message)
+        if (task := self.monitor.tree.tasks.get(task_id or "")) is None:
+            self.app.post_message(Missing("No task is selected.", warns=True))
+        elif task.question is None or task.past:
+            self.app.post_message(Missing(f"{_name(task)} asks nothing that could be snoozed."))
+        else:
+            marks, ways = {task.task_id: mark_of(task)}, _snoozes(self.clock())
+            note = "It asks again then, or when it changes. This reaches no agent."
+            chosen = await self._ask(f"Snooze {_name(task)}", [words for words, _ in ways], note)
+            words, until = ways[chosen or 0]
+            record = partial(self._record, marks, lambda shelf, own: shelf.snooze(own, until))
+            if chosen is not None and await self._do(record):
+                self.app.notify(f"Snoozed {words}: {_name(task)}. Z undoes it.", markup=False, timeout=4)
 
     async def undo(self) -> list[str]:
         """Take back the latest of both. Returns the ids of its tasks."""
         undone: list[Acknowledgement] = []
 
         def act() -> None:
-            latest = [(last, shelf) for shelf in self._monitor.shelves if (last := shelf.last()) is not None]
+            latest = [(last, shelf) for shelf in self.monitor.shelves if (last := shelf.last()) is not None]
             newest = max((last for last, _ in latest), key=lambda last: last.at, default=None)
             # One key may have acknowledged tasks of several workspaces.
             shelves = [shelf for last, shelf in latest if newest is not None and last.name == newest.name]
             undone.extend(record for shelf in shelves if (record := shelf.undo()) is not None)
 
-        if self._can() and await self._do(act):
+        if await self._do(act):
             # That it can be undone is said no more.
-            self._app.clear_notifications()
-            if undone:
-                did, count = undone[0].did, sum(len(record.tasks) for record in undone)
-                asks = "asks" if count == 1 else "ask"
-                when = ago(undone[0].at, self._clock())
-                self._notify(f"Undone: {plural(count, 'task')} {did} {when} {asks} again.")
-            else:
-                self._miss("There is nothing to undo.")
+            self.app.clear_notifications()
+            count = sum(len(record.tasks) for record in undone)
+            words = f"{plural(count, 'task')} {undone[0].did} {ago(undone[0].at, self.clock())}" if undone else ""
+            again = f"Undone: {words} {'asks' if count == 1 else 'ask'} again."
+            self.app.post_message(Missing(again if undone else "There is nothing to undo."))
         own_ids = {own_id for record in undone for own_id in record.tasks}
-        return [task_id for task_id, task in self._tree.tasks.items() if task.own_id in own_ids]
+        return [task_id for task_id, task in self.monitor.tree.tasks.items() if task.own_id in own_ids]
 
-    async def _ask(self, title: str, answers: Sequence[str], note: str, key: str) -> int | None:
-        return await self._app.push_screen_wait(ChoiceScreen(title, answers, note, key, self._steady))
+    async def _ask(self, title: str, answers: Sequence[str], note: str) -> int | None:
+        return await self.app.push_screen_wait(ChoiceScreen(title, answers, note, self.steady))
 
-    async def _record(
-        self, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None], message: str
-    ) -> None:
-        """Record it of these tasks, each by the id that its own workspace knows it by, and say so."""
+    def _record(self, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None]) -> None:
+        """Record it of these tasks, each by the id that its own workspace knows it by."""
         by_shelf: dict[Acknowledgements, dict[str, str]] = {}
         for task_id, mark in marks.items():
-            monitor, own_id = self._monitor.of(task_id)
+            monitor, own_id = self.monitor.of(task_id)
             if monitor.shelf is not None:
                 by_shelf.setdefault(monitor.shelf, {})[own_id] = mark
-
-        def act() -> None:
-            for shelf, own in by_shelf.items():
-                record(shelf, own)
-
-        if await self._do(act):
-            self._notify(message)
+        for shelf, own in by_shelf.items():
+            record(shelf, own)
 
     async def _do(self, act: Callable[[], None]) -> bool:
         """Act in a thread. Returns whether it could be done."""
         try:
             await asyncio.to_thread(act)
         except AcknowledgeError as error:
-            self._notify(clean(str(error), 300), warns=True)
+            self.app.post_message(Missing(clean(str(error), 300), warns=True))
             return False
         return True
 
-    def _with_below(self, task_ids: Sequence[str]) -> list[Task]:
-        tree = self._tree
-        return [task for task, _ in tree.preorder([top for top in task_ids if top in tree.tasks])]
 
-    def _can(self) -> bool:
-        if not self._monitor.shelves:
-            self._miss("Nothing can be put aside here.", warns=True)
-        return bool(self._monitor.shelves)
-
-    def _miss(self, words: str, *, warns: bool = False) -> None:
-        self._app.post_message(Missing(words, warns))
-
-    def _notify(self, words: str, *, warns: bool = False) -> None:
-        self._app.notify(words, severity="warning" if warns else "information", markup=False, timeout=6 if warns else 4)
-
-
-def _scope(name: str, tasks: Iterable[Task]) -> Scope:
-    """Those of the tasks about which something is open or new."""
+def _effect(tasks: Iterable[Task]) -> tuple[str, dict[str, str]]:
+    """What acknowledging these tasks does, and the marks of those about which something is open or new."""
     marks: dict[str, str] = {}
     asking = past = 0
     for task in tasks:
@@ -263,18 +220,13 @@ def _scope(name: str, tasks: Iterable[Task]) -> Scope:
             marks[task.task_id] = mark_of(task)
             asking += task.ask is not None
             past += is_open and task.past
-    return Scope(name, marks, asking, past)
-
-
-def _effect(scope: Scope) -> str:
-    """What acknowledging does, without the promise that it does no more."""
-    new = len(scope.marks) - scope.asking - scope.past
+    new = len(marks) - asking - past
     parts = [
-        f"{plural(scope.asking, 'task')} {'stops' if scope.asking == 1 else 'stop'} asking" if scope.asking else "",
-        f"{plural(scope.past, 'past question')} {'is' if scope.past == 1 else 'are'} reviewed" if scope.past else "",
+        f"{plural(asking, 'task')} {'stops' if asking == 1 else 'stop'} asking" if asking else "",
+        f"{plural(past, 'past question')} {'is' if past == 1 else 'are'} reviewed" if past else "",
         f"{plural(new, 'task')} {'is' if new == 1 else 'are'} new no more" if new else "",
     ]
-    return ", ".join(part for part in parts if part)
+    return ", ".join(part for part in parts if part), marks
 
 
 def _snoozes(now: float) -> list[tuple[str, float | None]]:

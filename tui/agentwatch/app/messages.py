@@ -27,8 +27,7 @@ class TreeUpdated(Message):
 
 @dataclass
 class Inspect(Message):
-    """The operator wants to look at what a claim of a task is about, at a changed file that nobody claims, or at what
-    was done."""
+    """The operator wants to look at what a claim of a task is about, or at what was done."""
 
     task_id: str
     entry: Entry
@@ -56,10 +55,6 @@ class PageTranscript(Message):
 
 class ScreenComplete(Message):
     """All that keys may be for is on the main screen."""
-
-
-class Refused(Message):
-    """What a key was to open does not open."""
 
 
 STILL_READING: Final = "Not known yet: agentwatch is still reading."

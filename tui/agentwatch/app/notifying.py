@@ -45,17 +45,6 @@ def plain(text: str, limit: int) -> str:
     return clean(text, limit).translate(_HARMLESS)
 
 
-def window_title(workspace: str, asking: int) -> str:
-    """`(2) agentwatch: shop`; without the number where nobody asks."""
-    title = f"agentwatch: {plain(workspace, _NAME_LENGTH)}"
-    return f"({asking}) {title}" if asking else title
-
-
-def heading(workspace: str) -> str:
-    """What stands over a notification."""
-    return f"agentwatch {plain(workspace, _NAME_LENGTH)}"
-
-
 def words(tasks: Sequence[Task], now: float) -> str:
     """One notification for all of these tasks, the most important first."""
     if len(tasks) == 1:
@@ -74,11 +63,6 @@ def _name(task: Task) -> str:
 def _program(task: Task) -> str:
     asks = task.request or task.run
     return f" ({plain(program_of(asks.source), _NAME_LENGTH)})" if asks is not None else ""
-
-
-def title_sequence(title: str) -> str:
-    """Name window and tab. The title holds no control character."""
-    return f"\x1b]0;{title}\x1b\\"
 
 
 def notification_sequence(head: str, text: str, environment: Mapping[str, str]) -> str:
@@ -144,8 +128,6 @@ class NotificationQueue:
         self._since: dict[str, float] = {}
         self._rung: set[str] = set()
         """The processes that are gone, and the requests, of which the operator was notified: of each once."""
-        self._at_work: set[str] = set()
-        """The tasks that were seen at work without an ask."""
         self._notified_at = float("-inf")
         # Until the terminal says whether its window has the focus, nobody knows.
         self._focus: bool | None = None
@@ -168,48 +150,22 @@ class NotificationQueue:
         """A task has changed, or is no longer there."""
         known, gone_at = self._known.get(task_id, (None, None))
         if task is None or task.ask is None:
-            if task is not None and task.state is State.WORKING:
-                self._at_work.add(task_id)
             self._since.pop(task_id, None)
             if known is not None and gone_at is None:
                 self._known[task_id] = known, at
             return
-        mark = _mark(task)
+        mark, once = _mark(task), _once(task)
         is_known = known == mark and (gone_at is None or at < gone_at + STANDS)
-        is_old = at < self._opened_at + START and task.updated_at < self._started_at
-        if asked := _asked(task):
-            # Of each request once, whichever others are open beside it.
-            is_known = is_known or asked <= self._rung
-            is_old = is_old and max(one.asked_at for one in task.requests if one.is_open) < self._started_at
-            if is_known or is_old:
-                self._rung |= asked
-        elif task.gone:
-            # Nothing is written when a process ends.
-            is_old = is_old and task_id not in self._at_work and known is None
-            is_known = is_known or gone_keys(task) <= self._rung
+        # Of each request, whichever others are open beside it.
+        is_known = is_known or (bool(once) and once <= self._rung)
+        asked_at = max((one.asked_at for one in task.requests if one.is_open), default=task.updated_at)
+        is_old = at < self._opened_at + START and max(asked_at, task.updated_at) < self._started_at
         if is_known or is_old:
+            self._rung |= once
             self._known[task_id] = mark, None
             self._since.pop(task_id, None)
         else:
             self._since.setdefault(task_id, at)
-
-    def pop(self, at: float, tasks: Sequence[Task]) -> list[Task]:
-        """Those of the asking tasks that are due now, in one notification. Each is returned once."""
-        if not self.is_due(at):
-            return []
-        new = [task for task in tasks if task.task_id in self._since]
-        self._rung |= {key for task in new for key in gone_keys(task) | _asked(task)}
-        self._known |= {task.task_id: (_mark(task), None) for task in new}
-        self._since.clear()
-        if self._focus:
-            return []
-        self._notified_at = at
-        return new
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether there is something for `pop`, perhaps not yet."""
-        return bool(self._since)
 
     def is_due(self, at: float) -> bool:
         """Whether there is something for `pop`."""
@@ -217,23 +173,31 @@ class NotificationQueue:
             return False
         return self._focus is True or at >= max(self._notified_at, self._acted_at) + PAUSE
 
+    def pop(self, at: float, tasks: Sequence[Task]) -> list[Task]:
+        """Those of the asking tasks that are due now, in one notification. Each is returned once."""
+        if not self.is_due(at):
+            return []
+        new = [task for task in tasks if task.task_id in self._since]
+        self._rung.update(*map(_once, new))
+        self._known |= {task.task_id: (_mark(task), None) for task in new}
+        self._since.clear()
+        if self._focus:
+            return []
+        self._notified_at = at
+        return new
 
-def _asked(task: Task) -> set[str]:
-    """The ids of the requests that wait for the operator."""
-    return {one.request_id for one in task.requests if one.waits_for_operator}
+
+def _once(task: Task) -> set[str]:
+    """The requests that wait for the operator, and the process that is gone: one that is gone again after a sign of
+    life is another one."""
+    gone = {repr((task.attempt, task.run.session_id, task.run.updated_at))} if task.gone and task.run else set()
+    return {one.request_id for one in task.requests if one.waits_for_operator} or gone
 
 
 def _mark(task: Task) -> _Mark:
     """What makes an ask another one. Which claims are false changes with every file that the agents write."""
-    asked = " ".join(sorted(_asked(task) or gone_keys(task))) or task.ask
+    asked = " ".join(sorted(_once(task))) or task.ask
     return task.attempt, task.own_state, None if task.contradicted else asked
-
-
-def gone_keys(task: Task) -> set[str]:
-    """The process of a task that is gone. One that is gone again after a sign of life is another one."""
-    if not task.gone or (run := task.run) is None:
-        return set()
-    return {repr((task.task_id, task.attempt, run.session_id, run.updated_at))}
 
 
 class Notifier:
@@ -257,7 +221,7 @@ class Notifier:
         self._write, self._bell, self._clock, self._steady = write, bell, clock, steady
         self._environment = os.environ if environment is None else environment
         self._command = desktop_command(self._settings, self._environment)
-        self._name = monitor.title.removesuffix("/")
+        self._name = plain(monitor.title.removesuffix("/"), _NAME_LENGTH)
         self._title = ""
         self.queue = NotificationQueue(steady(), clock())
 
@@ -266,23 +230,21 @@ class Notifier:
         tree, at = self._monitor.tree, self._steady()
         for task_id in changed:
             self.queue.update(task_id, tree.tasks.get(task_id), at)
-        title = window_title(self._name, tree.totals.needs_operator)
+        asking = f"({tree.totals.needs_operator}) " if tree.totals.needs_operator else ""
+        title = f"\x1b]0;{asking}agentwatch: {self._name}\x1b\\"
         if self._settings.notify_title and title != self._title:
             self._title = title
-            self._write(title_sequence(title))
+            self._write(title)
 
     def notify(self) -> None:
-        """Notify of all that is due; to be called about once a second while something is waiting. By one route, unless
+        """Notify of all that is due; to be called about once a second. By one route, unless
         the settings ask for both: the terminal's where the desktop has none."""
         at = self._steady()
-        if not self.queue.is_due(at):
-            return
-        tasks = self.queue.pop(at, self._monitor.tree.asking())
-        if not tasks:
+        if not self.queue.is_due(at) or not (tasks := self.queue.pop(at, self._monitor.tree.asking())):
             return
         if self._settings.notify_bell:
             self._bell()
-        head, text = heading(self._name), words(tasks, self._clock())
+        head, text = f"agentwatch {self._name}", words(tasks, self._clock())
         if self._command is None or self._settings.notify_terminal:
             self._ask_terminal(head, text)
         if self._command is None:

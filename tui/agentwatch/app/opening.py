@@ -6,15 +6,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import Container
-from textual.events import Event, Key
 from textual.screen import Screen
 
 from agentwatch.app.actions import Place
-from agentwatch.app.actions.keymap import KEPT
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.footer import Footer
@@ -49,17 +47,6 @@ def opened(opening: Opening) -> Future[Monitor]:
 
     Thread(target=open_it, name="agentwatch-opening", daemon=True).start()
     return monitor
-
-
-def leaves(typed: Event, screen: Screen[Any], *, is_first: bool) -> bool:
-    """Whether a key that is pressed meanwhile is one to leave with: nothing is there yet that could be waited for.
-
-    Where it is not the first, a letter may be meant for what those before it open.
-    """
-    if not isinstance(typed, Key):
-        return False
-    binding = screen.active_bindings.get(typed.key) if is_first else None
-    return typed.key == KEPT["quit"] or (binding is not None and binding.binding.action == "quit")
 
 
 class OpeningScreen(Screen[None]):

@@ -91,7 +91,7 @@ class DemoBar(LineWidget):
         parts = [[Part(sentence)] for sentence in sentences]
         if command:
             spec = command_of(self.app, command)
-            key = Part(spec.key_label, palette.strong, f"app.{spec.action}" if not words else "", spec.tooltip)
+            key = Part(spec.key_label, palette.strong, f"app.{spec.action}" if not words else "")
             parts.insert(0, [Part("Try it: "), key, Part(f" to {words or spec.words}. ")])
         return parts
 
@@ -123,8 +123,8 @@ class ReplayBar(LineWidget):
         keys: Parts = []
         for command in (one for one in commands_of(self.app) if Home.REPLAY in one.homes):
             words = "pause" if command.id == "replay.play" and position.playing else command.words
-            click = f"app.{command.action}", command.tooltip
-            hint = [Part(f" {command.key_label}", palette.strong, *click), Part(f" {words} ", palette.muted, *click)]
+            click = f"app.{command.action}"
+            hint = [Part(f" {command.key_label}", palette.strong, click), Part(f" {words} ", palette.muted, click)]
             if width_of(keys) + width_of(hint) > room:
                 break
             keys += hint

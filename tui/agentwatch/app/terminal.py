@@ -59,6 +59,7 @@ class Terminal(linux_driver.LinuxDriver):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        # A driver takes no other file, and has no public hooks for being stopped and woken.
         self._file = _Dropping(self._file)  # type: ignore[arg-type, assignment]
 
     def _sigtstp_application(self, *arguments: Any) -> None:

@@ -1,4 +1,4 @@
-"""Themes from TOML files, and the palette of ready styles that the line widgets draw with.
+"""Themes from TOML files, the check that the operator's own pass, and the ready styles that line widgets draw with.
 
 A shipped theme is package data (`agentwatch/themes`), in a checkout the folder `themes/` at its top. The operator's own
 lie in `$XDG_CONFIG_HOME/agentwatch/themes/*.toml` and have the same keys; one with a shipped name takes its place.
@@ -10,19 +10,22 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from rich.style import Style
-from textual.color import Color
+from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from agentwatch.app.theme_files import themes_folder
 from agentwatch.text import clean
 
 DEFAULT_THEME: Final = "agentwatch-dark"
 SIXTEEN_COLOURS: Final = "agentwatch-ansi"
 """The others, brought down to sixteen colours, lose most of what tells the states apart."""
 
+_COLORS: Final = "background panel foreground muted line cursor accent primary secondary success warning error"
+"""What things are drawn in. Words stand in `foreground` and `muted` on `background`, `panel` and `cursor`."""
+_SHOWN: Final = 5
+"""Mistakes of one file that are told; the rest is counted."""
 _DRAWN_IN: Final = {
     "background": "footer-background scrollbar-background scrollbar-background-hover scrollbar-background-active"
     " scrollbar-corner-color input-cursor-foreground",
@@ -33,6 +36,13 @@ _DRAWN_IN: Final = {
     **{name: f"text-{name}" for name in ("primary", "secondary", "accent", "success", "warning", "error")},
 }
 """Textual's variables, and ours, by the colour of the theme file."""
+
+
+def themes_folder() -> Path:
+    """The folder of the shipped themes: in the package, or in a checkout at its top."""
+    # `importlib.resources` would load what reads archives, before the first frame.
+    packaged = Path(__file__).parents[1] / "themes"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "themes"
 
 
 @cache
@@ -53,19 +63,51 @@ def variable_defaults() -> dict[str, str]:
 
 def user_themes(folder: Path) -> tuple[list[Theme], list[str]]:
     """The operator's own themes, and one sentence for each file that cannot be used."""
-    files = sorted(folder.glob("*.toml")) if folder.is_dir() else []
-    if not files:
-        return [], []
-    from agentwatch.app.theme_schema import check_theme  # pydantic costs 60 ms, only own themes need it
-
     themes: list[Theme] = []
     failures: list[str] = []
-    for file in files:
+    for file in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
         try:
             themes.append(make_theme(check_theme(file.read_text("utf-8"))))
         except (OSError, ValueError) as error:
             failures.append(f"{clean(file.name, 60)}: {clean(str(error), 300)}")
     return themes, failures
+
+
+def check_theme(text: str) -> dict[str, Any]:
+    """The content of a theme file. Raises ValueError with a message that names each wrong key."""
+    # They cost 60 ms, which only own themes need.
+    from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+    from pydantic_core import PydanticCustomError
+
+    from agentwatch.delegation.task import State
+
+    def check_color(value: str) -> str:
+        try:
+            Color.parse(value)
+        except ColorParseError:
+            words = "is no colour: write #rrggbb, a CSS colour name or an ansi_… name"
+            raise PydanticCustomError("no_color", words) from None
+        return value
+
+    class Section(BaseModel):
+        model_config = ConfigDict(extra="forbid", strict=True)
+
+    states = [*(state for state in State if state is not State.UNKNOWN), "stale", "contradicted"]
+    sections: dict[str, Any] = {}
+    for title, names in (("colors", _COLORS.split()), ("states", states)):
+        fields: dict[str, Any] = {str(name): (Annotated[str, AfterValidator(check_color)], ...) for name in names}
+        sections[title] = (create_model(title, __base__=Section, **fields), ...)
+    name = (str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$"))
+    model = create_model("ThemeFile", __base__=Section, name=name, dark=(bool, ...), ansi=(bool, False), **sections)
+    try:
+        return model.model_validate(tomllib.loads(text)).model_dump()
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"is not TOML: {error}") from None
+    except ValidationError as error:
+        mistakes = error.errors(include_url=False, include_input=False)
+        shown = [f"{'.'.join(map(str, mistake['loc']))} {mistake['msg']}" for mistake in mistakes[:_SHOWN]]
+        more = [f"and {len(mistakes) - _SHOWN} more"] if len(mistakes) > _SHOWN else []
+        raise ValueError("; ".join([*shown, *more])) from None
 
 
 def make_theme(data: Mapping[str, Any]) -> Theme:
@@ -77,21 +119,14 @@ def make_theme(data: Mapping[str, Any]) -> Theme:
     variables["input-cursor-text-style"] = "reverse" if ansi else "none"
     if ansi:
         variables |= {"block-cursor-text-style": "reverse", "block-cursor-blurred-text-style": "reverse"}
+    shown: dict[str, Any] = {name: colors[name] for name in _COLORS.split() if name not in ("muted", "line", "cursor")}
     return Theme(
         name=data["name"],
         dark=bool(data["dark"]),
         ansi=ansi,
-        primary=colors["primary"],
-        secondary=colors["secondary"],
-        accent=colors["accent"],
-        success=colors["success"],
-        warning=colors["warning"],
-        error=colors["error"],
-        foreground=colors["foreground"],
-        background=colors["background"],
         surface=colors["background"],
-        panel=colors["panel"],
         variables=variables,
+        **shown,
     )
 
 

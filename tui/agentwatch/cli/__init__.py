@@ -7,14 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from agentwatch.arguments import did_you_mean
-from agentwatch.cli.command import start
-from agentwatch.cli.registry import COMMANDS
+from agentwatch.cli.command import COMMANDS, start
 from agentwatch.errors import AgentwatchError, UsageError
 
 __all__ = ["COMMANDS", "run", "start"]
-
-_NO_THREAD = "can't start new thread"
-"""How Python says so."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -34,13 +30,6 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except OSError as error:
         return _explain_refusal(error)
-    except RuntimeError as error:
-        if _NO_THREAD not in str(error):
-            raise
-        from agentwatch.text import complain
-
-        complain("agentwatch: the system starts no thread; end other programs of yours, or allow more (ulimit -u)")
-        return os.EX_IOERR
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -65,9 +54,6 @@ def _explain_refusal(error: OSError) -> int:
         from agentwatch.decisions.errors import reason, remedy
         from agentwatch.text import clean, complain
 
-        if isinstance(error, FileNotFoundError) and _is_nowhere():
-            complain('agentwatch: the directory that you are in was removed; go to another one, or try: cd "$PWD"')
-            return UsageError.exit_code
         place = f"{error.filename}: " if isinstance(error.filename, str) else ""
         complain(clean(f"agentwatch: {place}{reason(error)}; {remedy(error)}, then try again"))
         code = os.EX_IOERR
@@ -75,12 +61,3 @@ def _explain_refusal(error: OSError) -> int:
         # Python would complain once more while it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
-
-
-def _is_nowhere() -> bool:
-    """Whether the directory that we are in is not there any more."""
-    try:
-        os.getcwd()  # noqa: PTH109  Path loads what nothing else here needs
-    except FileNotFoundError:
-        return True
-    return False

@@ -23,7 +23,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Query, Request, RequestStage
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.requests.source import Inbox
+from agentwatch.requests.store import Inbox
 from agentwatch.text import clean, complain, exact, quoted, say, whole
 from agentwatch.view.requests import denial_words, whole_input
 from agentwatch.view.times import ago

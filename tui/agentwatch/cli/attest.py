@@ -89,7 +89,7 @@ def _sign(monitor: Monitor, desk: Desk, tasks: list[Task]) -> dict[str, bytes]:
     envelopes = {}
     for task in tasks:
         payload = statement_of(
-            task_document(monitor.tree, task),
+            task_document(monitor.tree, task).plain(),
             subject_of(task),
             [entry for entry in chain.entries if entry.record.task_id == task.task_id],
             complete=not monitor.problems,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from pydantic import Field
 
 from agentwatch.cli.command import argument, format_of
 from agentwatch.contracts.shapes import Contract, Document, Finding, Return, Severity
@@ -19,11 +21,9 @@ from agentwatch.evidence.disk import FileKind, beside, look, place_of
 from agentwatch.sources.files.read import NOT_READABLE, FileRefusedError, read_file
 from agentwatch.sources.files.walk import join, looks_like_ours, pruning, to_path, walk
 from agentwatch.text import clean, complain, indented, say
-from agentwatch.view.document import finding_document
+from agentwatch.view.document import Document as JsonObject
+from agentwatch.view.document import FindingDoc
 from agentwatch.view.words import plural
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents import lists
 
 ARGUMENTS: Final = (
     argument("paths", "PATH", "files, or directories that are searched", nargs="+"),
@@ -43,14 +43,20 @@ class _File(NamedTuple):
     closed: str = ""
 
 
-class _Checked(NamedTuple):
-    """What was found in one file. `contract` and `state` are None where it could not be read."""
+class CheckedFile(JsonObject):
+    """The findings of one file. `contract` and `state` are null where it could not be read."""
 
     path: str
     contract: Contract | None
     state: str | None
-    findings: tuple[Finding, ...]
-    lines: Sequence[str] = ()
+    findings: list[FindingDoc]
+    lines: list[str] = Field(default=[], exclude=True)
+
+
+class CheckedDoc(JsonObject):
+    """`agentwatch check --format json`."""
+
+    files: list[CheckedFile]
 
 
 def run(options: Namespace) -> int:
@@ -60,7 +66,7 @@ def run(options: Namespace) -> int:
     and is no error. Raises UsageError for a path that is not there.
     """
     paths: list[str] = options.paths
-    checked: list[_Checked] = []
+    checked: list[CheckedFile] = []
     for file in _files(paths):
         judged = _check_file(file)
         if judged is not None:
@@ -68,49 +74,37 @@ def run(options: Namespace) -> int:
         elif file.is_named:
             complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
     checked += (one for path in dict.fromkeys(paths) if os.path.isdir(path) for one in _forged(path))
-    {"json": _print_json, "github": _print_github}.get(options.format, _print_text)(checked)
+    if options.format == "json":
+        say(indented(CheckedDoc(files=checked).model_dump(mode="json")))
+    else:
+        (_print_github if options.format == "github" else _print_text)(checked)
     return int(any(finding.severity is Severity.ERROR for file in checked for finding in file.findings))
 
 
-def _files(paths: Sequence[str]) -> Iterator[_File]:
-    """The files to check, each once, those of a directory in the order of their names."""
+def _files(paths: Sequence[str]) -> Iterable[_File]:
+    """The files to check, each once, those of a directory in the order of their names, and what cannot be listed."""
     for path in paths:
         if not os.path.lexists(path):
             raise UsageError(f"{clean(path)}: no such file or directory")
-    seen: set[str] = set()
+    files: dict[str, _File] = {}
     for path in paths:
         # resolve() would follow a link, which must not be read.
         lone = Path(os.path.abspath(path))  # noqa: PTH100
-        files = [_File(to_path(path), os.path.realpath(lone.parent), lone.name, is_named=True)]
+        found = [_File(to_path(path), os.path.realpath(lone.parent), lone.name, is_named=True)]
         if os.path.isdir(path) and not os.path.islink(path):
-            files = _below(path)
-        for file in files:
-            place = f"{file.root}/{file.relative}"
-            if place not in seen:
-                seen.add(place)
-                yield file
+            found, root, base = [], os.path.realpath(path), str(Path(path))
+            start = "" if base == "." else f"{base.rstrip('/')}/"
+            for place, listing in walk(root, pruning(None)):
+                closed = os.strerror(listing.errno or 0) if isinstance(listing, OSError) else ""
+                names = [place] if isinstance(listing, OSError) else [join(place, name) for name in listing[1]]
+                found += (_File(to_path(f"{start}{one}" if one else base), root, one, closed=closed) for one in names)
+        for one in sorted(found, key=lambda one: one.relative):
+            files.setdefault(f"{one.root}/{one.relative}", one)
+    return files.values()
 
 
-def _below(directory: str) -> list[_File]:
-    """The files worth reading in a directory, and the directories that cannot be listed."""
-    root, relatives = os.path.realpath(directory), list[tuple[str, str]]()
-    for path, listing in walk(root, pruning(None)):
-        if isinstance(listing, OSError):
-            relatives.append((path, os.strerror(listing.errno or 0)))
-        else:
-            relatives += [(join(path, name), "") for name in listing[1]]
-    files = []
-    # As `Path` writes them, which takes as long for all of them as to list them.
-    base = str(Path(directory))
-    beginning = "" if base == "." else f"{base.rstrip('/')}/"
-    for relative, closed in sorted(relatives):
-        shown = f"{beginning}{relative}" if relative else base
-        files.append(_File(to_path(shown), root, relative, closed=closed))
-    return files
-
-
-def _forged(directory: str) -> Iterator[_Checked]:
-    """What lies among the decisions of a directory and is none."""
+def _forged(directory: str) -> Iterator[CheckedFile]:
+    """Findings for files among the decisions of a directory that are none."""
     # What it imports takes a while to load.
     from agentwatch.composition import known_desk
     from agentwatch.decisions.delivery import UNVERIFIED
@@ -124,12 +118,16 @@ def _forged(directory: str) -> Iterator[_Checked]:
             if why == UNVERIFIED:
                 complain(f"{clean(shown)}: not checked: {why}")
                 continue
-            yield _Checked(to_path(shown), None, None, (forged(why),))
+            yield _unread(to_path(shown), forged(why))
     except DecisionError as error:
         complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")
 
 
-def _check_file(file: _File) -> _Checked | None:
+def _unread(path: str, finding: Finding) -> CheckedFile:
+    return CheckedFile(path=path, contract=None, state=None, findings=[FindingDoc.of(finding, path=path)])
+
+
+def _check_file(file: _File) -> CheckedFile | None:
     try:
         if file.closed:
             raise FileRefusedError(NOT_READABLE, reason=file.closed)  # noqa: TRY301  it is refused like any other
@@ -137,7 +135,7 @@ def _check_file(file: _File) -> _Checked | None:
     except FileRefusedError as refused:
         # What a file holds that cannot be read is not known, whatever it is called.
         is_told = file.is_named or looks_like_ours(file.relative) or refused.rule == NOT_READABLE
-        return _Checked(file.path, None, None, (refused.finding,)) if is_told else None
+        return _unread(file.path, refused.finding) if is_told else None
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.
         return None
@@ -161,7 +159,10 @@ def _check_file(file: _File) -> _Checked | None:
     for path in missing:
         line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
         findings += (replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line),)
-    return _Checked(file.path, reading.contract, _state(reading), findings, lines)
+    documents = [FindingDoc.of(finding, path=file.path) for finding in findings]
+    return CheckedFile(
+        path=file.path, contract=reading.contract, state=_state(reading), findings=documents, lines=lines
+    )
 
 
 def _missing(file: _File, document: Return) -> tuple[str, ...]:
@@ -202,7 +203,7 @@ def _state(reading: Document) -> str | None:
     return reading.document.outcome.value
 
 
-def _print_text(checked: list[_Checked]) -> None:
+def _print_text(checked: list[CheckedFile]) -> None:
     counts = {Severity.ERROR: 0, Severity.WARNING: 0}
     for file in checked:
         for finding in file.findings:
@@ -230,20 +231,7 @@ def _excerpt(lines: Sequence[str], number: int | None) -> list[str]:
     return [f"  {number} | {shown}", f"  {gutter} | {' ' * indent}{'^' * max(len(text), 1)}"]
 
 
-def _print_json(checked: list[_Checked]) -> None:
-    files: list[lists.CheckedFile] = [
-        {
-            "path": file.path,
-            "contract": file.contract,
-            "state": file.state,
-            "findings": [finding_document(replace(finding, path=file.path)) for finding in file.findings],
-        }
-        for file in checked
-    ]
-    say(indented({"files": files}))
-
-
-def _print_github(checked: list[_Checked]) -> None:
+def _print_github(checked: list[CheckedFile]) -> None:
     for file in checked:
         for finding in file.findings:
             line = f",line={finding.line}" if finding.line else ""

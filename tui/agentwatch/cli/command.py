@@ -1,4 +1,4 @@
-"""The arguments of a command as data, from which its parser, its help and its completion are made."""
+"""The commands, and the arguments of each as data, from which its parser, its help and its completion are made."""
 
 from __future__ import annotations
 
@@ -6,12 +6,57 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn
 
 from agentwatch.arguments import did_you_mean
-from agentwatch.cli.registry import GROUPS, load_command
 from agentwatch.errors import UsageError
 
+GROUPS: Final = {
+    "watch": {
+        "relay [PATH ...]": "tell screens on other machines what is seen here",
+        "[PATH ...]": "watch workspaces (default: this directory)",
+        "demo": "watch a demo session, to see what it looks like",
+        "replay FILE": "play a recorded session, with pause, step and speed",
+    },
+    "print and go": {
+        "tree [PATH ...]": "print the tree once, as text or --json",
+        "log [PATH]": "print every state change of files and sessions; --follow goes on",
+        "report [PATH ...]": "write the session's account as Markdown, HTML or JSON",
+        "check PATH ...": "check handoffs and returns like a linter",
+        "rules": "list the rules that are checked",
+        "sources [PATH]": "say which agents' sessions are read, and what is skipped",
+        "schema [NAME]": "print a JSON schema; without NAME, list them",
+        "help [TOPIC]": "read the manual; without TOPIC, list its topics",
+        "completion SHELL": "print what makes bash, zsh or fish complete all of this",
+    },
+    "decide": {
+        "pending [PATH ...]": "print what needs you, and the command that answers it",
+        "decide TASK": "retry, escalate, abort, respond or accept",
+        "answer REQUEST": "answer what a program asks: allow, deny, choose",
+        "ack [TASK]": "have a task ask no more until it changes; no decision",
+        "keys": "show the key that signs your decisions, or change it; trust keys of others",
+        "fleet": "prepare a NATS server for hosts that only dial out",
+        "doctor": "check this machine, or with --nats a server of a fleet",
+        "attest TASK": "sign how a task stands, for others to verify",
+        "verify [FILE]": "verify a decision, statements, or the ledger",
+    },
+    "for agents": {
+        "wait TASK": "wait for your decision, and print it as JSON",
+        "claim DECISION": "claim it, so that only one carries it out",
+        "init [PATH]": "show or --write what makes an agent hand off, return and wait this way",
+        "mcp [PATH]": "serve handoffs, returns and decisions to agents, over MCP",
+        "hook": "answer a hook of Claude Code",
+    },
+}
+"""By group and usage. Watching a workspace has no name."""
+
+COMMANDS: Final = {
+    "" if usage.startswith("[") else usage.split()[0]: summary
+    for group in GROUPS.values()
+    for usage, summary in group.items()
+}
+"""By name."""
 _EXIT_CODES: Final = (
     "exit codes: 0 fine, 1 error findings, a task that needs you (tree --fail), or something that could not be read"
     " (tree: with --fail), 2 wrong usage"
@@ -23,6 +68,11 @@ _DATA: Final = "\0"
 
 _END: Final = "-\0"
 """In the place of `--`: an option, so that no other takes a word behind it for its value."""
+
+
+def load_command(name: str) -> Any:
+    """The module of a command: `ARGUMENTS`, `run`, its help as docstring, and maybe `EXIT_CODES` and more."""
+    return import_module(f"agentwatch.cli.{name or 'watch'}")
 
 
 class Argument(NamedTuple):
@@ -104,20 +154,25 @@ def _plain(word: str) -> str:
 
 PATH: Final = argument("path", "PATH", "the workspace (default: here)", nargs="?", default=".")
 PLACE: Final = argument(
-    "path", "PATH", "the workspace (default: here), an address on another machine, or your name for it",
-    nargs="?", default=".", offers="hosts",
-)  # fmt: skip
+    "path",
+    "PATH",
+    "the workspace (default: here), an address on another machine, or your name for it",
+    nargs="?",
+    default=".",
+)
 PLACES: Final = argument(
-    "paths", "PATH", "the workspaces (default: here), addresses on other machines, or your names for them",
-    nargs="*", offers="hosts",
-)  # fmt: skip
+    "paths",
+    "PATH",
+    "the workspaces (default: here), addresses on other machines, or your names for them",
+    nargs="*",
+)
 TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
 YES: Final = flag("--yes", "do not ask")
 SESSION: Final = argument("--session", "ID", "of the agents' sessions, only the one whose id begins so")
 CREDS: Final = argument(
     "--creds", "FILE", "log in with this .creds file of NATS, or seed of an nkey (default: with your key)"
 )
-THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists them", offers="themes")
+THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists them")
 POLL: Final = flag("--poll", "look again regularly instead of asking the system for events")
 SPEED: Final = argument("--speed", "X", "play X times as fast (default: 1)", type=float, default=1.0)
 

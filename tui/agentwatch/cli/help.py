@@ -5,8 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
-from agentwatch.cli.command import argument, start
-from agentwatch.cli.registry import COMMANDS
+from agentwatch.cli.command import COMMANDS, argument, start
 from agentwatch.manual import print_page, topics
 
 ARGUMENTS: Final = (

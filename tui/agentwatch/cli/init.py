@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentwatch.agents.setup.command import run as set_up
+from agentwatch.agents.setup import run as set_up
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, flag
 from agentwatch.composition import sessions_of

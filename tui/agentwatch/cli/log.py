@@ -21,7 +21,9 @@ from agentwatch.cli.command import PLACE, SESSION, argument, flag, one_of, secon
 from agentwatch.cli.shared import report_problems, selection_of, target_of
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings, load
+from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, Tick
+from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError, WorkspaceError
 from agentwatch.evidence.inspector import Inspector, Target
@@ -32,17 +34,15 @@ from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
 from agentwatch.text import clean, complain, exact, say
-from agentwatch.view.pulse import activity_document
-from agentwatch.view.requests import document as request_document
-from agentwatch.view.requests import request_words, standing_words
+from agentwatch.view.document import ActivityDoc, Document, RequestDoc, Time, activity_document, request_document
+from agentwatch.view.requests import standing_words
 from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words, state_words
 
 if TYPE_CHECKING:
     from agentwatch.remote.source import RemoteSource
-    from agentwatch.requests.source import Inbox
+    from agentwatch.requests.store import Inbox
     from agentwatch.sources.sessions.source import SessionsSource
-    from agentwatch.view.documents import lists
 
 ARGUMENTS: Final = (
     PLACE,
@@ -65,10 +65,33 @@ _LOOK_SECONDS: Final = 0.5
 """How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
 
 
+class LoggedStateDoc(Document):
+    at: Time
+    task_id: str
+    before: State | None
+    after: State | None
+    attempt: int
+    reason: str
+    contradicted: bool
+
+
+class LoggedActivityDoc(Document):
+    at: Time
+    task_id: str
+    activity: ActivityDoc | None
+
+
+class LoggedRequestDoc(Document):
+    at: Time
+    task_id: str
+    request: RequestDoc
+
+
 def run(options: Namespace) -> int:
     """Print or export the past of a workspace here or on a host. Returns 1 where something could not be read."""
     gc.enable()
     settings = load()
+    log = _Log(settings, options)
     with target_of(options.path, settings) as (workspace, far):
         selection = selection_of(options, is_far=far is not None)
         if options.export is not None and options.since is not None:
@@ -76,61 +99,50 @@ def run(options: Namespace) -> int:
         if far is not None:
             source = far.fleet.source(workspace)
             if options.export is None:
-                return print_log_of_host(source, settings, options)
+                return _print_log_of_host(source, log, follow=options.follow)
             batch = source.scan()
-            lines = recording_lines(far.names[workspace], _past_in(batch), source.content)
-            return _export(options.export, lines, batch.health.problems)
-        if options.export is None:
-            return _print_log(workspace, settings, options, selection)
-        with past_of(workspace, settings, selection) as past:
-            lines = recording_lines(workspace.name, past.events, past.text)
-            return _export(options.export, lines, past.problems)
+            return _export(options.export, far.names[workspace], _past_in(batch), source.content, batch.health.problems)
+        with past_of(workspace, settings, selection, may_be_none=options.export is None) as past:
+            if options.export is not None:
+                return _export(options.export, workspace.name, past.events, past.text, past.problems)
+            return _print_log(workspace, settings, log, past, follow=options.follow)
 
 
-def _export(file: str, lines: Iterable[str], problems: Sequence[Problem]) -> int:
+def _export(file: str, name: str, events: Iterable[Event], text: TextOf, problems: Sequence[Problem]) -> int:
     """Write a recording into a new file. Raises UsageError."""
-    count = write_new(Path(file), lines) - 1
+    count = write_new(Path(file), recording_lines(name, events, text)) - 1
     warning = "The texts of documents and sessions are in it: read it before you send it."
     say(f"{count:,} observations in {clean(file)}. {warning}")
     return report_problems(problems)
 
 
-def _print_log(workspace: Path, settings: Settings, options: Namespace, selection: str | None) -> int:
+def _print_log(workspace: Path, settings: Settings, log: _Log, past: Past, *, follow: bool) -> int:
     """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, one a
-    line. Nothing is written.
-
-    With `--follow`, others come after them as they happen, until nobody reads the output any more.
-    """
-    with past_of(workspace, settings, selection, may_be_none=True) as past:
-        news, problems = _news(workspace, past.inbox), past.problems
-        log = _Log(settings, options)
-        log.print(story([*past.events, *next(news)], time.time()))
-        source = source_of(workspace, settings, sessions=past.sessions)
-        inspector = Inspector(
-            workspace,
-            lambda one: source.content(one.digest) or past.text(one.digest),
-            transcript_of=source.transcript,
-        )
-        if options.follow:
-            source.remember(past.recalled.files, past.recalled.watched_at)
-            complain_of(problems)
-            _follow(source, news, log, problems, inspector)
-            return 0
-        log.print(inspector.check(log.returned(inspector)))
-    if not past.events and not problems:
+    line, and with `follow` others as they happen, until nobody reads the output any more. Nothing is written."""
+    news = _news(workspace, past.inbox)
+    log.print(story([*past.events, *next(news)], time.time()))
+    source = source_of(workspace, settings, sessions=past.sessions)
+    inspector = Inspector(
+        workspace, lambda one: source.content(one.digest) or past.text(one.digest), transcript_of=source.transcript
+    )
+    if follow:
+        source.remember(past.recalled.files, past.recalled.watched_at)
+        complain_of(past.problems)
+        _follow(source, news, log, past.problems, inspector)
+        return 0
+    log.print(inspector.check(log.returned(inspector)))
+    if not past.events and not past.problems:
         complain(f"{clean(str(workspace))}: {_NOTHING}: {_KEPT}")
-    return report_problems(problems)
+    return report_problems(past.problems)
 
 
-def print_log_of_host(source: RemoteSource, settings: Settings, options: Namespace) -> int:
+def _print_log_of_host(source: RemoteSource, log: _Log, *, follow: bool) -> int:
     """The same of a workspace on another machine, of what its relay knows."""
-    signal.signal(signal.SIGTERM, _end)
-    batch, log = source.scan(), _Log(settings, options)
-    log.know(one for one in batch.events if isinstance(one, Ruled))
+    batch = source.scan()
+    log.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
     log.print(story(_past_in(batch), time.time()))
-    found = [one for one in batch.events if isinstance(one, Checked | Lost)]
-    (log.know if options.follow else log.print)(found)
-    if not options.follow:
+    log.print(one for one in batch.events if isinstance(one, Checked | Lost))
+    if not follow:
         return report_problems(batch.health.problems)
     complain_of(batch.health.problems)
     for news in _batches(source, batch.health.problems):
@@ -144,13 +156,16 @@ def _past_in(batch: Batch) -> list[Event]:
     return [one for one in batch.events if not isinstance(one, Ruled | Checked | Lost | Reached)]
 
 
+TextOf = Callable[[str], str | None]
+
+
 class Past(NamedTuple):
     """Observations of files in the order observed, and of each run and request its last. `text` gives the text of a
     digest, None if it is not kept (any more); any thread may call it. `inbox` has told the requests."""
 
     events: Sequence[Event]
     problems: Sequence[Problem]
-    text: Callable[[str], str | None]
+    text: TextOf
     recalled: Recalled
     sessions: SessionsSource | None
     inbox: Inbox
@@ -192,47 +207,29 @@ class _Log:
         self._rules, self._as_json = rules_of(settings), options.json
         self._since = -math.inf if options.since is None else time.time() - options.since
         # As the screen does: a task outlives its files.
-        self._tree = Tree(self._rules, remembers=True)
-        self._changes = StateChanges(self._tree, with_activity=options.activity)
+        self.tree = Tree(self._rules, remembers=True)
+        self._changes = StateChanges(self.tree, with_activity=options.activity)
 
     def print(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
         self._print(self._changes.apply(events))
 
-    def know(self, events: Iterable[Event]) -> None:
-        """Take these in as what was so before: nothing is printed."""
-        for event in events:
-            self._changes.after(self._tree.apply(event), event.at)
-
     def replace(self, events: Iterable[Event]) -> None:
         """All that is known is this; print what that changes."""
-        self._tree = Tree(self._rules, remembers=True)
-        self._tree.apply(*events)
-        self._print(self._changes.replace_tree(self._tree, time.time()))
+        self.tree = Tree(self._rules, remembers=True)
+        self.tree.apply(*events)
+        self._print(self._changes.replace_tree(self.tree, time.time()))
 
     def returned(self, inspector: Inspector) -> list[Target]:
         """The returns whose claims were not checked yet, as far as was looked."""
         touched, self._changes.touched = self._changes.touched, set()
-        return inspector.news_of(self._tree, touched)
-
-    def print_together(self, events: Iterable[Event]) -> None:
-        """Print what these change together, a line a task: what happened meanwhile, nobody saw in its order."""
-        changed, now = self._tree.apply(*events), time.time()
-        for at, task_id in sorted((self._last_sign(task_id, now), task_id) for task_id in changed):
-            changes = self._changes.after([task_id], at)
-            self._print(changes)
-
-    def _last_sign(self, task_id: str, now: float) -> float:
-        """When the files of a task were written last; now if it is gone."""
-        task = self._tree.tasks.get(task_id)
-        return now if task is None or task.alive_at is None else task.alive_at
+        return inspector.news_of(self.tree, touched)
 
     def _print(self, changes: Iterable[Change]) -> None:
         for change in [*changes]:
-            task = self._tree.tasks.get(change.task_id)
-            if task is not None and (task.alive_at or self._since) < self._since:
-                continue
-            say(json.dumps(log_document(change)) if self._as_json else log_line(change))
+            task = self.tree.tasks.get(change.task_id)
+            if task is None or (task.alive_at or self._since) >= self._since:
+                say(json.dumps(log_document(change).plain()) if self._as_json else log_line(change))
 
 
 def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
@@ -252,45 +249,30 @@ def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
 
 
 def _follow(
-    source: Source,
-    news: Iterator[Sequence[Event]],
-    log: _Log,
-    told: Collection[Problem],
-    inspector: Inspector,
+    source: Source, news: Iterator[Sequence[Event]], log: _Log, told: Collection[Problem], inspector: Inspector
 ) -> None:
-    """Print what has changed since the history was written, then what changes from now on: that a claim was false
-    before is no news."""
-    signal.signal(signal.SIGTERM, _end)
+    """Print what has changed since the history was written, then what changes from now on, and each false claim."""
     missed: list[Event] = []
     checked: SimpleQueue[Sequence[Checked]] = SimpleQueue()
-    looking = True
     inspector.start(checked.put)
-    inspector.want(before := log.returned(inspector))
-    quiet = {(target.returned.path, target.returned.digest) for target in before}
     try:
         for batch in _batches(source, told):
+            missed += [*batch.events, *next(news)]
+            if batch.health.mode == "starting":
+                continue
             # The time that passes ends a decision that nobody reads.
-            events = [*batch.events, *next(news), Tick(0, time.time())]
-            if looking:
-                missed += events
-                looking = batch.health.mode == "starting"
-                if looking:
-                    continue
-                log.print_together(missed)
-            else:
-                log.print(events)
+            log.print([*missed, Tick(0, time.time())])
+            missed.clear()
             inspector.want(log.returned(inspector))
-            for one in chain.from_iterable(checked.get() for _ in range(checked.qsize())):
-                apply = log.know if (one.path, one.digest) in quiet else log.print
-                quiet.discard((one.path, one.digest))
-                apply([one])
+            log.print(chain.from_iterable(checked.get() for _ in range(checked.qsize())))
     finally:
         inspector.stop()
 
 
 def _batches(source: Source, told: Collection[Problem]) -> Iterator[Batch]:
-    """What a source sees, until nobody reads the output any more; at times, nothing. What it cannot read is told on
-    stderr, unless it was `told` before."""
+    """The batches of a source, until nobody reads the output any more; at times, empty ones. New problems are told on
+    stderr, unless they were `told` before."""
+    signal.signal(signal.SIGTERM, _end)
     batches: SimpleQueue[Batch] = SimpleQueue()
     batch = Batch((), Health("starting", ""))
     source.start(batches.put)
@@ -338,19 +320,10 @@ def log_line(change: Change) -> str:
     return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {text}"
 
 
-def log_document(change: Change) -> lists.Logged:
-    """The change for programs; the texts are as they were written. A time of no world is null."""
-    at = iso(change.at)
+def log_document(change: Change) -> Document:
+    """The change for programs; the texts are as they were written."""
     if isinstance(change, ActivityChange):
-        return {"at": at, "task_id": change.task_id, "activity": activity_document(change.doing, change.at)}
+        return LoggedActivityDoc.of(change, activity=activity_document(change.doing, change.at))
     if isinstance(change, RequestChange):
-        return {"at": at, "task_id": change.task_id, "request": request_document(change.request)}
-    return {
-        "at": at,
-        "task_id": change.task_id,
-        "before": change.before,
-        "after": change.after,
-        "attempt": change.attempt,
-        "reason": change.reason,
-        "contradicted": change.contradicted,
-    }
+        return LoggedRequestDoc.of(change, request=request_document(change.request))
+    return LoggedStateDoc.of(change)

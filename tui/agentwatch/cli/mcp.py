@@ -25,7 +25,7 @@ def run(options: Namespace) -> int:
     gc.enable()
     workspace, settings = workspace_at(options.path), load()
     with needing("mcp", "the MCP server needs the MCP SDK, version 2", _SDK):
-        from agentwatch.agents.server.server import serve
+        from agentwatch.agents.server import serve
     return serve(workspace, settings, _repeated_load())
 
 

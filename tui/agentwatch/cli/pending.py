@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from agentwatch.cli.answer import DIGITS, options_of, ways_of
 from agentwatch.cli.command import PLACES, SESSION, flag
@@ -19,10 +19,10 @@ from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.face import OperatorDesk
 from agentwatch.decisions.rules import FORGED
 from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
@@ -41,9 +41,6 @@ from agentwatch.view.words import (
     taken_words,
 )
 
-if TYPE_CHECKING:
-    from agentwatch.view.documents import lists
-
 ARGUMENTS: Final = (
     PLACES,
     flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
@@ -52,9 +49,76 @@ ARGUMENTS: Final = (
     SESSION,
 )
 EXIT_CODES: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"
-SCHEMA_VERSION: Final[Literal[1]] = 1
-
 _ALSO: Final = {Action.RESPOND: (PLACEHOLDER,), Action.ACCEPT: ("--note", PLACEHOLDER)}
+
+
+class PendingRequestDoc(view.RequestDoc):
+    command: str | None
+
+
+class PendingTaskDoc(view.Document):
+    """A task that asks, and what can be decided about it."""
+
+    workspace: str = ""
+    task_id: str
+    attempt: int
+    state: State
+    error_code: str | None
+    error_message: str | None
+    errors: list[str]
+    ask: str | None
+    acknowledged: bool
+    snoozed: bool
+    snoozed_until: view.Time
+    suggested: Action | None
+    commands: dict[Action, str]
+    requests: list[PendingRequestDoc]
+    not_possible: dict[Action, str | None]
+    return_path: str | None = None
+    return_sha256: str | None = None
+
+
+class ReceiptDoc(view.Document):
+    stage: Stage
+    by: str
+    age_seconds: int
+    claimed: bool
+
+
+class MovingDecisionDoc(view.Document):
+    """A decision on its way."""
+
+    decision_id: str
+    task_id: str
+    attempt: int
+    action: Action
+    operator: str
+    waits: str | None
+    claimed_by: str | None
+    receipts: list[ReceiptDoc]
+
+
+class PendingDoc(view.Document):
+    """`agentwatch pending --json` of one workspace."""
+
+    schema_version: Literal[1]
+    workspace: str
+    complete: bool
+    problems: list[view.ProblemDoc]
+    tasks: list[PendingTaskDoc]
+    past: int
+    acknowledged: int
+    snoozed: int
+    decisions: list[MovingDecisionDoc]
+    notices: list[view.FindingDoc]
+    worktrees: tuple[PendingDoc, ...] = ()
+
+
+class PendingsDoc(view.Document):
+    """`agentwatch pending A B --json`."""
+
+    schema_version: Literal[1]
+    workspaces: list[PendingDoc]
 
 
 def run(options: Namespace) -> int:
@@ -77,19 +141,19 @@ def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[
     forged = [placed for placed in tree.notices if placed.rule == FORGED.id]
     now = time.time()
     if options.json:
-        document: lists.Pending = {
-            "schema_version": SCHEMA_VERSION,
-            "workspace": monitor.directory,
-            "complete": not monitor.problems,
-            "problems": view.problem_documents(monitor.problems),
-            "tasks": [task_document(tree, task, desk, monitor.written) for task in asking],
-            "past": len(tree.past_questions()),
-            "acknowledged": sum(task.acknowledged for task in aside),
-            "snoozed": sum(task.snoozed for task in aside),
-            "decisions": [_decision_document(decision, now) for decision in moving],
-            "notices": [view.finding_document(placed) for placed in forged],
-        }
-        say_document(document)
+        document = PendingDoc(
+            schema_version=view.SCHEMA_VERSION,
+            workspace=monitor.directory,
+            complete=not monitor.problems,
+            problems=view.problem_documents(monitor.problems),
+            tasks=[task_document(tree, task, desk, monitor.written) for task in asking],
+            past=len(tree.past_questions()),
+            acknowledged=sum(task.acknowledged for task in aside),
+            snoozed=sum(task.snoozed for task in aside),
+            decisions=[_decision_document(decision, now) for decision in moving],
+            notices=[view.FindingDoc.of(placed) for placed in forged],
+        )
+        say_document(document.plain())
         return report_problems(monitor.problems)
     for task in asking:
         _say_task(task, desk, monitor.written, now)
@@ -190,47 +254,26 @@ def _say_decision(decision: Decision, now: float) -> None:
         say(f"  {clean(words)}")
 
 
-def task_document(tree: Tree, task: Task, desk: OperatorDesk, workspace: Path | str) -> lists.PendingTask:
+def task_document(tree: Tree, task: Task, desk: OperatorDesk, workspace: Path | str) -> PendingTaskDoc:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
-    told = view.task_document(tree, task)
-    options = policy.options(task)
-    document: lists.PendingTask = {
-        "task_id": told["task_id"],
-        "attempt": told["attempt"],
-        "state": told["state"],
-        "error_code": told["error_code"],
-        "error_message": told["error_message"],
-        "errors": told["errors"],
-        "ask": task.question,
-        "acknowledged": told["acknowledged"],
-        "snoozed": told["snoozed"],
-        "snoozed_until": told["snoozed_until"],
-        "suggested": policy.suggested(task),
-        "commands": {action.value: line for action, line in commands(task, desk, workspace).items()},
-        "requests": [
-            {**one, "command": request_line(asked, workspace) or None}
-            for one, asked in zip(told["requests"], task.requests, strict=True)
-            if asked.waits_for_operator
+    told, options = view.task_document(tree, task), policy.options(task)
+    waiting = [one for one in task.requests if one.waits_for_operator]
+    latest = told.attempts[-1] if told.attempts else None
+    return PendingTaskDoc.of(
+        told,
+        ask=task.question,
+        suggested=policy.suggested(task),
+        commands=commands(task, desk, workspace),
+        requests=[
+            PendingRequestDoc.of(view.request_document(one), command=request_line(one, workspace) or None)
+            for one in waiting
         ],
-        "not_possible": {one.value: options[one].why_not for one in OF_ATTEMPTS if not options[one].allowed},
-    }
-    if told["attempts"]:
-        latest = told["attempts"][-1]
-        document["return_path"], document["return_sha256"] = latest["return_path"], latest["return_sha256"]
-    return document
+        not_possible={one: options[one].why_not for one in OF_ATTEMPTS if not options[one].allowed},
+        **({"return_path": latest.return_path, "return_sha256": latest.return_sha256} if latest else {}),
+    )
 
 
-def _decision_document(decision: Decision, now: float) -> lists.PendingDecision:
-    return {
-        "decision_id": decision.decision_id,
-        "task_id": decision.task_id,
-        "attempt": decision.attempt,
-        "action": decision.action,
-        "operator": decision.operator,
-        "waits": decision.waits or None,
-        "claimed_by": decision.receipt.taken_by or None,
-        "receipts": [
-            {"stage": one.stage, "by": one.by, "age_seconds": max(round(now - one.at), 0), "claimed": one.claimed}
-            for one in decision.receipts
-        ],
-    }
+def _decision_document(decision: Decision, now: float) -> MovingDecisionDoc:
+    receipts = [ReceiptDoc.of(one, age_seconds=max(round(now - one.at), 0)) for one in decision.receipts]
+    claimed_by = decision.receipt.taken_by or None
+    return MovingDecisionDoc.of(decision, waits=decision.waits or None, claimed_by=claimed_by, receipts=receipts)

@@ -1,4 +1,4 @@
-"""List the rules, explain one, or print the JSON Schema of a contract."""
+"""List the rules, or explain one."""
 
 from __future__ import annotations
 
@@ -11,19 +11,10 @@ from agentwatch.cli.command import argument, format_of
 from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.decisions.rules import RULES as DECISION_RULES
 from agentwatch.errors import UsageError
-from agentwatch.manual import print_schema
 from agentwatch.text import clean, indented, say
 
-_IN_JSON: Final = ("handoff-packet", "subagent-return", "return-meta", "report-contract")
-_IN_MARKDOWN: Final = "return-format"
 ARGUMENTS: Final = (
-    argument("--explain", "ID", "why the rule is there, with a right and a wrong example", offers="rules"),
-    argument(
-        "--schema",
-        "CONTRACT",
-        f"its JSON Schema: {', '.join(_IN_JSON)}",
-        choices=(*_IN_JSON, _IN_MARKDOWN),
-    ),
+    argument("--explain", "ID", "why the rule is there, with a right and a wrong example"),
     format_of("text", "json"),
 )
 _WIDTH: Final = 100
@@ -35,14 +26,7 @@ def every_rule() -> dict[str, Rule]:
 
 
 def run(options: Namespace) -> int:
-    """Print rules or a schema. Raises UsageError for what is not there."""
-    if options.schema == _IN_MARKDOWN:
-        raise UsageError(
-            "return-format is Markdown and has no JSON Schema; `agentwatch help contracts` has a whole example,"
-            " and `agentwatch check FILE` judges yours"
-        )
-    if options.schema:
-        return print_schema(options.schema)
+    """Print rules. Raises UsageError for one that is not there."""
     rules = every_rule()
     if options.explain:
         _explain(options.explain, rules)

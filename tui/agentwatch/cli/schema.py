@@ -8,9 +8,7 @@ from typing import Final
 from agentwatch.cli.command import argument
 from agentwatch.manual import print_schema
 
-ARGUMENTS: Final = (
-    argument("name", "NAME", "of a contract, of what a command prints, or of a file", nargs="?", offers="schemas"),
-)
+ARGUMENTS: Final = (argument("name", "NAME", "of a contract, of what a command prints, or of a file", nargs="?"),)
 
 
 def run(options: Namespace) -> int:

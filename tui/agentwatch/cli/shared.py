@@ -6,13 +6,12 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.arguments import workspaces_at
-from agentwatch.cli.hosts import connected
 from agentwatch.composition import scanned, shown_worktrees
 from agentwatch.config import Settings
 from agentwatch.errors import ExitCode, UsageError
@@ -59,11 +58,16 @@ def target_of(word: str, settings: Settings) -> Iterator[tuple[Path, RemoteWorks
     if len(addresses) > 1:
         known = ", ".join(one.written for one in addresses)
         raise UsageError(f"{word} names several workspaces: give one of {known}")
+    with _connected(addresses) as far:
+        yield workspaces[0] if far is None else far.only(addresses[0]), far
+
+
+def _connected(addresses: Sequence[Address]) -> AbstractContextManager[RemoteWorkspaces | None]:
     if not addresses:
-        yield workspaces[0], None
-        return
-    with connected(addresses) as far:
-        yield far.only(addresses[0]), far
+        return nullcontext()
+    from agentwatch.cli.hosts import connected
+
+    return connected(addresses)
 
 
 def selection_of(options: Namespace, *, is_far: bool = False) -> str | None:
@@ -93,8 +97,9 @@ def print_workspaces(
     """
     here, addresses = targets_of(options.paths, settings)
     documents, codes = list[dict[str, Any]](), list[int]()
-    with connected(addresses) as far:
-        workspaces = [*here, *far.places]
+    with _connected(addresses) as far:
+        places, names = (far.places, far.names) if far is not None else ({}, {})
+        workspaces = [*here, *places]
         is_one = len(workspaces) == 1
         found = Places(())
         if is_one and here and with_worktrees:
@@ -102,8 +107,8 @@ def print_workspaces(
         workspaces += [place.workspace for place in found.places]
         for number, workspace in enumerate(workspaces):
             if not options.json and len(workspaces) > 1:
-                say(f"{chr(10) if number else ''}{clean(far.names.get(workspace, str(workspace)))}")
-            if workspace in far.places:
+                say(f"{chr(10) if number else ''}{clean(names.get(workspace, str(workspace)))}")
+            if far is not None and workspace in places:
                 selection_of(options, is_far=True)
                 monitor = far.scanned(workspace, settings)
             else:
@@ -160,7 +165,7 @@ def confirmed(question: str) -> bool:
 
 
 def passphrase() -> Callable[[], str] | None:
-    """What asks on the terminal for the passphrase of the key that signs; None where there is no terminal."""
+    """A function that asks on the terminal for the passphrase of the signing key; None where there is no terminal."""
     from getpass import getpass
 
     return partial(getpass, "Passphrase of the key that signs decisions: ") if sys.stdin.isatty() else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, flag
@@ -13,9 +13,6 @@ from agentwatch.sources.sessions.reader import Found
 from agentwatch.sources.sessions.registry import looked_in
 from agentwatch.text import clean, indented, say
 from agentwatch.view.document import problem_documents
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents import lists
 
 ARGUMENTS: Final = (PATH, flag("--json", "print JSON"))
 _NOT_FOUND: Final = "not found"
@@ -36,20 +33,11 @@ def run(options: Namespace) -> int:
         for one in stores:
             say(f"{clean(one.source, 24):<14} {_line(one)}")
         return report_problems(problems)
-    document: lists.Sources = {
-        "sources": [
-            {
-                "source": one.source,
-                "place": one.place,
-                "sessions": one.sessions,
-                "skipped": one.skipped,
-                "children": one.children,
-            }
-            for one in stores
-        ],
+    document = {
+        "sources": [one._asdict() for one in stores],
         "trouble": [*map(str, problems)],
         "complete": not problems,
-        "problems": problem_documents(problems),
+        "problems": [one.plain() for one in problem_documents(problems)],
     }
     say(indented(document))
     return 1 if problems else 0

@@ -17,9 +17,6 @@ from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, say
-from agentwatch.view.chains import chain_name, end_of_chain
-from agentwatch.view.document import tree_document
-from agentwatch.view.order import Order, preorder
 from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
 from agentwatch.view.words import history_words, in_line, plural, question_at, state_words, why_at
@@ -52,19 +49,24 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
     found = found_in(tree, query) if query else None
     if options.json:
+        from agentwatch.view.document import tree_document  # pydantic takes a while to load
+
         say_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
     else:
+        from agentwatch.view.chains import chain_name, end_of_chain
+        from agentwatch.view.order import Order
+
         order = Order(tree)
-        order.take(tree.tasks, tree.now)
-        groups = [group for group, tally in order.tallies.items() if tally.runs]
+        order.apply(tree.tasks, tree.now)
+        groups = [group for group, runs in order.groups.items() if runs]
         for group in groups:
             told = [
                 _line(task, depth, chain_name(task, chain), tree.now)
-                for task, depth, chain in preorder(tree, order, group)
+                for task, depth, chain in order.preorder(group)
                 if found is None or not found.shown.isdisjoint(one.task_id for one in (task, *chain))
             ]
             if told and len(groups) > 1:
-                say(f"{group.upper()}  {order.words(group, tree.now)[0]}")
+                say(f"{group.upper()}  {order.tally(group).words(group, tree.now)[0]}")
             for line in told:
                 say(line)
         rows = None if found is None else {end_of_chain(tree.tasks, task_id) for task_id in found.matches}

@@ -77,10 +77,5 @@ def settings_of(options: Namespace) -> Settings:
 def require_terminal() -> None:
     """Raises UsageError where the screen cannot be drawn or nobody can type."""
     # The screen library draws on standard error, so that one counts as well.
-    streams = {"input": sys.stdin, "output": sys.stdout, "error": sys.stderr}
-    others = [f"standard {name}" for name, stream in streams.items() if stream is None or not stream.isatty()]
-    if others:
-        missing = f"{' and '.join(others)} {'is' if len(others) == 1 else 'are'} none"
-        if len(others) == len(streams):
-            missing = "none is here"
-        raise UsageError(f"the screen needs a terminal, and {missing}; `agentwatch tree` prints the tree without one")
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        raise UsageError("the screen needs a terminal, and none is here; `agentwatch tree` prints the tree without one")

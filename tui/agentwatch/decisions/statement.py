@@ -9,9 +9,9 @@ what is said of a task is not said of what failed before. The digests of earlier
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.envelope import STATEMENT_TYPE, Trust, UntrustedError, opened
@@ -20,9 +20,6 @@ from agentwatch.decisions.record import LARGEST_SIGNED, time_of, written
 from agentwatch.decisions.strict import compact, hex_digits, named, parsed, positive
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Task
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents import signed, tasks
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "urn:agentwatch:task:v1"
@@ -42,7 +39,7 @@ class Statement(NamedTuple):
     """The name and the sha256 of each handoff and return that it is about."""
 
 
-def subject_of(task: Task) -> tuple[signed.Artifact, ...]:
+def subject_of(task: Task) -> tuple[dict[str, Any], ...]:
     """The handoff and the return of the latest attempt; empty where nobody wrote either."""
     latest = task.latest
     if latest is None:
@@ -52,8 +49,8 @@ def subject_of(task: Task) -> tuple[signed.Artifact, ...]:
 
 
 def statement_of(
-    task: tasks.Task,
-    subject: Sequence[signed.Artifact],
+    task: Mapping[str, Any],
+    subject: Sequence[Mapping[str, Any]],
     decided: Sequence[ChainEntry],
     *,
     complete: bool,
@@ -65,7 +62,7 @@ def statement_of(
     holds about it; `complete`: all could be read. Half a character, which no other reader would take, becomes a `?`.
     Raises RecordError where it is too large.
     """
-    whole: signed.Statement = {
+    whole = {
         "_type": TYPE,
         "subject": list(subject),
         "predicateType": PREDICATE_TYPE,
@@ -156,7 +153,7 @@ def _name(version: Seen, part: str) -> str:
     return f"{version.path}#{part}" if version.stored else version.path
 
 
-def _attempt(one: tasks.Attempt) -> tasks.StatedAttempt:
+def _attempt(one: Mapping[str, Any]) -> dict[str, Any]:
     """Without the session's place on this machine."""
     return {
         "number": one["number"],
@@ -171,7 +168,7 @@ def _attempt(one: tasks.Attempt) -> tasks.StatedAttempt:
     }
 
 
-def _decided(entry: ChainEntry) -> signed.StatedDecision:
+def _decided(entry: ChainEntry) -> dict[str, Any]:
     """A decision of the ledger, so that it can be recognised by whoever is shown its file."""
     record = entry.record
     return {

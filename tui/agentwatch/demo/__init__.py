@@ -4,8 +4,3 @@ Only the work is written beforehand. A decision is signed, recorded, delivered, 
 so everywhere. The play waits while a dialog is open. A session in which something was decided does not start over:
 equal files would be bound by the same decisions.
 """
-
-from agentwatch.demo.screenplay import demo_script
-from agentwatch.demo.session import DemoSession
-
-__all__ = ["DemoSession", "demo_script"]

@@ -15,9 +15,10 @@ from typing import Final
 
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request, RequestKind, RequestStage, input_text, request_id_of
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.demo.script import Player
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.reading import request_about
 from agentwatch.requests.store import Offer, RequestError
 from agentwatch.state import workspace_id
 
@@ -81,17 +82,14 @@ class Asker:
             self._offer = None
 
     def _request(self) -> Request:
-        text, digest = input_text({"command": _COMMAND, "description": _SAID})
-        nonce = token_hex(8)
-        return Request(
-            request_id=request_id_of(self._workspace_id, "claude-code", TASK, nonce, digest),
-            source="claude-code",
-            session_id=TASK,
-            nonce=nonce,
+        return request_about(
+            {"command": _COMMAND, "description": _SAID},
+            self._workspace_id,
+            "claude-code",
+            TASK,
+            token_hex(8),
             kind=RequestKind.PERMISSION,
             tool="Bash",
-            input=text,
-            input_sha256=digest,
             shown=_COMMAND,
             said=_SAID,
             asked_at=self._clock(),

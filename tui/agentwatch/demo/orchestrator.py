@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from string import Template
 from typing import Final
@@ -24,8 +23,7 @@ from agentwatch.decisions.reader import Question, Reader, Verified
 from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.demo.screenplay import Screenplay
-from agentwatch.demo.script import Player, Step, Write
+from agentwatch.demo.script import Player, Screenplay, Step
 from agentwatch.disk import DOT
 
 NAME: Final = "the demo's orchestrator"
@@ -67,17 +65,14 @@ class Orchestrator:
 
     def go_on(self, record: Record) -> None:
         """An agent has got the answer to its request."""
-        script = self._play.scene(record.action, record.task_id)
-        if script is not None:
-            self._player.cut_in(_filled(script.steps, _words(record, "")))
+        self._player.cut_in(_filled(self._play.scene(record.action, record.task_id), _words(record, "")))
 
     def _carry_out(self, record: Record) -> None:
         task_id, action = record.task_id, record.action
         self.decided.add(task_id)
         handoff = self._handoff(record) if action in _HANDS_ON else ""
-        script = self._play.scene(action, task_id)
         # Without a handoff there is nobody to be sent.
-        steps = [] if script is None or handoff is None else _filled(script.steps, _words(record, handoff))
+        steps = [] if handoff is None else _filled(self._play.scene(action, task_id), _words(record, handoff))
         ends = action is not Action.ACCEPT
         below = action is Action.ABORT
         self._player.cut_in(steps, lambda path: ends and self._play.belongs(path, task_id, below=below))
@@ -122,13 +117,10 @@ def _said(record: Record) -> str:
     return " ".join([*(one.answer for one in record.params.answers), record.note]).strip()
 
 
-def _filled(steps: tuple[Step, ...], words: Mapping[str, str]) -> Iterator[Step]:
+def _filled(steps: Iterable[Step], words: Mapping[str, str]) -> Iterator[Step]:
     documents = {name: words[name] for name in ("handoff", "report")}
     escaped = {name: json.dumps(word)[1:-1] for name, word in words.items()} | documents
     for step in steps:
-        action = step.action
-        if isinstance(action, Write):
-            path = Template(action.path).safe_substitute(words)
-            text = Template(action.text).safe_substitute(escaped if path.endswith(".json") else words)
-            action = replace(action, path=path, text=text)
-        yield replace(step, action=action)
+        path = Template(step.path).safe_substitute(words)
+        text = Template(step.text).safe_substitute(escaped if path.endswith(".json") else words)
+        yield Step(step.at_seconds, path, text)

@@ -1,116 +1,160 @@
-"""Plays a session into a workspace: real files, written, amended, renamed and deleted at their times.
+"""A session written down as text, and the player that writes its files into a workspace at their times.
 
-The demo plays it against the clock; tests and pictures play it without waiting. The same script always leaves
-the same bytes under the same names, unless something is cut in.
+A line `@ +SECONDS VERB PATH` is a stage direction; the pause before it comes first. The lines up to the next
+direction are its content. Lines that begin with `@@` are remarks.
+
+| verb | what happens |
+| --- | --- |
+| `write` | the file appears whole, by a rename |
+| `todo` | the file is written again with the checkboxes of the lines given |
+
+A line `@ cast TASK HANDOFF PATTERN…` says which files are the task's, its handoff first, or `-` if it has none. A
+line `@ on ACTION… TASK` begins a scene: what happens once the operator has decided so about the task, `*` for any. Of
+several the first is played. In a scene's paths and content stand `$name`s of `WORDS`, which the decision fills in.
+
+The demo plays it against the clock; tests and pictures play it without waiting. The same script always leaves the same
+bytes under the same names, unless something is cut in.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import shutil
+import re
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Protocol
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from string import Template
+from typing import Final, NamedTuple, Protocol
 
+from agentwatch.delegation.decision import Action
 from agentwatch.errors import WorkspaceError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+WORDS: Final = frozenset({"answer", "attempt", "ending", "file", "handoff", "mode", "report", "task"})
+"""What a scene can name of a decision: see `Orchestrator`, which fills it in."""
+
+_CAST: Final = re.compile(r"@ cast (?P<task>\S+)(?P<files>( \S+)+)")
+_SCENE: Final = re.compile(r"@ on (?P<actions>[a-z]+( [a-z]+)*) (?P<task>\S+)")
+_DIRECTION: Final = re.compile(r"@ \+(?P<pause>\d+(?:\.\d+)?) (?P<verb>write|todo) (?P<path>\S+)")
+_CHECKBOX: Final = re.compile(r"- \[[ x-]\] (?P<text>.+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """Something done to a file. A path that is not relative to the workspace, with `/`, is refused with ValueError."""
-
-    path: str
-
-    def __post_init__(self) -> None:
-        for path in self.paths:
-            parts = PurePosixPath(path).parts
-            if not parts or ".." in parts or PurePosixPath(path).is_absolute() or "\0" in path:
-                raise ValueError(f"{path!r} is no path inside the workspace; give a relative one without '..'")
-            if PureWindowsPath(path).drive or "\\" in path:
-                raise ValueError(f"{path!r} is no portable path; separate its parts with '/'")
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The names that it touches; the last one is there afterwards, if any is."""
-        return (self.path,)
-
-
-@dataclass(frozen=True, slots=True)
-class Write(Action):
-    """Puts `text` into the file, as UTF-8: by a rename, or in place, where readers can see it half done."""
-
-    text: str
-    atomic: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Append(Action):
-    """Puts `text` at the end of the file, in place."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Delete(Action):
-    """Removes the file, or the directory with all that is in it; does nothing if it is not there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rename(Action):
-    """Moves a file or a directory; a file that has the new name already is replaced."""
-
-    to: str
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return self.path, self.to
-
-
-@dataclass(frozen=True, slots=True)
-class MakeDirectory(Action):
-    """Makes the directory and those above it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One action, `at_seconds` after the session began."""
+class Step(NamedTuple):
+    """A file that appears, or is replaced, `at_seconds` after the session began."""
 
     at_seconds: float
-    action: Action
+    path: str
+    text: str
 
 
-def halves(at_seconds: float, path: str, text: str, pause_seconds: float) -> tuple[Step, Step]:
-    """Two steps that write a file as a slow writer does: until the pause is over it holds the first half."""
-    middle = len(text) // 2
-    return (
-        Step(at_seconds, Write(path, text[:middle], atomic=False)),
-        Step(at_seconds + pause_seconds, Append(path, text[middle:])),
-    )
+class Scene(NamedTuple):
+    """What happens after one of these decisions about a task, or about any for `*`; seconds count from then."""
+
+    decisions: frozenset[Action]
+    task_id: str
+    steps: Sequence[Step]
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
-    """The steps of a session in the order of their times; any other order is refused with ValueError."""
+class Screenplay(NamedTuple):
+    """A session, the scenes that follow decisions, and which files are whose: patterns, the handoff's path first."""
 
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
+    cast: Mapping[str, tuple[str, ...]]
+    scenes: Sequence[Scene]
 
-    def __post_init__(self) -> None:
-        before = 0.0
-        for step in self.steps:
-            if not before <= step.at_seconds < math.inf:
-                raise ValueError(f"a step at {step.at_seconds} s follows one at {before} s; order them")
-            before = step.at_seconds
+    def scene(self, decision: Action, task_id: str) -> Sequence[Step]:
+        """What is played after this decision; nothing if nothing more happens."""
+        fitting = (one for one in self.scenes if decision in one.decisions and one.task_id in (task_id, "*"))
+        return next((scene.steps for scene in fitting), ())
 
-    @property
-    def duration(self) -> float:
-        """Seconds from the beginning to the last step."""
-        return self.steps[-1].at_seconds if self.steps else 0.0
+    def handoff_of(self, task_id: str) -> str | None:
+        """The path of the handoff of a task; None if it has none, or has no part in the session."""
+        path, *_ = self.cast.get(task_id, ("-",))
+        return None if path == "-" else path
+
+    def belongs(self, path: str, task_id: str, *, below: bool = False) -> bool:
+        """Whether a file is that of a task, or with `below` of one below it."""
+        return any(
+            fnmatchcase(path, pattern)
+            for owner, patterns in self.cast.items()
+            if owner == task_id or (below and owner.startswith(f"{task_id}."))
+            for pattern in patterns
+        )
+
+
+def demo_screenplay() -> Screenplay:
+    """What `agentwatch demo` plays."""
+    return parse(files(__package__).joinpath("checkout.screenplay").read_text(encoding="utf-8"))
+
+
+def demo_script() -> Sequence[Step]:
+    """The session that `agentwatch demo` plays if nobody decides anything."""
+    return demo_screenplay().steps
+
+
+def parse(text: str) -> Screenplay:
+    """Raises ValueError with the line that cannot be understood."""
+    cast: dict[str, tuple[str, ...]] = {}
+    headings: list[tuple[frozenset[Action], str]] = []
+    blocks: list[list[tuple[int, str]]] = [[]]
+    for number, line in enumerate(text.splitlines(), start=1):
+        if role := _CAST.fullmatch(line):
+            cast[role["task"]] = tuple(role["files"].split())
+        elif heading := _SCENE.fullmatch(line):
+            try:
+                headings.append((frozenset(map(Action, heading["actions"].split())), heading["task"]))
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from None
+            blocks.append([])
+        elif not line.startswith("@@"):
+            blocks[-1].append((number, line))
+    for number, line in (one for block in blocks[1:] for one in block):
+        if unknown := set(Template(line).get_identifiers()) - WORDS:
+            raise ValueError(f"line {number}: a decision has no ${min(unknown)}; there are {', '.join(sorted(WORDS))}")
+    session, *scenes = [list(_steps(block)) for block in blocks]
+    return Screenplay(session, cast, [Scene(*one, steps) for one, steps in zip(headings, scenes, strict=True)])
+
+
+def _steps(block: Iterable[tuple[int, str]]) -> Iterator[Step]:
+    written: dict[str, str] = {}
+    clock = 0.0
+    for line, direction, text in _directions(block):
+        path = direction["path"]
+        clock = round(clock + float(direction["pause"]), 3)
+        written[path] = _ticked(written.get(path, ""), text, line) if direction["verb"] == "todo" else text
+        yield Step(clock, path, written[path])
+
+
+def _directions(block: Iterable[tuple[int, str]]) -> Iterator[tuple[int, re.Match[str], str]]:
+    """Each direction with its line number and its content, which ends in one line feed."""
+    opened: tuple[int, re.Match[str]] | None = None
+    content: list[str] = []
+    for number, line in (*block, (0, "@ end")):
+        if not line.startswith("@ "):
+            content.append(line)
+            continue
+        if opened:
+            yield *opened, "\n".join(content).strip("\n") + "\n"
+        content = []
+        direction = _DIRECTION.fullmatch(line)
+        if direction is None and number:
+            raise ValueError(f"line {number}: write a stage direction as '@ +SECONDS write|todo PATH'")
+        opened = (number, direction) if direction else None
+
+
+def _ticked(before: str, changes: str, line: int) -> str:
+    """The text with the checkboxes of the lines given, which must be in it."""
+    boxes = {match["text"]: match[0] for match in map(_CHECKBOX.fullmatch, changes.splitlines()) if match}
+    lines = []
+    for text in before.splitlines():
+        match = _CHECKBOX.fullmatch(text)
+        lines.append(boxes.pop(match["text"], text) if match else text)
+    if boxes:
+        raise ValueError(f"line {line}: the file has no todo {next(iter(boxes))!r}")
+    return "\n".join(lines) + "\n"
 
 
 class Stop(Protocol):
@@ -120,30 +164,24 @@ class Stop(Protocol):
 
 
 class Player:
-    """Plays one script into one workspace, which is made if it does not exist.
+    """Plays steps into one workspace, which is made if it does not exist.
 
     It remembers how far it has played: a second call goes on from there. `speed` 2.0 plays twice as fast.
     Playing and rewinding raise OSError where a file cannot be written or removed, and WorkspaceError where a
-    link leads out of the workspace.
+    path or a link leads out of the workspace.
     """
 
     def __init__(
-        self, script: Script, workspace: Path, speed: float = 1.0, *, clock: Callable[[], float] = time.monotonic
+        self, steps: Sequence[Step], workspace: Path, speed: float = 1.0, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        if not 0 < speed < math.inf:
-            raise ValueError(f"a speed of {speed} cannot be played; give a number above 0")
-        self._script = script
+        self._steps = steps
         self._workspace = workspace
         self._speed = speed
         self._clock = clock
-        self._left = list(script.steps)
+        self._left = list(steps)
         self._cut_in: list[Step] = []
-        self._position = 0.0
-
-    @property
-    def position(self) -> float:
+        self.position = 0.0
         """The second of the script that it has got to."""
-        return self._position
 
     @property
     def finished(self) -> bool:
@@ -155,7 +193,7 @@ class Player:
 
         `attend` is called first, and then at least `every` so many seconds: it may `cut_in`.
         """
-        began = self._clock() - self._position / self._speed
+        began = self._clock() - self.position / self._speed
         attend()
         while not self.finished:
             wait = max(0.0, began + self._left[0].at_seconds / self._speed - self._clock())
@@ -163,14 +201,14 @@ class Player:
                 return
             if wait <= every:
                 self._play_next(None)
-            self._position = max(self._position, (self._clock() - began) * self._speed)
+            self.position = max(self.position, (self._clock() - began) * self._speed)
             attend()
 
     def cut_in(self, steps: Iterable[Step], instead_of: Callable[[str], bool] = lambda _path: False) -> None:
         """Plays these as well, their times counted from now; what was to come of some paths is left out instead."""
-        added = [replace(step, at_seconds=self._position + step.at_seconds) for step in steps]
+        added = [step._replace(at_seconds=self.position + step.at_seconds) for step in steps]
         self._cut_in += added
-        kept = [step for step in self._left if not instead_of(step.action.path)]
+        kept = [step for step in self._left if not instead_of(step.path)]
         self._left = sorted((*kept, *added), key=lambda step: step.at_seconds)
 
     def play_all(self, until: float | None = None, started_at: float | None = None) -> None:
@@ -179,78 +217,40 @@ class Player:
         Files get the modification times they would have had if the session had begun at `started_at` (seconds
         since the epoch); None lets it begin so that the moment played up to is now.
         """
-        end = self._script.duration if until is None else until
+        end = self._steps[-1].at_seconds if until is None else until
         if started_at is None:
             started_at = time.time() - end
         while not self.finished and self._left[0].at_seconds <= end:
             self._play_next(started_at)
-        self._position = max(self._position, end)
+        self.position = max(self.position, end)
 
     def rewind(self) -> None:
         """Removes what was put into the workspace, nothing else; the next call plays the script from the start."""
-        made: set[PurePosixPath] = set()
-        for step in (*self._script.steps, *self._cut_in):
-            name = PurePosixPath(step.action.paths[-1])
-            made.update((name, *name.parents[:-1]))
+        made = {PurePosixPath(step.path) for step in (*self._steps, *self._cut_in)}
+        for path in made:
+            self._place(str(path)).unlink(missing_ok=True)
         # Deepest first. A directory that holds something of somebody else stays.
-        for path in sorted(made, key=lambda path: (-len(path.parts), path)):
-            place = self._place(str(path))
-            if place.is_dir() and not place.is_symlink():
-                with suppress(OSError):
-                    place.rmdir()
-            else:
-                place.unlink(missing_ok=True)
-        self._left, self._cut_in = list(self._script.steps), []
-        self._position = 0.0
+        for path in sorted({above for path in made for above in path.parents[:-1]}, key=lambda path: -len(path.parts)):
+            with suppress(OSError):
+                self._place(str(path)).rmdir()
+        self._left, self._cut_in = list(self._steps), []
+        self.position = 0.0
 
-    def _place(self, path: str, *, follows: bool = False) -> Path:
-        """Where a path lies. `follows`: the action goes through a link of this name instead of replacing it."""
+    def _place(self, path: str) -> Path:
         place = self._workspace / path
-        if not (place if follows else place.parent).resolve().is_relative_to(self._workspace.resolve()):
-            raise WorkspaceError(f"{path} leads out of {self._workspace} by a link; remove that link")
+        if not place.parent.resolve().is_relative_to(self._workspace.resolve()):
+            raise WorkspaceError(f"{path} leads out of {self._workspace}; remove the link that does")
         return place
 
     def _play_next(self, started_at: float | None) -> None:
         step = self._left[0]
-        action = step.action
-        modified_at = None if started_at is None else started_at + step.at_seconds
-        follows = isinstance(action, Append | MakeDirectory) or (isinstance(action, Write) and not action.atomic)
-        place = self._place(action.path, follows=follows)
-        match action:
-            case Write(text=text, atomic=atomic):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                _write(place, text.encode(), atomic=atomic, modified_at=modified_at)
-            case Append(text=text):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                with place.open("ab") as file:
-                    file.write(text.encode())
-                _set_time(place, modified_at)
-            case Delete():
-                if place.is_dir() and not place.is_symlink():
-                    shutil.rmtree(place)
-                else:
-                    place.unlink(missing_ok=True)
-            case Rename(to=to):
-                target = self._place(to)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                # The operator may have deleted the file: then there is nothing to move.
-                with suppress(FileNotFoundError):
-                    place.replace(target)
-            case MakeDirectory():
-                place.mkdir(parents=True, exist_ok=True)
-        del self._left[0]
-        self._position = max(self._position, step.at_seconds)
-
-
-def _write(place: Path, content: bytes, *, atomic: bool, modified_at: float | None) -> None:
-    # The ending keeps watchers of *.json and *.md from taking the temporary file for a document.
-    file = place.with_name(f".{place.name}.writing") if atomic else place
-    file.write_bytes(content)
-    _set_time(file, modified_at)
-    if atomic:
+        place = self._place(step.path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        # The ending keeps watchers of *.json and *.md from taking the temporary file for a document.
+        file = place.with_name(f".{place.name}.writing")
+        file.write_bytes(step.text.encode())
+        if started_at is not None:
+            os.utime(file, (started_at + step.at_seconds,) * 2)
         file.replace(place)
-
-
-def _set_time(place: Path, modified_at: float | None) -> None:
-    if modified_at is not None:
-        os.utime(place, (modified_at, modified_at))
+        del self._left[0]
+        self.position = max(self.position, step.at_seconds)

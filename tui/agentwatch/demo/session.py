@@ -10,8 +10,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.demo.child import Child
-from agentwatch.demo.screenplay import demo_screenplay
-from agentwatch.demo.script import Player
+from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.errors import UsageError, WorkspaceError
 from agentwatch.state import scratch_directory, state_directories
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from agentwatch.demo.asker import Asker
     from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.history.acknowledgements import Acknowledgements
-    from agentwatch.requests.source import Inbox
+    from agentwatch.requests.store import Inbox
     from agentwatch.sources import Source
 
 PAUSE_SECONDS: Final = 60.0
@@ -80,7 +79,7 @@ class DemoSession:
         self._workspace.mkdir()
         (self._workspace / "AGENTS.md").write_text(_INSTRUCTIONS, "utf-8")
         self._play = demo_screenplay()
-        self._player = Player(self._play.script, self._workspace, self._speed)
+        self._player = Player(self._play.steps, self._workspace, self._speed)
         self._store = place / "claude"
         self._child = Child(self._workspace, self._store, self._player)
         self._thread = Thread(target=self._run, name="agentwatch-demo", daemon=True)
@@ -136,8 +135,7 @@ class DemoSession:
 
     def open_inbox(self) -> Inbox:
         """What the agents of the demo ask."""
-        from agentwatch.requests.source import Inbox
-        from agentwatch.requests.store import RequestStore
+        from agentwatch.requests.store import Inbox, RequestStore
 
         return Inbox(RequestStore(self._workspace, state=self._state))
 

@@ -6,13 +6,14 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated, limit_of
-from agentwatch.evidence.disk import MISSING, DiskFacts, Fault, FileKind, beside, look, place_of, trace
+from agentwatch.evidence.disk import MISSING, DiskFacts, Fault, FileKind, beside, look, place_of
 from agentwatch.evidence.git import SLACK, GitFacts, GitView, ask_git, elsewhere
 from agentwatch.evidence.log import is_document
 from agentwatch.evidence.plumbing import SECONDS, NotInRepositoryError
@@ -109,23 +110,15 @@ class _Round:
 
     def __init__(self, root: str, view: GitView | None, without_git: str, has_git: bool) -> None:
         self.root, self.view, self.without_git, self.has_git = root, view, without_git, has_git
-        self.traces: dict[str, object] = {}
-        self.looked: dict[str, DiskFacts] = {}
         self.elsewhere: dict[str, str] = {}
-
-    def look(self, path: str) -> DiskFacts:
-        """The facts of a path, looked at once."""
-        if path not in self.looked:
-            # Before it is looked at: a file that changes meanwhile looks different the next time.
-            self.traces[path] = trace(f"{self.root}/{path}")
-            self.looked[path] = look(self.root, path)
-        return self.looked[path]
+        # Each path is judged, and looked at, once.
+        self.place, self.look = cache(partial(place_of, workspace=root)), cache(partial(look, root))
 
     def where(self, path: str, request: Request) -> str:
         """Where a claimed file lies: where it is claimed, or where its return has gone."""
         near = (
             ()
-            if request.stored or self.look(path) != MISSING
+            if request.stored or self.look(path).kind is not FileKind.MISSING
             else beside(path, to_name(request.returned_name), request.former)
         )
         return next((one for one in near if self.look(one).is_there), path)
@@ -134,8 +127,8 @@ class _Round:
         """Look in git for the files that are nowhere."""
         lost: dict[str, float] = {}
         for request in requests:
-            for path in {place_of(one.claim.path, self.root).relative for one in request.stated if one.names_file}:
-                if path is not None and self.look(self.where(path, request)) == MISSING:
+            for path in {self.place(one.claim.path).relative for one in request.stated if one.names_file}:
+                if path is not None and self.look(self.where(path, request)).kind is FileKind.MISSING:
                     lost[path] = min(lost.get(path, math.inf), _finite(request.handed_off_at, 0.0))
         if lost and self.view is not None:
             self.elsewhere = elsewhere(self.view, lost, min(lost.values()))
@@ -149,14 +142,14 @@ class _Round:
                 claim = self._judge_constraint(claim, request)
             elif one.names_file:
                 claim = self._judge_path(claim, one, request, handed)
-                path = place_of(one.claim.path, self.root).relative
+                path = self.place(one.claim.path).relative
                 watched |= {path, self.where(path, request)} if path is not None else set()
             elif claim.verdict is _YES and claim.call is not None:
                 change = self._changed(claim.call.at, request) or request.changed_since(claim.call.at)
                 detail = f"outdated: {claim.detail}; after that {change}"
                 claim = claim._replace(verdict=_OPEN, detail=detail) if change else claim
             claims.append(claim)
-        traces = {path: self.traces[path] for path in sorted(watched)}
+        traces = {path: self.look(path).trace for path in sorted(watched)}
         return Result(tuple(claims), traces, self.without_git)
 
     def _changed(self, since: float, request: Request) -> str:
@@ -187,7 +180,7 @@ class _Round:
         now = at if request.handoff_at is None else request.handoff_at
         if returned_at is not None and (at > returned_at or at == returned_at < now):
             return _Handed(why="the handoff was written after its return")
-        name = place_of(to_name(request.handoff_name or ""), self.root).relative
+        name = self.place(to_name(request.handoff_name or "")).relative
         if name is None:
             return _Handed(at, at)
         git, disk = self._git_facts(name, at), self.look(name)
@@ -208,7 +201,7 @@ class _Round:
     # Claimed paths
 
     def _judge_path(self, claim: Claim, one: Stated, request: Request, handed: _Handed) -> Claim:
-        (path, fault), verdict, detail = place_of(one.claim.path, self.root), claim.verdict, claim.detail
+        (path, fault), verdict, detail = self.place(one.claim.path), claim.verdict, claim.detail
         there = None if path is None else self.where(path, request)
         disk = MISSING if there is None else self.look(there)
         if detail:

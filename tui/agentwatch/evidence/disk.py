@@ -207,7 +207,7 @@ class DiskFacts(NamedTuple):
     """One path as it was found. `mtime_ns` is in nanoseconds since the epoch.
 
     `words` name an OTHER's kind or why it was REFUSED. `linked`: a symbolic link inside the workspace leads there.
-    `names` is how many hard links it has.
+    `names` is how many hard links it has, and `trace` what `trace` gives of it.
     """
 
     kind: FileKind
@@ -217,6 +217,7 @@ class DiskFacts(NamedTuple):
     words: str = ""
     linked: bool = False
     names: int = 1
+    trace: object = "gone"
 
     @property
     def is_there(self) -> bool:
@@ -228,10 +229,11 @@ MISSING: Final = DiskFacts(FileKind.MISSING)
 
 def look(root: str, path: str) -> DiskFacts:
     """The facts of a path below a real directory, given with `/`, without `.` and `..`."""
+    place = f"{root}/{path}"
     try:
-        real = os.path.realpath(f"{root}/{path}")
+        real = os.path.realpath(place)
         if not f"{real}/".startswith(f"{root}/"):
-            return DiskFacts(FileKind.OUTSIDE)
+            return DiskFacts(FileKind.OUTSIDE, trace=trace(place))
         status = os.lstat(real)
         is_directory, is_regular = stat.S_ISDIR(status.st_mode), stat.S_ISREG(status.st_mode)
         is_empty = next(Path(real).iterdir(), None) is None if is_directory else is_regular and status.st_size == 0
@@ -239,19 +241,27 @@ def look(root: str, path: str) -> DiskFacts:
         return MISSING
     except OSError as error:
         is_gone = error.errno in _GONE and os.path.isdir(root)
-        return MISSING if is_gone else DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
+        missing = MISSING if is_gone else DiskFacts(FileKind.REFUSED, words=os.strerror(error.errno or 0))
+        return missing._replace(trace=trace(place))
     if stat.S_ISLNK(status.st_mode):
-        return DiskFacts(FileKind.REFUSED, words="its symbolic link leads in a circle or is changing")
+        words = "its symbolic link leads in a circle or is changing"
+        return DiskFacts(FileKind.REFUSED, words=words, trace=trace(place))
+    linked = real != place.rstrip("/")
+    # Of the same look as the facts: a file that changes meanwhile looks different the next time.
+    seen = trace(place) if linked else _trace_of(status)
     kind = FileKind.DIRECTORY if is_directory else FileKind.REGULAR if is_regular else FileKind.OTHER
     words = "" if is_directory or is_regular else kind_of(status.st_mode)
-    linked, names = real != f"{root}/{path}".rstrip("/"), status.st_nlink if is_regular else 1
-    return DiskFacts(kind, status.st_mtime_ns, status.st_ctime_ns, is_empty, words, linked, names)
+    names = status.st_nlink if is_regular else 1
+    return DiskFacts(kind, status.st_mtime_ns, status.st_ctime_ns, is_empty, words, linked, names, seen)
 
 
 def trace(path: str) -> object:
     """Something that is equal as long as a file is not written, replaced or removed. Blocks for one look."""
     try:
-        status = os.lstat(path)
+        return _trace_of(os.lstat(path))
     except (OSError, ValueError):
         return "gone"
+
+
+def _trace_of(status: os.stat_result) -> object:
     return status.st_mtime_ns, status.st_size, status.st_ino

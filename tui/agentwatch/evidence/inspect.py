@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.evidence.disk import MISSING, look, place_of
+from agentwatch.evidence.disk import FileKind, look, place_of
 from agentwatch.evidence.git import commit_before
 from agentwatch.evidence.plumbing import SECONDS, find_repository, plumbing
 from agentwatch.sources.files.read import FileRefusedError, read_file
@@ -55,7 +55,7 @@ def difference(workspace: Path, path: str, handed_off_at: float | None, *, secon
         return Inspection(problem=f"This path is not shown: {place.fault}.")
     # git itself would follow a link in the middle of a path.
     facts = look(root, place.relative)
-    if facts.linked or not (facts.is_there or facts == MISSING):
+    if facts.linked or not (facts.is_there or facts.kind is FileKind.MISSING):
         return Inspection(problem="This is not a regular file of the workspace: there is no difference to show.")
     try:
         repository = find_repository(root)

@@ -6,13 +6,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.background import Background, let_others_work
-from agentwatch.contracts.shapes import OpenDocument
 from agentwatch.delegation.events import Checked, Seen
 from agentwatch.delegation.run import Run
+from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.walk import to_name
 
 if TYPE_CHECKING:
@@ -24,28 +23,6 @@ _ROUND: Final = 1_000  # returns that are checked against one answer of git
 _PAUSE_SECONDS: Final = (1.0, 60.0)
 _SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with the cost of a look
 _AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
-
-
-class ParsedDocuments:
-    """Reads the documents of a workspace, and remembers the `most` that were read last, so that each is parsed once for
-    the tree and the evidence."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._lock = most, Lock()
-        self._known: dict[str, tuple[str, OpenDocument | None]] = {}
-
-    def open(self, text: str, name: str) -> OpenDocument | None:
-        """Recognise a text, as `read_document` does."""
-        from agentwatch.contracts.reading import read_document
-
-        with self._lock:
-            known = self._known.pop(name, None)
-            if known is None or known[0] != text:
-                known = text, read_document(text, name)
-            self._known[name] = known
-            if len(self._known) > self._most:
-                del self._known[next(iter(self._known))]
-            return known[1]
 
 
 class Target(NamedTuple):
@@ -214,8 +191,8 @@ class Inspector(Background[Sequence[Checked]]):
             return None
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
+        from agentwatch.evidence.judge import LogJudge
         from agentwatch.evidence.log import WorkspaceLogs, read_log
-        from agentwatch.evidence.statements import LogJudge
         from agentwatch.evidence.unsaid import unsaid_in
 
         workspace, handoff_name = str(self._workspace), handoff.path if handoff is not None else None

@@ -121,17 +121,19 @@ _RENAMED: Final = [
         (r"\A(?:python[\d.]*|py) -m build(?= |\Z)", "python build"),
         (r"\A(?:python[\d.]*|py) -m (?=\S)", ""),
         (r"\Apy\.test(?= |\Z)", "pytest"),
-        (r"\Acargo \+\S+", "cargo"),
         (r"\A(?:npm|pnpm|yarn|bun(?! test\b)) (?:run |run-script )?(?=\S)", "npm "),
         (r"\Anpm t(?= |\Z)", "npm test"),
     )
 ]
 _NEUTRAL: Final = re.compile(
-    r"(?<= )(?:-(?:[qsvxi]{1,4}|l|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1|race)|--(?:(?:tb|colou?rs?"
-    r"|durations|cov|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:header|summary|color|cov"
-    r"|watch|error-summary|fail-fast|progress|ansi|daemon|bail|build|restore)|quiet|silent|verbose|exitfirst"
+    r"(?<= )(?:-(?:[qsvxi]{1,4}|l|D \S+|p tsconfig\S*|ntp|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1"
+    r"|race)|--(?:(?:tb|format|ext|colou?rs?"
+    r"|durations|cov|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:cache|header|summary"
+    r"|color|cov"
+    r"|watch|error-summary|fail-fast|progress|ansi|pager|transfer-progress|daemon|bail|build|restore)|quiet|silent"
+    r"|verbose|exitfirst"
     r"|watch(?:All)?=false|ci|coverage|run-?[iI]n-?[bB]and|pretty|show-error-codes|locked|nocapture|parallel"
-    r"|strict-markers|passWithNoTests|batch-mode|nologo|stacktrace|output-on-failure|continue))(?= |\Z)"
+    r"|strict-markers|passWithNoTests|batch-mode|nologo|stacktrace|output-on-failure|continue|diff))(?= |\Z)"
 )
 """Options that say how much is printed or how a check is done, and not of what."""
 _PRINTING: Final = re.compile(
@@ -139,6 +141,9 @@ _PRINTING: Final = re.compile(
     r"(?= |\Z)"
 )
 """Those of them that only say how much is printed."""
+_WHERE_BUILT: Final = re.compile(
+    r"(?<= )(?:--test-dir[ =]\S+|-[Cp] (?:\S*build\S*|out))(?= |\Z)|(?<=cmake --build) \S+"
+)
 
 
 class Command(NamedTuple):
@@ -155,6 +160,12 @@ class Command(NamedTuple):
         return self.text.partition(" ")[0]
 
     @property
+    def nickname(self) -> str:
+        """The tool that a program such as cargo or go starts, by which people call it."""
+        words = self.text.split()
+        return words[1] if len(words) > 1 and words[0] in _STARTING_TOOLS else self.name.rpartition("/")[2]
+
+    @property
     def program(self) -> tuple[str, ...]:
         """The program, with the words behind it that choose another one."""
         chosen = [word for word in self.text.split()[1:] if not word.startswith("-")]
@@ -163,6 +174,7 @@ class Command(NamedTuple):
         return (self.name, *chosen[: 2 if re.match(r"(?:python3?|php|docker|nx|turbo)\Z", self.name) else 1])
 
 
+_STARTING_TOOLS: Final = words_of("cargo go dotnet npm bundle composer mix")
 _CHOOSING: Final = re.compile(
     r"(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake|just|task"
     r"|nx|turbo|git|mix|zig|swift|cmake|bazel|sbt|bin/rails|mise|poetry|uv)\Z"
@@ -185,16 +197,39 @@ def command_of(words: Words) -> Command:
     return Command(" ".join(text.replace(" -- ", " ").split() if text.startswith("npm ") else text.split()), odd, box)
 
 
-def is_same(asked: Command, ran: Command) -> bool:
-    """Whether a command that was run is the one that is asked for: it may print more or less, and check in a way that
-    was not asked for."""
+def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
+    """The words of a run by which it is less than the command that a clause names: "" where it is the same; None where
+    it is another. It may print more or less, check in a way that was not asked for, or be narrowed as the clause says.
+    """
     if asked.odd != ran.odd or (asked.box and asked.box != ran.box):
-        return False
-    if not kind_of(ran) or ran.name == "make":
-        return asked.text == ran.text
-    wanted = _PRINTING.sub("", asked.text)
-    found = _NEUTRAL.sub(lambda match: match[0] if f" {match[0]} " in f"{wanted} " else "", ran.text)
-    return wanted.split() == found.split()
+        return None
+    known = ran.name != "make" and kind_of(ran) != ""
+    wanted = (_PRINTING.sub("", asked.text) if known else asked.text).split()
+    words = ran.text.split()
+    if wanted and f"./{wanted[0]}" == words[0] and "/" in wanted[0]:
+        wanted[0] = words[0]
+    if not wanted or wanted[0] not in (words[:1] if len(wanted) > 1 else {words[0], ran.nickname}):
+        return None
+    plain = _WHOLE | {"test"} if len(wanted) == 1 and known else _WHOLE
+    place, rest = 0, list[str]()
+    first = wanted[0] if wanted[0] == ran.nickname else words[0]
+    for word in (first, *words[2 if words[0] in _STARTING_TOOLS and first != words[0] else 1 :]):
+        if place < len(wanted) and word == wanted[place]:
+            place += 1
+        else:
+            rest.append(word)
+    if place < len(wanted):
+        return None
+    more = " " + " ".join(rest)
+    more = _NEUTRAL.sub("", _WHERE_BUILT.sub("", more)) if known else more
+    return " ".join(word for word in more.split() if word not in plain and not _is_mentioned(word, clause))
+
+
+def _is_mentioned(word: str, clause: str) -> bool:
+    """Whether a clause speaks of an argument: of `spec/models` by `models` or `model`, of `--dry-run` by `dry run`."""
+    names = [name for name in re.split(r"[\W_]+", word.partition("=")[0].rstrip("/").rpartition("/")[2]) if name]
+    pattern = r"[\W_]*".join(re.escape(name.removesuffix("s")) for name in names)
+    return len(pattern) > 2 and re.search(rf"(?<![^\W_]){pattern}s?(?![^\W_])", clause, re.IGNORECASE) is not None
 
 
 # Checks
@@ -203,14 +238,19 @@ _LINT: Final = re.compile(
     r"(?:ruff(?: check| format)?|eslint|flake8|pylint|black|prettier|isort|golangci-lint|shellcheck|rubocop|standardrb"
     r"|stylelint|biome(?: check| lint)?|hadolint|yamllint|markdownlint\S*|pre-commit|gofmt|goimports|oxlint"
     r"|lint-imports|phpcs|php-cs-fixer|pint|phpstan|psalm|ktlint|detekt|clang-(?:tidy|format)|cppcheck|swiftlint"
-    r"|sqlfluff|staticcheck|bandit|cargo (?:clippy|fmt)|go vet|dotnet format|mix (?:credo|format))(?= |\Z)"
-    r"|\S+ (?:\S+ )?(?:\S*(?:lint|cs-check|stan|sniff|analy[sz]e)\S*|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
-    r"|(?:tsc|mypy|pyright|basedpyright|pyre|vue-tsc|ty|srb|flow)(?= |\Z)|\S+ (?:\S+ )?(?:type-?check\S*|types?"
+    r"|sqlfluff|staticcheck|bandit|brakeman|semgrep|cargo (?:clippy|fmt)|go vet|dotnet format|mix (?:credo"
+    r"|format))(?= |\Z)"
+    r"|\S+ (?:\S+ )?(?:\S*(?:lint|checkstyle|spotless|spotbugs|cs-check|stan|sniff|analy[sz]e)\S*|\S*(?:format"
+    r"|fmt)\S*check\S*|fmt)(?= |\Z)"
+)
+_TYPES: Final = re.compile(
+    r"(?:tsc|mypy|pyright|basedpyright|pyre|vue-tsc|ty|srb|flow)(?= |\Z)|\S+ (?:\S+ )?(?:type-?check\S*|types?"
     r"|tsc|check[:-]types)(?= |\Z)"
 )
 _TESTS: Final = re.compile(
     r"(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|pest|ctest|bats|trial|nose2|karma|cypress"
-    r"|playwright|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?|\S*tests?\.(?:sh|py|exe))(?= |\Z)"
+    r"|node (?:\S+ )*--test|playwright|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?"
+    r"|\S*tests?\.(?:sh|py|exe))(?= |\Z)"
     r"|\S+ (?:(?:-\S+|\w[\w:-]*|\S+\.(?:py|php|js|rb)) ){0,3}(?!-)(?:[\w:-]*[:_-])?(?:tests?"
     r"|specs?)(?:[:_-][\w.:-]+)?(?= |\Z)|(?:make|just|task|npm|gradle|mvn|rake|composer"
     r"|ninja)(?: -\S+)* (?:[\w:-]*[:_-])?(?:check|verify|ci)(?:[:_-][\w:-]+)?(?= |\Z)"
@@ -226,7 +266,8 @@ RUNNERS: Final = re.compile(
 )
 """Programs that start what somebody has written down for them elsewhere."""
 _WHOLE: Final = words_of(
-    ". ./... --workspace --all run discover --check --noEmit -r --release --all-features --all-targets"
+    ". ./... --workspace --all run discover check --check --noEmit -r --release --all-features --all-targets -- analyse"
+    " analyze --verify-no-changes --all-files"
 )
 _OWN: Final = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]tests?\b")
 """Programs of one's own, and scripts that test a part: `test:unit`."""
@@ -242,20 +283,23 @@ _FORMATTERS: Final = re.compile(
     r"|dotnet format)(?= |\Z)"
 )
 
-_LOOKING_ONLY: Final = re.compile(r"--(?:check|dry-run|verify|list-different|test)|-c\Z")
+_LOOKING_ONLY: Final = re.compile(
+    r"--(?:check|dry-run|verify|verify-no-changes|list-different|list|test|help|version)\Z"
+)
+LISTING: Final = re.compile(r"(?:gofmt|goimports) (?:.* )?-l(?= |\Z)(?!.* -w)")
+"""A formatter that names the files that it would change, and ends with 0."""
 _REWRITING: Final = re.compile(r"(?!prettier|gofmt|goimports|clang-format)")
 _PARTIAL: Final = re.compile(r" -(?![tTrj]|-target|-build)")
 
 
 @lru_cache(4096)
 def kind_of(command: Command) -> str:
-    """ "test", another "check" (builds, too), or "" for a command that is none that is known."""
+    """ "test", "lint", "types", "build", or "" for a command that is none that is known."""
     if not re.match(r"[A-Za-z./]", command.text) or CHECKING_NOTHING.match(command.name):
         return ""
-    for kind, pattern in (("check", _LINT), ("test", _TESTS), ("check", _BUILD)):
-        if pattern.match(command.text):
-            return kind
-    return ""
+    text = re.sub(r"\Acargo \+\S+", "cargo", command.text)
+    kinds = (("lint", _LINT), ("types", _TYPES), ("test", _TESTS), ("build", _BUILD))
+    return next((kind for kind, pattern in kinds if pattern.match(text)), "")
 
 
 def checks_nothing(command: Command) -> bool:
@@ -264,15 +308,15 @@ def checks_nothing(command: Command) -> bool:
         return any(word.startswith("-") and not _MAKING.fullmatch(word) for word in command.text.split())
     options = [word for word in _NEUTRAL.sub("", command.text).split() if word.startswith("-")]
     if _FORMATTERS.match(command.text):
-        return not any(map(_LOOKING_ONLY.match, options))
+        return not (any(map(_LOOKING_ONLY.match, options)) or "-c" in options or LISTING.match(command.text))
     is_shell = re.match(r"(?:ba|z|da)?sh -\w*c", command.text) is not None
     return is_shell or (any(map(_NO_CHECK.match, options)) and kind_of(command) != "")
 
 
 def is_whole(command: Command) -> bool:
-    """Whether a test is of all there is, as far as its arguments tell."""
-    text = _NEUTRAL.sub("", command.text)
-    match = _TESTS.match(text)
+    """Whether a check is of all there is, as far as its arguments tell."""
+    text = " ".join(_NEUTRAL.sub("", _WHERE_BUILT.sub("", command.text)).split())
+    match = next((match for pattern in (_LINT, _TYPES, _TESTS, _BUILD) if (match := pattern.match(text))), None)
     if match is None or command.odd or _OWN.search(match[0]) or _PARTIAL.search(match[0]):
         return False
     return set(text[match.end() :].split()) <= _WHOLE
@@ -316,15 +360,21 @@ _PREPARING: Final = re.compile(
 )
 _READING: Final = re.compile(
     rf"(?!(?:{_LOOKS}|{_DOES}|(?:ba|z)?sh|python3?|node|make|just|git) )\S+ (?:\S+ )?(?:validate|show|list|ls|info"
-    r"|audit|outdated|status|version|diff|logs|ps|inspect|tree|why|view|describe|--version|-[vV]|--help|dev|start|serve"
+    r"|audit|outdated|plan|graph|dependencies|dependency:\S+|config|query|doctor|status|version|diff|logs|ps|inspect"
+    r"|tree|why|view|describe|--version|-[vV]|--help|dev|start|serve"
     r"|preview)(?!.* (?:fix|--fix)\b)(?= |\Z)"
     r"|(?:grep|egrep|fgrep|rg|ag|ls|ps|id|wc|diff|pgrep|sort|date|cat|stat|which|test|\[|mkdir)(?= |\Z)"
+    r"|\S+ (?:\S+ )?\S*:(?:check|status|show|list|routes|version)(?= |\Z)|(?:valgrind|nm|ldd|objdump|readelf|size"
+    r"|hyperfine|javap)(?= |\Z)|curl (?!.*(?:-o|-O|--output|--remote-name))"
     rf"|(?:source|\.) (?:.*/)?activate\Z|{_GIT}(?:{_GIT_READS})(?= |\Z)"
     rf"|(?:{_LOOKS})(?= |\Z)(?!.* (?:-i\S*|--in-place\S*|-delete|-exec\w*|-ok\w*|-fprint\w*|-w|-o"
     r"|--output\S*)(?= |\Z))",
     re.DOTALL,
 )
-_FIXING: Final = re.compile(r"(?:--fix\S*|--write|-w|-i|--in-place|-[uaA]|--update\S*|--auto\S*)\Z")
+_FIXING: Final = re.compile(
+    r"(?:\S*(?:\bfix|\bformat|\bfmt|write|apply)\b\S*|--fix\S*|--write|-w|-i|--in-place|-[uaA]|--update\S*|--auto\S*"
+    r"|--accept\S*)\Z"
+)
 
 
 def starts_nothing(words: Words) -> bool:
@@ -337,6 +387,9 @@ def starts_nothing(words: Words) -> bool:
 def changes_nothing(words: Words) -> bool:
     """Whether a command surely leaves the files of a workspace as they are."""
     command = command_of(words)
+    is_dry = any(map(_LOOKING_ONLY.match, words[1:])) and not re.match(r"(?:ba|z|da)?sh\b|python3? -c", command.text)
+    if is_dry and ">" not in "".join(words):
+        return True
     if any(
         ">" in mark and not to.startswith("/dev/") for mark, to in pairwise((*words, "")) if set(mark) <= set("<>&|")
     ):
@@ -345,4 +398,5 @@ def changes_nothing(words: Words) -> bool:
         return not command.text or _READING.match(command.text) is not None
     # What is built lies beside what it is built of; what `make` does is anybody's guess.
     writes = _REWRITING.match(command.text) and checks_nothing(command)
-    return not (command.odd or writes or command.name.startswith("make") or any(map(_FIXING.match, words[1:])))
+    guessed = command.name.startswith("make") and kind_of(command) == "build"
+    return not (command.odd or writes or guessed or any(map(_FIXING.match, words[1:])))

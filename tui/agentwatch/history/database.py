@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from agentwatch.disk import Directory
-from agentwatch.history import NAME
+from agentwatch.state import HISTORY
 
 APPLICATION_ID: Final = 0x61677768
 """`agwh`."""
@@ -76,7 +76,7 @@ class Database:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.path = directory / NAME
+        self.path = directory / HISTORY
         self.set_aside = ""
         """That a damaged file was set aside, in a sentence."""
         self._examined: tuple[int, int] | None = None
@@ -109,7 +109,7 @@ class Database:
                         # Those beside it go first: a journal that stays would be played into the new file.
                         for suffix in ("-journal", "-wal", "-shm", ""):
                             with suppress(FileNotFoundError):
-                                directory.move(f"{NAME}{suffix}", directory, f"{aside}{suffix}")
+                                directory.move(f"{HISTORY}{suffix}", directory, f"{aside}{suffix}")
                         why = f"the history was damaged ({error}) and set aside as {aside}"
                         self.set_aside = f"{why}; a new one was begun"
         except OSError as error:

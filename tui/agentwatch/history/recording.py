@@ -1,7 +1,7 @@
 """Observations written down: a version as an outline, and a session as JSON lines, to be replayed anywhere.
 
-An outline is the version of the contracts, a letter for the kind of document, and JSON. The lines of a recording are as
-`manual/recording.schema.json` says; a reader trusts nothing in them.
+An outline is the version of the contracts, a letter for the kind of document, and JSON. A reader trusts nothing in the
+lines of a recording.
 """
 
 from __future__ import annotations

@@ -1,45 +1,44 @@
-"""The account of a session: what every report is made from, one pure function of the tree and its history.
+"""The account of a session that every report is made from, and the facts that are told of each task. Pure.
 
-Times are seconds since the epoch, None if they are not known. Every text is foreign and unsanitised, but for
-`verdict`, `why` and the reasons of findings and claims, which quote foreign text.
+Times are seconds since the epoch, None if they are not known. Every text is foreign and unsanitised, but for our own
+words, which quote foreign text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from agentwatch.contracts.shapes import Finding
+from agentwatch.contracts.shapes import Finding, Return, TodoStatus
+from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
 from agentwatch.view.chains import chain_above, chain_name
-from agentwatch.view.looks import Look, look, look_of_attempt
+from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look, look_of_attempt
+from agentwatch.view.requests import standing_words
 from agentwatch.view.spans import Kind, Span, spans_of
-from agentwatch.view.times import Took, ended_at, stands_since, took, took_last
-from agentwatch.view.words import history_words, plural, why_at
-
-_COUNTED: Final = {
-    State.PARTIAL: ("returned a part", "returned a part"),
-    State.INVALID: ("broke its contract", "broke their contract"),
-    State.FAILED: ("failed", "failed"),
-    State.BLOCKED: ("is blocked", "are blocked"),
-    State.ESCALATED: ("is escalated", "are escalated"),
-    State.RETRYING: ("is to be tried again", "are to be tried again"),
-    State.WORKING: ("is working", "are working"),
-    State.SUBMITTED: ("has not begun", "have not begun"),
-    State.UNKNOWN: ("is on a host that cannot be reached", "are on hosts that cannot be reached"),
-    State.CANCELED: ("was canceled", "were canceled"),
-}
-"""What is said of one task in a state, and of several."""
+from agentwatch.view.times import Took, span, stands_since, took, took_last
+from agentwatch.view.words import (
+    ADVICE,
+    BASES,
+    Agreement,
+    answer,
+    history_words,
+    mode_of,
+    model_of,
+    plural,
+    prompt,
+    retries_left,
+    why_at,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionLine:
+class DecisionLine(NamedTuple):
     """What the operator decided on an attempt, and how far the decision has got (`receipt`)."""
 
     task_id: str
@@ -66,21 +65,11 @@ class StatementLine(NamedTuple):
 
 
 class AttemptLine(NamedTuple):
-    """An attempt and how it is shown. `ended_at` is None while it runs, and if it never came back."""
+    """An attempt and how it is shown."""
 
     attempt: Attempt
-    ended_at: float | None
     look: Look
     took: Took | None
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A time in which nobody worked on a task: behind an attempt, until the next one began or, with None, to now."""
-
-    after_attempt: int
-    began_at: float
-    ended_at: float | None
 
 
 class TaskLine(NamedTuple):
@@ -95,6 +84,7 @@ class TaskLine(NamedTuple):
     spans: tuple[Span, ...]
     look: Look
     took: Took | None
+    decisions: tuple[DecisionLine, ...] = ()
     statement: StatementLine | None = None
 
     @property
@@ -103,14 +93,12 @@ class TaskLine(NamedTuple):
         return self.task.below.tasks if self.task.below else 0
 
     @property
-    def waits(self) -> tuple[Wait, ...]:
+    def waits(self) -> tuple[Span, ...]:
         """The waits between attempts, and for the operator."""
-        waits = (one for one in self.spans if one.kind is Kind.WAIT and (one.end is not None or one.asks))
-        return tuple(Wait(one.number, one.start, one.end) for one in waits)
+        return tuple(one for one in self.spans if one.kind is Kind.WAIT and (one.end is not None or one.asks))
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(NamedTuple):
     """A task that somebody has to look at: the exact ask, since when, and how many open tasks it holds up."""
 
     task_id: str
@@ -119,8 +107,7 @@ class Attention:
     holds: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(NamedTuple):
     """Counts of the tasks that are not past, and of those that are. `unchecked` ones are completed, and nothing that
     they claim could be checked."""
 
@@ -154,9 +141,6 @@ class Account:
     attention: tuple[Attention, ...]
     """The most pressing first."""
     tasks: tuple[TaskLine, ...]
-    rows: tuple[TaskLine, ...]
-    """The tasks that have a row of their own."""
-    decisions: tuple[DecisionLine, ...]
     changes: Sequence[StateChange]
     """Every state change that the history holds; empty if nobody watched."""
     notices: tuple[Finding, ...]
@@ -171,23 +155,15 @@ class Account:
         name = PurePath(self.workspace).name or self.workspace
         return f"{self.tree.host}: {name}" if self.tree.host else name
 
-    def branches_with(self, holds: Callable[[Task], bool]) -> set[str]:
-        """Ids of the tasks for which something holds, or for one below them."""
-        branches: set[str] = set()
-        for line in reversed(self.tasks):
-            task = line.task
-            if task.task_id in branches or holds(task):
-                branches.add(task.task_id)
-                if task.parent_id is not None:
-                    branches.add(task.parent_id)
-        return branches
+    @property
+    def rows(self) -> list[TaskLine]:
+        """The tasks that have a row of their own."""
+        return [line for line in self.tasks if not line.task.shares_row]
 
-    def decisions_by_task(self) -> dict[str, list[DecisionLine]]:
-        """The decisions on each task that has any, in their order."""
-        decided: dict[str, list[DecisionLine]] = {}
-        for decision in self.decisions:
-            decided.setdefault(decision.task_id, []).append(decision)
-        return decided
+    @property
+    def decisions(self) -> list[DecisionLine]:
+        """All decisions, by task."""
+        return [one for line in self.tasks for one in line.decisions]
 
 
 def account_of(
@@ -196,7 +172,6 @@ def account_of(
     *,
     workspace: str,
     now: float,
-    decisions: Sequence[DecisionLine] = (),
     problems: Sequence[tuple[str, str, str]] = (),
     worktrees: Sequence[Elsewhere] = (),
     statements: Mapping[str, StatementLine] = MappingProxyType({}),
@@ -205,24 +180,29 @@ def account_of(
 
     `changes` are the state changes of its past, oldest first; `statements` what was signed about tasks, by their ids.
     """
-    summary, lines = _summary(tree), tuple(_lines(tree, now, statements))
+    summary = _summary(tree)
     asking_there = sum(one.needs_operator for one in worktrees)
-    lied = sum(task.past and task.contradicted for task in tree.tasks.values())
     return Account(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=" ".join(_verdict(summary, len(problems), history_words(tree), asking_there, lied)),
+        verdict=" ".join(_verdict(summary, len(problems), history_words(tree), asking_there)),
         summary=summary,
         attention=tuple(_attention(tree)),
-        tasks=lines,
-        rows=tuple(line for line in lines if not line.task.shares_row),
-        decisions=tuple(decisions),
+        tasks=tuple(_lines(tree, now, statements)),
         changes=changes,
         notices=tuple(tree.notices),
         problems=tuple(problems),
         worktrees=tuple(worktrees),
     )
+
+
+def _decisions(task: Task) -> Iterator[DecisionLine]:
+    for attempt in task.attempts:
+        for one in attempt.decisions:
+            receipt = one.receipt.words + ("; it has expired since" if one.expired else "")
+            about = task.task_id, attempt.number, one.action.value
+            yield DecisionLine(*about, one.note, one.operator, one.at, receipt)
 
 
 def _summary(tree: Tree) -> Summary:
@@ -269,58 +249,211 @@ def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLi
         depth=depth,
         title=f"{chain} · {task.title}" if chain else task.title,
         why=why_at(task, tree.now),
-        attempts=tuple(
-            AttemptLine(one, ended_at(task, one), look_of_attempt(task, one), took(task, one, now))
-            for one in task.attempts
-        ),
+        attempts=tuple(AttemptLine(one, look_of_attempt(task, one), took(task, one, now)) for one in task.attempts),
         spans=tuple(spans_of(task)),
         look=look(task),
         took=took_last(task, now),
+        decisions=tuple(_decisions(task)),
         statement=statement,
     )
 
 
-def _verdict(summary: Summary, unseen: int, history: str, asking_there: int, lied: int) -> Iterator[str]:
+def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> Iterator[str]:
     """The state of a session in our own words and numbers: `unseen` places could not be read, `history` says what is
-    past, so many tasks of other worktrees need somebody, and so many of history have `lied`."""
-    there = f"{plural(asking_there, 'task')} in other worktrees"
-    if not summary.tasks + summary.past:
-        yield "No handoffs or returns were found."
-        yield from [f"{history}."] if history else []
-        if unseen:
-            yield f"{plural(unseen, 'place')} could not be read."
-        if asking_there:
-            yield f"{there} {'needs' if asking_there == 1 else 'need'} a human."
-        return
+    past, and so many tasks of other worktrees need somebody."""
     completed = summary.by_state.get(State.COMPLETED, 0)
-    lying = completed - summary.verified - summary.unchecked
-    parts = [
-        f"{count:,} {words}"
-        for count, words in (
-            (summary.verified, "verified"),
-            (lying, "contradicted by the evidence"),
-            (summary.unchecked, "with nothing that could be verified"),
-        )
-        if count
-    ]
-    done = f"{completed:,} done ({', '.join(parts)})" if parts else "none done"
+    checked = {"verified": summary.verified, "unchecked": summary.unchecked}
+    checked["contradicted"] = completed - sum(checked.values())
+    about = {State.COMPLETED: checked, State.WORKING: {"silent": summary.stale}}
+    states = []
+    for state, count in sorted(summary.by_state.items(), key=lambda item: -item[0].urgency):
+        inside = ", ".join(f"{number:,} {word}" for word, number in about.get(state, {}).items() if number)
+        states.append(f"{count:,} {state}{f' ({inside})' if inside else ''}")
     past = f", and {summary.past:,} of history" if summary.past else ""
-    past += f" ({lied:,} of it with a false claim)" if lied else ""
-    yield f"{plural(summary.tasks, 'task')}, {done}{past}." if summary.tasks else f"No new tasks{past}."
-    counted = ((summary.by_state.get(state, 0), words) for state, words in _COUNTED.items())
-    others = [f"{count:,} {several if count > 1 else one}" for count, (one, several) in counted if count]
-    if others:
-        yield f"{', '.join(others)}."
-    elsewhere = summary.contradicted - lying
-    if elsewhere:
-        yield f"{elsewhere:,} that returned a part {'claims' if elsewhere == 1 else 'claim'} something false."
-    if summary.stale:
-        yield f"{summary.stale:,} of the working ones {'is' if summary.stale == 1 else 'are'} silent for too long."
+    if states:
+        yield f"{plural(summary.tasks, 'task')}: {', '.join(states)}{past}."
+    else:
+        yield f"No new tasks{past}." if past else "No handoffs or returns were found."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
     yield from [f"{history}."] if history else []
-    needs, seen = summary.needs_operator, " that could be seen" if unseen else ""
-    also = f"; {there} {'does' if asking_there == 1 else 'do'}" if asking_there else ""
-    new = " new" if summary.past else ""
-    who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else f"Nothing{new}{seen} needs"
-    yield f"{who} a human{also}."
+    there = f"; {asking_there:,} in other worktrees" if asking_there else ""
+    needs = summary.needs_operator
+    nobody = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''} needs"
+    who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else nobody
+    if states or past or there or unseen:
+        yield f"{who} a human{there}."
+
+
+# Facts of a task
+
+
+def lasted(took: Took | None) -> str:
+    """How long something took, in its two largest units; `-` where that is not known."""
+    if took is None:
+        return "-"
+    return f"{span(took.seconds)} so far" if took.so_far else span(took.seconds)
+
+
+class Fact(NamedTuple):
+    """What a report tells of a task or an attempt under its label: foreign texts, and what stands `behind` them.
+
+    `kind` says what they are: lines, prose, code such as ids and paths, a task's id, or our own words.
+    """
+
+    label: str
+    kind: Literal["line", "prose", "code", "task", "own"]
+    texts: tuple[str, ...]
+    behind: str = ""
+
+
+def facts(line: TaskLine) -> Iterator[Fact]:
+    """What is told of a task beside its state and its attempts."""
+    task = line.task
+    if task.ask:
+        yield Fact("asks", "prose", (task.ask,))
+    if line.why:
+        yield Fact("why", "line", (line.why,))
+    if task.title not in task.task_id:
+        yield Fact("title", "line", (task.title,))
+    if task.parent_id is not None:
+        yield Fact("below", "task", (task.parent_id,), BASES[task.parent_basis])
+    if task.state is not State.COMPLETED and not task.inferred and not task.is_session:
+        advice = filter(None, (retries_left(task.retry), ADVICE[task.retry.recommended]))
+        yield Fact("retries", "own", (", ".join(advice),))
+    if task.retry.hint:
+        yield Fact("hint", "prose", (task.retry.hint,))
+    if task.todos:
+        done = sum(todo.status is TodoStatus.DONE for todo in task.todos)
+        items = tuple(f"{TODOS[todo.status].glyph} {todo.text}" for todo in task.todos)
+        yield Fact("checklist", "line", items, f"{done} of {len(items)} done")
+    if task.deleted:
+        yield Fact("files", "own", ("deleted since; the history remembers them",))
+    if (signed := line.statement) is not None:
+        since = "" if signed.current else "; the handoff or the return is another one now"
+        said = f"says {signed.state} of attempt {signed.attempt}, {signed.made_at}, key {signed.keyid[:16]}{since}"
+        yield Fact("statement", "code", (signed.sha256,), said)
+
+
+def said(attempt: Attempt) -> Iterator[Fact]:
+    """What was asked in an attempt and what came back, and where it stands."""
+    packet, result = attempt.packet, attempt.result
+    if packet and not packet.objective:
+        yield Fact("asked", "own", ("the handoff states no objective",))
+    elif asked := packet.objective if packet else prompt(attempt):
+        yield Fact("asked", "prose", (asked,))
+    if result:
+        yield from _returned(result, others_say(attempt))
+    elif answered := answer(attempt):
+        yield Fact("answered", "prose", (answered,))
+    if attempt.session_id:
+        yield Fact("session", "code", (attempt.session_id,))
+    if attempt.handoff:
+        yield Fact("handoff", "code", (attempt.handoff.path,))
+    if attempt.returned:
+        yield Fact("return", "code", (attempt.returned.path,), f"sha256 {attempt.returned.digest[:12]}")
+
+
+def _returned(result: Return, others: str) -> Iterator[Fact]:
+    summary = (result.summary,) if result.summary else ("without a summary",)
+    yield Fact("returned", "prose" if result.summary else "own", summary)
+    if result.reported_state:
+        yield Fact("reported", "line", (result.reported_state,))
+    error = ": ".join(part for part in (result.error_code, result.error_message) if part)
+    for label, texts in (
+        ("error", (error,)),
+        ("blocked by", result.blockers),
+        ("limitation", result.limitations),
+        ("hint", (result.retry_hint,)),
+        ("next", (result.next_steps,)),
+        ("review", (result.review_reason,)),
+    ):
+        if told := tuple(filter(None, texts)):
+            yield Fact(label, "prose", told)
+    if result.confidence is not None:
+        yield Fact("confidence", "own", (f"{result.confidence:.2f}",))
+    if result.model or result.mode:
+        ran = " in mode ".join(part for part in (result.model or "model not reported", result.mode) if part)
+        yield Fact("model", "line", (ran,), f"differs: {others}" if others else "attested")
+
+
+class Grid(NamedTuple):
+    """A table of a report: its columns with the kind of their cells: a look, a time in seconds, the state of a
+    `TaskLine`, or one of `Fact`."""
+
+    title: str
+    noun: str
+    columns: dict[str, str]
+    rows: Sequence[tuple[Any, ...]]
+
+
+_ASKED: Final = {"state": "state", "task": "task", "what it asks": "prose", "waiting": "own"}
+_CHANGED: Final = {"task": "task", "state": "own", "because": "line"}
+_DECIDED: Final = dict.fromkeys(("attempt", "decision", "note", "by", "receipt"), "line") | {"note": "prose"}
+_REQUESTED: Final = {"what": "prose", "answer": "line", "by": "line"}
+_CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
+_UNSAID: Final = {"kind": "line", "what": "code"}
+_BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
+
+
+def grids(line: TaskLine) -> Iterator[Grid]:
+    """What was decided on a task, what its program asked, what its returns claim and do not say, and the rules that
+    they break, as far as there is any."""
+    task, decided = line.task, line.decisions
+    if decided:
+        rows = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in decided]
+        yield Grid("Decisions", "decision", {"decided (UTC)": "time", **_DECIDED}, rows)
+    if task.requests:
+        asked = sorted(task.requests, key=lambda one: one.asked_at)
+        requests = [(one.asked_at, request_words(one), standing_words(one, one.asked_at), one.by) for one in asked]
+        yield Grid("Requests", "request", {"asked (UTC)": "time", **_REQUESTED}, requests)
+    if task.claims:
+        claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
+        yield Grid("Claims", "claim", _CLAIMED, claims)
+    if task.unsaid:
+        deeds = [(deed.call.at, deed.kind, deed.what) for deed in task.unsaid]
+        yield Grid("Done and not said", "deed", {"done (UTC)": "time", **_UNSAID}, deeds)
+    if task.findings:
+        yield broken(task.findings)
+
+
+def broken(findings: Sequence[Finding]) -> Grid:
+    """Broken rules and where."""
+    rows = [
+        (SEVERITIES[one.severity], one.rule, f"{one.path}:{one.line}" if one.line else one.path, one.message)
+        for one in findings
+    ]
+    return Grid("Findings", "finding", _BROKEN, rows)
+
+
+def others_say(attempt: Attempt) -> str:
+    """What others say of the model and the mode that a return names, where that is something else; else ""."""
+    result, packet = attempt.result, attempt.packet
+    if result is None:
+        return ""
+    both = ("recorded as", model_of(result.model, attempt.run)), ("the handoff asked for", mode_of(result.mode, packet))
+    return "; ".join(f"{words} {one.known}" for words, one in both if one.agreement is Agreement.DIFFERS)
+
+
+# Tables of the whole session
+
+
+def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
+    """What could not be read, what needs somebody, what happened, and findings of files that belong to no task."""
+    unread = [(source, message) for source, _, message in account.problems]
+    lines = {line.task.task_id: line for line in account.rows}
+    asks = []
+    for one in account.attention:
+        held = f" (holds up {plural(one.holds, 'task')})" if one.holds else ""
+        waiting = span(account.generated_at - one.since) if one.since is not None else "-"
+        asks.append((lines[one.task_id], one.task_id, one.ask + held, waiting))
+    changes = [
+        (one.at, one.task_id, f"{one.before or 'new'} → {one.after or 'gone'}", one.reason) for one in account.changes
+    ]
+    notices = broken(account.notices)
+    return (
+        Grid("Could not be read", "place", {"source": "line", "what": "line"}, unread),
+        Grid("Needs attention", "task", _ASKED, asks),
+        Grid("What happened", "state change", {"when (UTC)": "time", **_CHANGED}, changes),
+        notices._replace(title="Files of no task", noun="file"),
+    )

@@ -1,27 +1,39 @@
-"""`agentwatch report`: makes the account of each workspace and writes it if it was asked for, and nothing else."""
+"""`agentwatch report`: makes the account of each workspace and writes it, in one of three formats, and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
+from agentwatch.delegation.task import Attempt
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError
 from agentwatch.history.log import StateChange, state_changes, story
 from agentwatch.history.recording import write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import Monitor
-from agentwatch.report.account import Account, DecisionLine, Elsewhere, StatementLine, account_of
-from agentwatch.report.document import document, documents
+from agentwatch.report.account import Account, Elsewhere, StatementLine, TaskLine, account_of, others_say
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
 from agentwatch.sources import complain_of
 from agentwatch.state import is_there, state_directory
-from agentwatch.text import say
+from agentwatch.text import indented, say
+from agentwatch.view.document import SCHEMA_VERSION, tree_document
+from agentwatch.view.times import iso
+from agentwatch.view.words import answer, prompt
 
-FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": document, "html": html}
+Document = dict[str, Any]
+"""An object of the JSON, by its keys."""
+
+_RETURNED: Final = (
+    *("contract", "reported_state", "summary", "error_code", "error_message", "retry_hint", "next_steps"),
+    *("review_reason", "blockers", "limitations", "model", "mode", "confidence", "artifacts", "files_created"),
+    "files_modified",
+)
+"""What is told of a return, by the names that it has there."""
 
 
 class Reported(NamedTuple):
@@ -50,8 +62,9 @@ def write_report(reported: Sequence[Reported], format_: str | None, output: str 
     if len(reported) > 1 and format_ == "html":
         raise UsageError("a page of HTML is about one workspace: name one, or write Markdown or JSON")
     accounts = [_account(one, now) for one in reported]
-    is_list = len(accounts) > 1 and format_ == "json"
-    text = documents(accounts) if is_list else "\n".join(map(FORMATS[format_], accounts))
+    text = "\n".join(map(FORMATS[format_], accounts))
+    if len(accounts) > 1 and format_ == "json":
+        text = indented({"schema_version": SCHEMA_VERSION, "workspaces": [*map(document_of, accounts)]}) + "\n"
     if output is None:
         say(text.removesuffix("\n"))
     else:
@@ -63,20 +76,6 @@ def write_report(reported: Sequence[Reported], format_: str | None, output: str 
 
 def _account(reported: Reported, now: float) -> Account:
     monitor = reported.monitor
-    decided = [
-        DecisionLine(
-            task_id=task.task_id,
-            attempt=attempt.number,
-            action=decision.action.value,
-            note=decision.note,
-            operator=decision.operator,
-            at=decision.at,
-            receipt=decision.receipt.words + ("; it has expired since" if decision.expired else ""),
-        )
-        for task, _ in monitor.tree.preorder()
-        for attempt in task.attempts
-        for decision in attempt.decisions
-    ]
     worktrees = [
         Elsewhere(str(one.workspace), one.tree.totals.tasks, one.tree.totals.needs_operator)
         for one in reported.worktrees
@@ -86,7 +85,6 @@ def _account(reported: Reported, now: float) -> Account:
         _changes(reported, now),
         workspace=monitor.directory,
         now=now,
-        decisions=decided,
         problems=monitor.problems,
         worktrees=worktrees,
         statements={} if monitor.host else _statements(monitor),
@@ -125,3 +123,72 @@ def _changes(reported: Reported, now: float) -> Sequence[StateChange]:
     told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))
     return tuple(state_changes(story(told, now), Tree(rules, remembers=True)))
+
+
+# JSON
+
+
+def json_report(account: Account) -> str:
+    """The account, indented and in ASCII: foreign characters reach the reader as escapes, a terminal never.
+
+    Times are ISO 8601 in UTC, null if they are not known. Texts are as the documents have them.
+    """
+    return indented(document_of(account)) + "\n"
+
+
+def document_of(account: Account) -> Document:
+    """The account as JSON has it: the tasks as in `tree --json`, who waited, and what was said."""
+    told = tree_document(account.tree, account.workspace, account.problems)
+    return {
+        "schema_version": told["schema_version"],
+        "workspace": account.workspace,
+        **({"host": told["host"]} if "host" in told else {}),
+        "generated_at": iso(account.generated_at),
+        "verdict": account.verdict,
+        "summary": account.summary._asdict(),
+        "attention": [_plain(one) for one in account.attention],
+        "tasks": [_task(task, line) for task, line in zip(told["tasks"], account.tasks, strict=True)],
+        "decisions": [_plain(one) for one in account.decisions],
+        "changes": [_plain(one) for one in account.changes],
+        "notices": told["notices"],
+        "worktrees": [one._asdict() for one in account.worktrees],
+        "complete": told["complete"],
+        "problems": told["problems"],
+    }
+
+
+def _task(task: Document, line: TaskLine) -> Document:
+    attempts = zip(task["attempts"], line.attempts, strict=True)
+    return {
+        **task,
+        "verdict": line.task.verdict,
+        "below": line.below,
+        "statement": line.statement._asdict() if line.statement else None,
+        "attempts": [_attempt(document, one.attempt) for document, one in attempts],
+        "waits": [
+            {"after_attempt": one.number, "began_at": iso(one.start), "ended_at": iso(one.end)} for one in line.waits
+        ],
+        "todos": [asdict(one) for one in line.task.todos or ()],
+    }
+
+
+def _attempt(document: Document, attempt: Attempt) -> Document:
+    handoff, packet, version, result = attempt.handoff, attempt.packet, attempt.returned, attempt.result
+    told = {name: getattr(result, name) for name in _RETURNED} if result else {}
+    return {
+        **document,
+        "handoff": {"path": handoff.path, "objective": packet.objective} if handoff and packet else None,
+        "returned": {"path": version.path, "sha256": version.digest, **told, "others_say": others_say(attempt)}
+        if version and result
+        else None,
+        "prompt": prompt(attempt),
+        "answer": answer(attempt),
+    }
+
+
+def _plain(record: Any) -> Document:
+    told = record._asdict()
+    return {key: iso(told[key]) if key in ("at", "since") or key.endswith("_at") else told[key] for key in told}
+
+
+FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": json_report, "html": html}

@@ -1,261 +1,402 @@
-"""The report as one HTML file: it needs no network, no script and no server, and its policy admits none."""
+"""The report as one HTML file: it needs no network, no script and no server, and its policy admits none.
+
+It cannot be broken out of: an element's children are text unless they were made here.
+"""
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
+from html import escape
 from importlib.resources import files
-from typing import Final
+from itertools import pairwise
+from string import Template
+from types import MappingProxyType
+from typing import Any, Final
 
 from agentwatch.delegation.task import State, Task
-from agentwatch.report import cards, lanes
-from agentwatch.report.account import Account, Attention, DecisionLine, TaskLine
-from agentwatch.report.axis import Clock, clock_of
-from agentwatch.report.facts import broken, lasted
-from agentwatch.report.markup import Child, Html, anchor, badge, code, element, joined, table, text, when
-from agentwatch.view.looks import LOOKS
-from agentwatch.view.times import span, utc
-from agentwatch.view.words import plural
+from agentwatch.report.account import (
+    Account,
+    AttemptLine,
+    Fact,
+    Grid,
+    TaskLine,
+    facts,
+    grids,
+    lasted,
+    said,
+    tables,
+)
+from agentwatch.text import LINE_LIMIT, clean, clean_lines
+from agentwatch.view.axis import Axis
+from agentwatch.view.looks import LOOKS, Look
+from agentwatch.view.spans import Interval, Kind, busy_times
+from agentwatch.view.times import iso, utc
 
 _DEEPEST: Final = 16
-"""Levels of nesting; what is deeper stands beside it. Browsers stop at some depth, and nobody reads deeper."""
-
-_MANY: Final = 60
-"""From so many tasks on, branches in which all is well begin folded."""
+"""Levels that are indented; nobody reads deeper."""
 
 _CHANGES: Final = 2_000
-_FIRST_ASKED: Final = 12
-"""Asks that are shown at once, and whose tasks are unfolded: more would push the tree out of sight."""
+_ITEMS: Final = 60
+"""Entries of one list or table; more are counted."""
 
+_FIRST_ASKED: Final = 12
+"""Asks whose tasks are unfolded: more would push the tree out of sight."""
+
+_PROSE_LINES: Final = 60
+_SHORTEST: Final = 2.0
+"""Seconds. What is shorter has no timeline: files of a fresh checkout all have the time of the checkout."""
+
+_IDLE: Final = 0.1
+"""A pause longer than this share of the busy time is cut down to it."""
+
+_IDLE_AT_LEAST: Final = 30.0
+_ALL_IDLE: Final = 0.4
+"""All pauses that were cut down take at most this share of the busy time together."""
+
+_LEAST: Final = 0.6
+"""Percent of the lane that the shortest attempt takes: it must be seen."""
+
+_COLORS: Final = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
 _LEGEND: Final = (
-    "A block is an attempt; a dashed line, a time in which nobody works and somebody waits; a ring, a decision; a "
-    "shaded band, a pause that is left out. Times are UTC."
+    "A row unfolds. A block is an attempt; a dashed line, a time in which nobody works and somebody waits; a ring, a"
+    " decision; a shaded band, a pause that is left out. Times are UTC."
 )
 
 
 def html(account: Account) -> str:
     """The whole page."""
-    clock = clock_of(account)
-    style = files(__package__).joinpath("report.css").read_text(encoding="utf-8") + lanes.cut_style(clock)
+    axis = _axis_of(account)
+    package = files(__package__)
+    style = package.joinpath("report.css").read_text(encoding="utf-8") + _cut_style(axis)
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    page = element(
-        "html",
-        element(
-            "head",
-            element("meta", charset="utf-8"),
-            element("meta", http_equiv="Content-Security-Policy", content=policy),
-            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            element("meta", name="color-scheme", content="light dark"),
-            element("meta", name="referrer", content="no-referrer"),
-            element("title", f"agentwatch report: {account.name}"),
-            element("style", Html(style)),
-        ),
-        element("body", *_body(account, clock)),
-        lang="en",
-    )
-    return f"<!doctype html>\n{page.source}\n"
-
-
-def _body(account: Account, clock: Clock | None) -> Iterator[Html]:
-    numbers = {line.task.task_id: number for number, line in enumerate(account.rows)}
-    yield _header(account)
-    yield element(
-        "main",
-        _problems(account) if account.problems else None,
-        _attention(account, numbers) if account.attention else None,
-        *((_delegation(account, clock), _cards(account, numbers)) if account.rows else ()),
-        _changes(account, numbers) if account.changes else None,
-        _section("Files of no task", None, cards.grid_of(broken(account.notices))) if account.notices else None,
-    )
-    yield element(
-        "footer",
-        element(
-            "p",
-            f"agentwatch report of {utc(account.generated_at)} UTC. ",
-            "Times are UTC: when a file was last written, or when agentwatch saw it.",
-        ),
-    )
-
-
-def _header(account: Account) -> Html:
     summary = account.summary
-    needs = summary.needs_operator + sum(one.needs_operator for one in account.worktrees)
-    if needs:
-        verdict, color = f"{needs:,} {'needs' if needs == 1 else 'need'} a human", " c-attention"
-    elif account.problems:
-        verdict, color = "not all could be seen", " c-attention"
-    elif summary.tasks and summary.by_state.get(State.COMPLETED) == summary.tasks:
-        verdict, color = "✓ all done", " c-completed"
-    else:
-        verdict, color = f"nothing{' new' if summary.past else ''} needs a human", ""
     counts = [
         element("li", badge(LOOKS[state]), " ", element("b", f"{count:,}"))
         for state, count in sorted(summary.by_state.items(), key=lambda item: -item[0].urgency)
     ]
-    return element(
-        "header",
-        element("p", "agentwatch report", class_="product"),
-        element("h1", text(account.name, 200), element("p", verdict, class_=f"pill{color}")),
-        element("p", account.verdict, class_="verdict"),
-        element("ul", *counts, class_="counts"),
-        lanes.shares(summary),
+    return Template(package.joinpath("page.html").read_text(encoding="utf-8")).substitute(
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+        style=style,
+        name=joined([clean(account.name, 200)]).source,
+        pill=_pill(account).source,
+        verdict=joined([account.verdict]).source,
+        counts=joined(counts).source,
+        sections=joined(_sections(account, axis)).source,
+        when=utc(account.generated_at),
     )
 
 
-def _problems(account: Account) -> Html:
-    rows = [
-        (text(source, 40), element("span", text(message), class_="prose")) for source, _, message in account.problems
-    ]
-    return _section("Could not be read", len(rows), table(("source", "what"), rows))
+# Elements
 
 
-def _section(title: str, count: int | None, *children: Child, class_: str | None = None) -> Html:
+@dataclass(frozen=True, slots=True)
+class Html:
+    """Markup of our own. Only `element`, `joined` and code without foreign text make one."""
+
+    source: str
+
+
+Child = Html | str | None
+
+
+def element(name: str, /, *children: Child, **attributes: str | bool | None) -> Html:
+    """An element. A `str`, child or attribute, is foreign text: made visible by `clean`, then escaped.
+
+    Attributes are written as in Python: `class_`, `aria_label`; True stands alone, None and False are left out.
+    """
+    opening = name + "".join(_attribute(key, value) for key, value in attributes.items())
+    return Html(f"<{opening}>{joined(children).source}</{name}>")
+
+
+def joined(children: Iterable[Child]) -> Html:
+    """Several pieces, one after the other."""
+    return Html("".join(_source(child) for child in children if child is not None))
+
+
+def _source(child: Html | str) -> str:
+    return child.source if isinstance(child, Html) else escape(clean(child), quote=True)
+
+
+def _attribute(key: str, value: str | bool | None) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.rstrip("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{_source(value)}"'
+
+
+def text(foreign: str, limit: int = LINE_LIMIT) -> Html:
+    """Foreign text on one line, cut after `limit` characters. It cannot change the direction of what is beside it."""
+    return element("bdi", clean(foreign, limit))
+
+
+def code(foreign: str, limit: int = 400) -> Html:
+    """An id or a path."""
+    return element("code", text(foreign, limit))
+
+
+def prose(foreign: str) -> Html:
+    """A text with its lines."""
+    lines, note = clean_lines(foreign, max_lines=_PROSE_LINES, max_characters=8_192)
+    # The style keeps line feeds; each line is safe by itself, and `element` would make one line of them.
+    body = [piece for line in lines for piece in (Html("\n"), text(line))][1:]
+    return element("p", *body, faint(f" ({note})") if note else None, class_="prose", dir="auto")
+
+
+def faint(*children: Child, more: str = "") -> Html:
+    return element("span", *children, class_=f"faint{more}")
+
+
+def badge(look: Look) -> Html:
+    """Glyph and word in their colour; screen readers get the word alone."""
+    glyph = element("span", look.glyph, aria_hidden="true")
+    return element("span", glyph, f" {look.word}", class_=f"badge c-{_color(look)}")
+
+
+def _color(look: Look) -> str:
+    """The colour of a look, as the style names it."""
+    return _COLORS.get(look.color) or look.color.removeprefix("state-")
+
+
+def when(at: float | None) -> Html:
+    """A moment, also for machines."""
+    return element("time", utc(at), datetime=iso(at))
+
+
+def link(name: Html, number: int) -> Html:
+    """To a task's details: by its number, for an id is foreign text."""
+    return element("a", name, href=f"#task-{number + 1}")
+
+
+def _section(grid: Grid, *children: Child) -> Html:
     """A section with its heading, and how many things are in it."""
-    counted = None if count is None else element("span", f"{count:,}", class_="count")
-    return element("section", element("h2", title, counted), *children, class_=class_)
+    counted = element("span", f"{len(grid.rows):,}", class_="count")
+    return element("section", element("h2", grid.title, counted), *children)
 
 
-def _attention(account: Account, numbers: dict[str, int]) -> Html:
-    rows = [_asks(account, one, numbers[one.task_id]) for one in account.attention]
-    head = ("state", "task", "what it asks", "waiting")
-    rest = rows[_FIRST_ASKED:]
-    more = element("summary", f"{len(rest):,} more")
-    return _section(
-        "Needs attention",
-        len(rows),
-        table(head, rows[:_FIRST_ASKED], class_="attention"),
-        element("details", more, table(head, rest, class_="attention")) if rest else None,
-    )
+# The page
 
 
-def _asks(account: Account, one: Attention, number: int) -> tuple[Child, ...]:
-    line = account.rows[number]
-    task = line.task
-    held = element("span", f" holds up {plural(one.holds, 'task')}", class_="faint") if one.holds else None
-    waiting = span(account.generated_at - one.since) if one.since is not None else "-"
-    ask = element("span", text(one.ask), class_="prose")
-    return (cards.state_of(line), joined((_link(task, number), cards.agent_of(task))), joined((ask, held)), waiting)
+def _pill(account: Account) -> Html:
+    needs = account.summary.needs_operator + sum(one.needs_operator for one in account.worktrees)
+    if needs or account.problems:
+        verdict = f"{needs:,} {'needs' if needs == 1 else 'need'} a human" if needs else "not all could be seen"
+        return element("p", verdict, class_="pill c-attention")
+    return element("p", f"nothing{' new' if account.summary.past else ''} needs a human", class_="pill")
 
 
-def _link(task: Task, number: int) -> Html:
-    return element("a", code(task.task_id), href=f"#{anchor(number)}")
+def _sections(account: Account, axis: Axis | None) -> Iterator[Html]:
+    rows = account.rows
+    numbers = {line.task.task_id: number for number, line in enumerate(rows)}
+    unread, asks, changes, notices = tables(account)
+    if unread.rows:
+        yield _section(unread, _grid(unread))
+    if asks.rows:
+        yield _section(asks, _grid(asks, numbers, class_="table attention"))
+    if rows:
+        yield _delegation(account, axis, numbers)
+    if changes.rows:
+        every = element("summary", "every state change, in order")
+        yield _section(changes, element("details", every, _grid(changes, numbers, most=_CHANGES)))
+    if notices.rows:
+        yield _section(notices, _grid(notices))
 
 
-def _delegation(account: Account, clock: Clock | None) -> Html:
+def _delegation(account: Account, axis: Axis | None, numbers: Mapping[str, int]) -> Html:
+    """All tasks, each a row that unfolds to what is told of it."""
+    pressing = {one.task_id for one in account.attention[:_FIRST_ASKED]}
+    rows = []
+    for number, line in enumerate(account.rows):
+        summary = _row(line, axis)
+        body = element("div", *_details(line, numbers), id=f"task-{number + 1}", class_="body")
+        rows.append(element("details", summary, body, open=line.task.task_id in pressing))
     head = element(
         "div",
         element("span", "task", class_="name"),
         element("span", "state"),
         element("span", "took", class_="number"),
-        lanes.clock_face(clock) if clock else element("span", "", class_="lane"),
+        _axis_labels(axis),
         class_="row head",
         aria_hidden="true",
     )
-    without = element("p", "No timeline: the times of the files are all the same, or not known.", class_="faint")
-    return _section(
-        "Delegation",
-        len(account.rows),
-        _filter() if len(account.rows) > _MANY // 3 else None,
-        head,
-        _branches(account, clock),
-        element("p", _LEGEND, class_="faint legend") if clock else without,
-        class_="delegation",
-    )
+    legend = _LEGEND if axis else "No timeline: the times of the files are all the same, or not known."
+    tree = element("div", *rows, class_="tree")
+    below = element("p", legend, class_="faint legend")
+    return _section(Grid("Delegation", "task", {}, account.rows), head, tree, below)
 
 
-def _filter() -> Html:
-    """Three choices that the style sheet alone obeys."""
-    choices = (("all", "every task"), ("open", "not finished"), ("asks", "needs attention"))
-    return element(
-        "fieldset",
-        element("legend", "Show"),
-        *(
-            element(
-                "label",
-                element("input", type="radio", name="show", id=f"show-{name}", checked=name == "all"),
-                f" {words}",
-            )
-            for name, words in choices
-        ),
-    )
-
-
-def _branches(account: Account, clock: Clock | None) -> Html:
-    """The rows as nested lists, so that a branch folds. No recursion: a chain of delegations may be long."""
-    decided = account.decisions_by_task()
-    open_ = account.branches_with(lambda task: task.state is not State.COMPLETED)
-    asking = account.branches_with(lambda task: task.needs_operator or (task.stale and not task.past))
-    above: list[list[Html]] = [[] for _ in range(_DEEPEST + 2)]
-    # Backwards, a task comes after all that is below it.
-    for number in range(len(account.rows) - 1, -1, -1):
-        line = account.rows[number]
-        task, depth = line.task, min(line.depth, _DEEPEST)
-        below = above[depth + 1][::-1]
-        above[depth + 1] = []
-        row = _row(line, number, decided.get(task.task_id, ()), clock, account.generated_at)
-        kinds = [kind for kind, ids in (("k-open", open_), ("k-asks", asking)) if task.task_id in ids]
-        unfolded = bool(kinds) or len(account.rows) < _MANY
-        above[depth].append(_branch(line, row, below, " ".join(kinds) or None, unfolded=unfolded))
-    return element("ul", *above[0][::-1], class_="tree")
-
-
-def _branch(line: TaskLine, row: tuple[Child, ...], below: list[Html], kinds: str | None, *, unfolded: bool) -> Html:
-    done = line.task.state is State.COMPLETED and not line.task.needs_operator
-    classes = f"row d{min(line.depth, _DEEPEST)}{' done' if done else ''}"
-    if not below:
-        return element("li", element("div", *row, class_=classes), class_=kinds)
-    folded = element("details", element("summary", *row, class_=classes), element("ul", *below), open=unfolded)
-    return element("li", folded, class_=kinds)
-
-
-def _row(
-    line: TaskLine, number: int, decisions: Sequence[DecisionLine], clock: Clock | None, now: float
-) -> tuple[Child, ...]:
+def _row(line: TaskLine, axis: Axis | None) -> Html:
     task = line.task
     name = element(
         "span",
-        element("a", text(line.title, 120), href=f"#{anchor(number)}"),
-        cards.agent_of(task),
+        element("b", text(line.title, 120)),
+        _agent(task),
         element("span", "needs a human", class_="flag") if task.needs_operator else None,
         class_="name",
     )
-    return (
+    done = task.state is State.COMPLETED and not task.needs_operator
+    return element(
+        "summary",
         name,
-        cards.state_of(line),
+        _state(line),
         element("span", lasted(line.took), class_="number"),
-        lanes.lane(line, decisions, clock, now) if clock else element("span", "", class_="lane"),
+        _lane(line, axis) if axis else element("span", class_="lane"),
+        class_=f"row d{min(line.depth, _DEEPEST)}{' done' if done else ''}",
     )
 
 
-def _cards(account: Account, numbers: dict[str, int]) -> Html:
-    pressing = {one.task_id for one in account.attention[:_FIRST_ASKED]}
-    decided = account.decisions_by_task()
-    shown = (
-        cards.card(line, numbers, decided.get(line.task.task_id, ()), opened=line.task.task_id in pressing)
-        for line in account.rows
-    )
-    return _section("Tasks", len(account.rows), *shown, class_="cards")
+def _agent(task: Task) -> Html | None:
+    """Who works on a task, where that is known."""
+    return faint(text(task.agent, 40), more=" agent") if task.agent else None
 
 
-def _changes(account: Account, numbers: dict[str, int]) -> Html:
-    rows: list[tuple[Child, ...]] = []
-    for change in account.changes[-_CHANGES:]:
-        number = numbers.get(change.task_id)
-        name = code(change.task_id) if number is None else _link(account.rows[number].task, number)
-        before = badge(LOOKS[change.before]) if change.before else "new"
-        after = badge(LOOKS[change.after]) if change.after else "gone"
-        attempt = element("span", f" attempt {change.attempt}", class_="faint") if change.attempt > 1 else None
-        rows.append((when(change.at), name, joined((before, " → ", after, attempt)), text(change.reason, 300)))
-    left_out = len(rows) < len(account.changes)
-    return _section(
-        "What happened",
-        len(account.changes),
-        element("p", f"The last {len(rows):,} state changes.", class_="faint") if left_out else None,
+def _state(line: TaskLine) -> Html:
+    """The look of a task, and the state behind it where stale or contradicted stands in front."""
+    shown, behind = line.look, LOOKS[line.task.state]
+    return element("span", badge(shown), *(() if shown == behind else (" ", badge(behind))), class_="state")
+
+
+def _details(line: TaskLine, numbers: Mapping[str, int]) -> Iterator[Html]:
+    """What was asked and came back, attempt by attempt, and what became of it."""
+    yield code(line.task.task_id)
+    yield _list([_told(one, numbers) for one in facts(line)])
+    for attempt in reversed(line.attempts):
+        yield _attempt_head(attempt)
+        yield _list([_told(one, numbers) for one in said(attempt.attempt)])
+    for grid in grids(line):
+        yield element("h3", grid.title)
+        yield _grid(grid)
+
+
+def _attempt_head(line: AttemptLine) -> Html:
+    attempt, shown, took = line
+    began = (" began ", when(attempt.started_at)) if attempt.started_at is not None else ()
+    how_long = faint(*began, f", took {lasted(took)}" if took else None)
+    return element("h3", f"Attempt {attempt.number} ", badge(shown), how_long)
+
+
+def _list(pairs: Iterable[tuple[str, Child]]) -> Html:
+    return element("dl", *(element("div", element("dt", label), element("dd", value)) for label, value in pairs))
+
+
+def _told(fact: Fact, numbers: Mapping[str, int]) -> tuple[str, Child]:
+    shown = [_shown(fact.kind, one, numbers) for one in fact.texts[:_ITEMS]]
+    listed = shown[0] if len(fact.texts) == 1 else element("ul", *(element("li", one) for one in shown))
+    note = faint(" ", text(fact.behind, 200)) if fact.behind else None
+    return fact.label, joined((listed, note, _more(len(fact.texts))))
+
+
+def _shown(kind: str, one: str, numbers: Mapping[str, int]) -> Html:
+    if kind == "prose":
+        return prose(one)
+    if kind == "task" and one in numbers:
+        return link(code(one), numbers[one])
+    return code(one) if kind in ("code", "task") else text(one, 400)
+
+
+def _grid(
+    grid: Grid, numbers: Mapping[str, int] = MappingProxyType({}), *, most: int = _ITEMS, class_: str = "table"
+) -> Html:
+    """A table, cut where it is long: the last of what happened, the first of all else. It scrolls by itself if it is
+    too wide; on a narrow page each cell names its column."""
+    rows = grid.rows[-most:] if "when (UTC)" in grid.columns else grid.rows[:most]
+    head = element("tr", *(element("th", title, scope="col") for title in grid.columns))
+    body = [
         element(
-            "details",
-            element("summary", "every state change, in order"),
-            table(("when (UTC)", "task", "state", "because"), rows),
-        ),
+            "tr",
+            *(
+                element("td", _cell(kind, value, numbers), data_label=title)
+                for (title, kind), value in zip(grid.columns.items(), row, strict=True)
+            ),
+        )
+        for row in rows
+    ]
+    whole = element("table", element("thead", head), element("tbody", *body))
+    return joined((element("div", whole, class_=class_), _more(len(grid.rows), most)))
+
+
+def _cell(kind: str, value: Any, numbers: Mapping[str, int]) -> Html:
+    match kind:
+        case "look":
+            return badge(value)
+        case "state":
+            return _state(value)
+        case "time":
+            return when(value)
+    return _shown(kind, value, numbers)
+
+
+def _more(count: int, most: int = _ITEMS) -> Html | None:
+    return element("p", f"… and {count - most:,} more", class_="faint") if count > most else None
+
+
+# The timeline: a lane of bars for each task, all on one axis without the hours in which nothing happened
+
+
+def _axis_of(account: Account) -> Axis | None:
+    """None if the times of a session are not known, or all the same."""
+    busy: list[Interval] = []
+    for begin, end in sorted(stretch for line in account.tasks for stretch in busy_times(line.task)):
+        if busy and begin <= busy[-1][1]:
+            busy[-1] = busy[-1][0], max(busy[-1][1], end)
+        else:
+            busy.append((begin, end))
+    if busy and any(one.end is None for line in account.tasks for one in line.spans):
+        now = max(account.generated_at, busy[-1][1])
+        busy.append((now, now))
+    if not busy or busy[-1][1] - busy[0][0] < _SHORTEST:
+        return None
+    worked = sum(end - begin for begin, end in busy)
+    longest = max(worked * _IDLE, _IDLE_AT_LEAST)
+    cut = sum(after - before > longest for (_, before), (after, _) in pairwise(busy))
+    short = min(longest, max(worked * _ALL_IDLE / cut, 1.0)) if cut else longest
+    return Axis(busy, busy[-1][1], 1.0, short, longest)
+
+
+def _place(axis: Axis, at: float | None) -> float:
+    """Where a moment lies, in percent; None is the end."""
+    return 100.0 if at is None else 100 * min(max(axis.column(at) / axis.length, 0.0), 1.0)
+
+
+def _lane(line: TaskLine, axis: Axis) -> Html:
+    """The bars of one task, and a mark for each decision. The details say the same in words."""
+    pieces = []
+    # Attempts are drawn over waits.
+    for one in sorted(line.spans, key=lambda one: one.kind is not Kind.WAIT):
+        begin, end = _place(axis, one.start), _place(axis, one.end)
+        if one.kind is Kind.WAIT:
+            pieces.append(element("line", x1=f"{begin:.2f}%", x2=f"{end:.2f}%", y1="50%", y2="50%", class_="wait"))
+            continue
+        width = max(end - begin, _LEAST)
+        place = {"x": f"{min(begin, 100 - width):.2f}%", "width": f"{width:.2f}%", "y": "20%", "height": "60%"}
+        pieces.append(element("rect", **place, class_=f"f-{_color(one.look)}{' open' if one.end is None else ''}"))
+    marks = (
+        element("circle", cx=f"{_place(axis, one.at):.2f}%", cy="50%", r="4", class_="decision")
+        for one in line.decisions
     )
+    return element("svg", *pieces, *marks, class_="lane", aria_hidden="true")
+
+
+def _axis_labels(axis: Axis | None) -> Html:
+    """The times at the beginning and at the end of the lanes."""
+    if axis is None:
+        return element("span", class_="lane")
+    labels = [
+        element("text", utc(axis.moment(at * axis.length)), x=f"{at:.0%}", y="75%", class_=f"at-{side}")
+        for at, side in ((0, "start"), (1, "end"))
+    ]
+    return element("svg", *labels, class_="lane")
+
+
+def _cut_style(axis: Axis | None) -> str:
+    """A style rule that marks the pauses which are left out, once for all lanes. Made of numbers alone."""
+    if axis is None or not axis.folds:
+        return ""
+    places = ((100 * fold.left / axis.length, 100 * fold.right / axis.length) for fold in axis.folds)
+    stops = (
+        f"transparent {left:.3f}%, var(--cut) {left:.3f}% {right:.3f}%, transparent {right:.3f}%"
+        for left, right in places
+    )
+    return f".lane{{background-image:linear-gradient(to right, {', '.join(stops)})}}"

@@ -2,7 +2,8 @@
 
 The server asks all of its clients, and the first answer counts; the program's own prompt stands meanwhile. A request is
 answered on the connection that it came by, and ids of requests mean nothing beyond that: they are counted from 0.
-Messages are JSON-RPC, one in each text frame of a WebSocket on a Unix socket.
+Messages are JSON-RPC, one in each text frame of a WebSocket on a Unix socket. The protocol is experimental: a request
+with anything in it that is not known here is shown, and answered in Codex.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +20,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch import __version__
 from agentwatch.background import Background
-from agentwatch.decisions.record import Record
+from agentwatch.decisions.record import Params, Record
+from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Event
-from agentwatch.delegation.request import Request, RequestStage
-from agentwatch.requests.codex_asked import METHODS, answer_of, request_of, version_of
+from agentwatch.delegation.request import Request, RequestKind, RequestStage, input_text
 from agentwatch.requests.holding import Holder
+from agentwatch.requests.reading import in_line, queries_in, read, request_about
 from agentwatch.requests.store import Offer, RequestError
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
+from agentwatch.sources.codex.codex_reader import NAME
+from agentwatch.sources.codex.rollout import MCP
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, text
 from agentwatch.sources.sessions.store import holds
 
 if TYPE_CHECKING:
@@ -42,6 +46,39 @@ _ANSWER_SECONDS: Final = 10.0
 _LARGEST: Final = 32 * 1024 * 1024
 _TRIED: Final = "0.169."
 """Versions whose requests and answers were tried."""
+
+COMMAND: Final = "item/commandExecution/requestApproval"
+PATCH: Final = "item/fileChange/requestApproval"
+QUESTION: Final = "item/tool/requestUserInput"
+SERVER: Final = "mcpServer/elicitation/request"
+"""A form of an MCP server, or leave to call a tool of it."""
+
+METHODS: Final = {
+    COMMAND: {
+        *("kind", "environmentId", "reason", "command", "cwd", "commandActions", "availableDecisions"),
+        *("proposedExecpolicyAmendment", "proposedNetworkPolicyAmendments"),
+    },
+    PATCH: {"reason", "changes"},
+    QUESTION: {"questions", "isBlocking"},
+    SERVER: {"serverName", "mode", "_meta", "message", "requestedSchema"},
+}
+"""Methods that ask a human, with keys whose values are understood here: all others must be null. Other requests are
+for the program that began the session."""
+
+_IDS: Final = {"threadId", "turnId", "itemId", "startedAtMs"}
+_OF_QUESTIONS: Final = {"id", "header", "question", "isOther", "isSecret", "options"}
+_PERMIT: Final = (Action.ALLOW, Action.DENY)
+_DECISIONS: Final = {Action.ALLOW: {"decision": "accept"}, Action.DENY: {"decision": "decline"}}
+_OF_SERVERS: Final[dict[Action, dict[str, Any]]] = {
+    Action.ALLOW: {"action": "accept", "content": {}},
+    Action.DENY: {"action": "decline", "content": None},
+}
+_TOOLS: Final = {COMMAND: "exec_command", PATCH: "apply_patch", QUESTION: "request_user_input"}
+_OF_CALLS: Final = ("type", "server", "tool", "arguments")
+_OF_DIFFS: Final = "@+- \\"
+"""How the lines of a diff begin, but for empty ones."""
+
+_ONLY_THERE: Final = "agentwatch does not know all of what Codex asks here: answer it in Codex"
 
 
 @dataclass(slots=True)
@@ -108,7 +145,9 @@ class CodexClient(Background[Sequence[Event]]):
         name = {"name": "agentwatch", "title": "agentwatch", "version": __version__}
         try:
             answer = wire.call("initialize", clientInfo=name, capabilities={"experimentalApi": True})
-            self._version, self._refused = version_of(answer), ""
+            # `codex-tui/0.169.0 (Debian …) …`
+            self._version = (text(answer, "userAgent") or "").partition("/")[2].partition(" ")[0]
+            self._refused = ""
             wire.send({"method": "initialized"})
             for thread in listed(wire.call("thread/loaded/list"), "data"):
                 self._update_thread(str(thread), inner(self._read_thread(str(thread)), "status"))
@@ -122,22 +161,19 @@ class CodexClient(Background[Sequence[Event]]):
 
     # Threads
 
-    def _is_ours(self, thread: str) -> bool:
-        """Whether it works in the workspace."""
-        place = text(self._read_thread(thread), "cwd") or ""
-        return place.startswith(os.sep) and holds(self._workspace, os.path.realpath(place))
-
     def _read_thread(self, thread: str) -> Fields:
         return inner(self._wire.call("thread/read", threadId=thread), "thread")
 
     def _update_thread(self, thread: str, status: Fields) -> None:
-        """Follow a thread as long as it waits."""
-        if status.get("type") == "active" and listed(status, "activeFlags"):
-            if thread not in self._followed and self._is_ours(thread):
+        """Follow a thread of the workspace as long as it waits."""
+        if not (status.get("type") == "active" and listed(status, "activeFlags")):
+            if self._followed.pop(thread, None) is not None:
+                self._end_of(thread)
+                self._wire.call("thread/unsubscribe", threadId=thread)
+        elif thread not in self._followed:
+            place = text(self._read_thread(thread), "cwd") or ""
+            if place.startswith(os.sep) and holds(self._workspace, os.path.realpath(place)):
                 self._follow(thread)
-        elif self._followed.pop(thread, None) is not None:
-            self._end_of(thread)
-            self._wire.call("thread/unsubscribe", threadId=thread)
 
     def _follow(self, thread: str) -> None:
         if not self._version.startswith(_TRIED):
@@ -187,13 +223,12 @@ class CodexClient(Background[Sequence[Event]]):
             case str() if method in METHODS and thread in self._followed:
                 self._offer(message.get("id"), method, params, self._followed[thread])
 
-    def _offer(self, rpc_id: object, method: str, params: Fields, items: dict[str, Fields]) -> None:
+    def _offer(self, rpc_id: object, method: str, params: Fields, items: Mapping[str, Fields]) -> None:
         if type(rpc_id) not in (int, str):
             return
         before = self._held.get(rpc_id)
-        place = {"workspace": self._workspace, "workspace_id": self._holder.store.workspace_id}
         try:
-            request = request_of(method, params, items, **place, now=time.time())
+            request = _request_of(method, params, items, self._workspace, self._holder.store.workspace_id)
             if before is not None:
                 if request is not None and before.request.request_id == request.request_id:
                     return
@@ -213,10 +248,10 @@ class CodexClient(Background[Sequence[Event]]):
             return
         # It may have been answered, or be over, by now.
         self._handle_all(0)
-        result = answer_of(held.method, held.request, record.action, record.params)
-        if self._held.get(rpc_id) is held and result is not None:
+        if self._held.get(rpc_id) is held:
             held.sent = record
             self._answered.add(held.request.request_id)
+            result = _answer_of(held.method, held.request, record.action, record.params)
             self._wire.send({"id": rpc_id, "result": result})
 
     def _end_of(self, thread: str, call_id: str | None = None) -> None:
@@ -269,3 +304,106 @@ class Wire:
             return mapping(json.loads(self._link.recv(timeout=max(seconds, 0.0))))
         except TimeoutError:
             return None
+
+
+def _request_of(
+    method: str, params: Fields, items: Mapping[str, Fields], workspace: str, workspace_id: str
+) -> Request | None:
+    """The request; None where it does not say whose it is. `items` are those of its thread that are in progress, by id.
+    Raises ValueError where its input has no one spelling."""
+    thread, turn, item, now = text(params, "threadId"), text(params, "turnId"), text(params, "itemId"), time.time()
+    if thread is None or turn is None:
+        return None
+    given = dict(params)
+    if method == PATCH:
+        given["changes"] = listed(items.get(item or "", {}), "changes")
+    values = {"call_id": item, **_read_call(method, given, items, workspace)}
+    is_known = all(value is None or key in METHODS[method] | _IDS for key, value in given.items())
+    if not (is_known and values["actions"] and values["call_id"]):
+        values |= {"actions": (), "why_not": _ONLY_THERE}
+    # Without an item it may not be told from another one: it is shown, and never answered.
+    nonce = f"{thread}/{turn}/{values['call_id'] or f'of-{input_text(given)[1][:16]}'}"
+    began = (number(params, "startedAtMs") or 0.0) / 1000
+    rule = [part for part in listed(params, "proposedExecpolicyAmendment") if isinstance(part, str)]
+    values = {
+        "tool": _TOOLS.get(method, ""),
+        "kind": RequestKind.PERMISSION,
+        "said": text(params, "reason") or "",
+        "asked_at": began if 0 < began <= now else now,
+        "covered_by": f"{' '.join(rule)} …" if rule else "",
+        **values,
+    }
+    return request_about(given, workspace_id, NAME, thread, nonce, **values)
+
+
+def _answer_of(method: str, request: Request, action: Action, params: Params) -> dict[str, Any]:
+    """The answer to the server for a decision that this very request takes."""
+    if method == QUESTION:
+        chosen = {one.question: one.answer for one in params.answers}
+        return {"answers": {query.key: {"answers": [chosen[query.question]]} for query in request.queries}}
+    return (_OF_SERVERS if method == SERVER else _DECISIONS)[action]
+
+
+def _read_call(method: str, given: Fields, items: Mapping[str, Fields], workspace: str) -> dict[str, Any]:
+    """The tool, as the rollout names it, and the command, patch or call itself, whole. No actions where it is not clear
+    what would be answered."""
+    if method == COMMAND and (command := text(given, "command")) is not None:
+        is_plain = given.get("kind") == "command" and "accept" in listed(given, "availableDecisions")
+        is_local = is_plain and given.get("environmentId") in (None, "local")
+        is_usual = os.path.realpath(text(given, "cwd") or workspace) == workspace
+        shown, beside = read({} if is_usual else {"cwd": given["cwd"]}, command)
+        return {"shown": shown, "beside": beside, "actions": _PERMIT if is_local else ()}
+    if method == PATCH and (shown := _patch(given)):
+        return {"shown": shown, "actions": _PERMIT}
+    if method == QUESTION and (queries := queries_in(given, key="id")):
+        asked = [mapping(one) for one in listed(given, "questions")]
+        is_known = all(
+            one.get("isSecret") is False and one.keys() <= _OF_QUESTIONS and text(one, "id") for one in asked
+        )
+        is_clear = all(len({query[at] for query in queries}) == len(queries) for at in (0, -1))
+        return {
+            "kind": RequestKind.QUESTION,
+            "shown": "\n".join(query.question for query in queries),
+            "queries": queries,
+            "actions": (Action.ANSWER,) if is_clear and is_known else (),
+        }
+    if method == SERVER:
+        return _read_server(given, items)
+    shown, beside = read(given)
+    return {"shown": shown, "beside": beside, "actions": ()}
+
+
+def _read_server(given: Fields, items: Mapping[str, Fields]) -> dict[str, Any]:
+    server, meta = text(given, "serverName"), inner(given, "_meta")
+    tool, arguments = text(meta, "tool_name"), meta.get("tool_params")
+    if meta.get("codex_approval_kind") != "mcp_tool_call":
+        shown = text(given, "message") or read(given)[0]
+        return {"tool": f"{MCP}{server}__elicitation", "kind": RequestKind.FORM, "shown": shown, "actions": ()}
+    # It does not say which call it is about: that is the one such call that is in progress.
+    called = ("mcpToolCall", server, tool, arguments)
+    calls = [key for key, item in items.items() if tuple(map(item.get, _OF_CALLS)) == called]
+    is_plain = given.get("mode") == "form" and given.get("requestedSchema") == {"type": "object", "properties": {}}
+    shown, beside = read(mapping(arguments))
+    return {
+        "tool": f"{MCP}{server}__{tool}",
+        "shown": shown,
+        "beside": beside,
+        "actions": _PERMIT if is_plain else (),
+        "call_id": calls[0] if len(calls) == 1 else None,
+    }
+
+
+def _patch(given: Fields) -> str:
+    """The changes of files, each below its path; "" where one of them is not known whole."""
+    parts = []
+    for change in map(mapping, listed(given, "changes")):
+        path, kind, diff = text(change, "path"), inner(change, "kind"), change.get("diff")
+        how = {"add": "+", "delete": "-", "update": ""}.get(str(kind.get("type")))
+        if path is None or how is None or not isinstance(diff, str) or len(change) > len(("path", "kind", "diff")):
+            return ""
+        move = text(kind, "move_path")
+        parts.append(f"{kind['type']} {in_line(path)}" + (f", as {in_line(move)}" if move is not None else ""))
+        lines = diff.removesuffix("\n").split("\n") if diff else []
+        # No line of it looks like the path of another file.
+        parts += [f"{how or ('' if one[:1] in _OF_DIFFS else ' ')}{one}" for one in lines]
+    return "\n".join(parts)

@@ -1,4 +1,5 @@
-"""What the operator reads of a call: what it would do, whole, and apart from that whatever else it is given. Pure.
+"""A call that is asked about as a request, and what the operator reads of it: what it would do, whole, and apart from
+that whatever else it is given. Pure.
 
 One text for each: a line of the command can never pass for what the call is given besides, nor that for the command.
 """
@@ -8,12 +9,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
-from agentwatch.delegation.request import Given
-from agentwatch.sources.sessions.fields import Fields
+from agentwatch.delegation.request import Given, Option, Query, Request, input_text, request_id_of
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, text
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+
+
+def request_about(given: object, workspace_id: str, source: str, session_id: str, nonce: str, **values: Any) -> Request:
+    """The request about an input, with the id and the digest that follow from it; the rest is in `values`. Raises
+    ValueError where the input has no one spelling."""
+    spelled, digest = input_text(given)
+    return Request(
+        request_id=request_id_of(workspace_id, source, session_id, nonce, digest),
+        source=source,
+        session_id=session_id,
+        nonce=nonce,
+        input=spelled,
+        input_sha256=digest,
+        **values,
+    )
 
 
 def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[str, tuple[Given, ...]]:
@@ -26,6 +42,21 @@ def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[st
     # Each name and value is in one line, and a text in quotation marks.
     beside = (given_as(name, value) for name, value in given.items() if name not in known)
     return "\n".join([*map(in_line, texts[:-1]), texts[-1]]), tuple(beside)
+
+
+def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Query, ...] | None:
+    """The questions of a call, None where one of them, or an option, lacks its words. `several` and `key` are the names
+    under which a question says that it takes several options, and what its id is."""
+    found = []
+    for asked in map(mapping, listed(given, "questions")):
+        question, options = text(asked, "question"), [mapping(one) for one in listed(asked, "options")]
+        labels = [text(option, "label") for option in options]
+        if question is None or None in labels:
+            return None
+        offered = tuple(Option(str(one["label"]), text(one, "description") or "") for one in options)
+        named = text(asked, key) or ""
+        found.append(Query(question, text(asked, "header") or "", offered, asked.get(several) is True, named))
+    return tuple(found) or None
 
 
 def given_as(name: str, value: object) -> Given:

@@ -1,4 +1,5 @@
-"""The requests of one workspace that somebody holds, a file each, so that screens and shells see them.
+"""The requests of one workspace that somebody holds, a file each, so that screens and shells see them, and answers
+are given to those that are still held.
 
     <state directory>/requests/                 0700
         <request id>.json                       0600, locked as long as somebody holds it
@@ -12,17 +13,19 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from agentwatch.background import Part
 from agentwatch.decisions.errors import reason, remedy
 from agentwatch.delegation.decision import OF_REQUESTS
+from agentwatch.delegation.events import Requested
 from agentwatch.delegation.request import Request, RequestStage, input_text, request_id_of
-from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, PrivateDirectory
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory, Disk, change_stamp
 from agentwatch.errors import AgentwatchError
 from agentwatch.state import leads_through, state_directory, workspace_id
 from agentwatch.text import quoted
@@ -52,19 +55,17 @@ class RequestStore:
     """
 
     def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED) -> None:
-        state = state or state_directory(workspace)
-        self.directory: Final = state / NAME
+        self.directory: Final = (state or state_directory(workspace)) / NAME
         self.workspace_id: Final = workspace_id(workspace)
         self.problems: list[str] = []
         """Files in it that are no requests, a sentence each, as it was read last. May quote foreign text."""
         self._workspace = workspace
-        self._disk = disk
-        self._place = PrivateDirectory(self.directory, disk)
+        self.disk: Final = disk
 
     def offer(self, request: Request) -> Offer:
         """Offer a request until the offer is closed, together with others who offer the same. Raises RequestError."""
         data = to_bytes(request.begun, self.workspace_id)
-        with self._opened(make=True) as directory, directory.locked():
+        with self.opened(make=True) as directory, directory.locked():
             directory.sweep(0)
             self._make_room(directory)
             descriptor = self._join(directory, request)
@@ -76,37 +77,27 @@ class RequestStore:
         """Its requests, oldest first, each with its stage. Never raises."""
         self.problems = []
         try:
-            with self._opened() as directory:
+            with self.opened() as directory:
                 return self._read(directory)
         except FileNotFoundError:
-            return []
+            pass
         except RequestError as error:
             self.problems = [f"requests are not seen: {error}"]
-            return []
+        return []
 
     def find(self, request_id: str) -> Request | None:
         """One request as it is now, None where it is none, or cannot be believed."""
-        with suppress(OSError, RequestError), self._opened() as directory:
+        with suppress(OSError, RequestError), self.opened() as directory:
             return self._file(directory, _name(request_id))
         return None
 
-    def end(self, offer: Offer, stage: RequestStage, by: str) -> None:
-        """Write down how an offer ended, unless somebody did before; that it is gone, only if nobody else holds it."""
-        name = _name(offer.request.request_id)
-        with self._opened() as directory, directory.locked():
-            if stage is RequestStage.GONE:
-                self._disk.flock(offer.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if offer.is_whole():
-                ended = replace(offer.request, stage=stage, ended_at=time.time(), by=by)
-                directory.replace(name, to_bytes(ended, self.workspace_id))
-
     @contextmanager
-    def _opened(self, *, make: bool = False) -> Iterator[Directory]:
+    def opened(self, *, make: bool = False) -> Iterator[Directory]:
         """Raises RequestError whatever goes wrong, FileNotFoundError where it is not there."""
         refuse_inside(self._workspace, self.directory)
         try:
-            with self._place.make() if make else self._place.open() as directory:
-                status = self._disk.fstat(directory.descriptor)
+            with (Directory.make if make else Directory.open)(self.directory, self.disk) as directory:
+                status = self.disk.fstat(directory.descriptor)
                 if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
                     raise RequestError(f"{self.directory} is open to others, or not yours: chmod 700 {self.directory}")
                 yield directory
@@ -121,7 +112,7 @@ class RequestStore:
             try:
                 found.append(self._file(directory, name))
             except FileNotFoundError:
-                continue
+                pass
             except (OSError, RequestError) as error:
                 why = reason(error) if isinstance(error, OSError) else error
                 self.problems.append(f"{self.directory}: {quoted(name)} is no request: {why}; remove it")
@@ -139,14 +130,14 @@ class RequestStore:
 
     def _is_held(self, directory: Directory, name: str) -> bool:
         """Whether somebody holds a file. Two that ask at once may take each other for somebody, until the next look."""
-        descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
+        descriptor = self.disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
         try:
-            self._disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.disk.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return False
         except BlockingIOError:
             return True
         finally:
-            self._disk.close(descriptor)
+            self.disk.close(descriptor)
 
     def _join(self, directory: Directory, request: Request) -> int | None:
         """A lock on the file of the same request, where others hold it. Under the lock of the directory."""
@@ -154,13 +145,13 @@ class RequestStore:
         with suppress(OSError, RequestError):
             known = self._file(directory, name)
             if known.is_open and as_asked(known) == as_asked(request):
-                descriptor = self._disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
+                descriptor = self.disk.open(name, OPEN_HELD, dir_fd=directory.descriptor)
                 try:
                     # Whoever looks whether it is held has it locked for microseconds.
-                    self._disk.flock(descriptor, fcntl.LOCK_SH)
+                    self.disk.flock(descriptor, fcntl.LOCK_SH)
                     return descriptor
                 except OSError:
-                    self._disk.close(descriptor)
+                    self.disk.close(descriptor)
         return None
 
     def _make_room(self, directory: Directory) -> None:
@@ -174,7 +165,7 @@ class Offer:
 
     def __init__(self, store: RequestStore, request: Request, descriptor: int) -> None:
         self.request: Final = request
-        self.descriptor: Final = descriptor
+        self._descriptor = descriptor
         self.looked: tuple[object, float] = None, 0.0
         """The ledger as its holder looked for an answer, and when."""
         self._store = store
@@ -195,13 +186,20 @@ class Offer:
         return False
 
     def end(self, stage: RequestStage, by: str = "") -> None:
-        """Say how it ended, and hold it no more. Never raises: where that cannot be written, it is gone."""
-        if self._is_held:
-            with suppress(OSError, RequestError):
-                self._store.end(self, stage, by)
-            self._is_held = False
-            with suppress(OSError):
-                os.close(self.descriptor)
+        """Say how it ended, unless somebody did before, and hold it no more; that it is gone, only if nobody else holds
+        it. Never raises: where that cannot be written, it is gone."""
+        if not self._is_held:
+            return
+        store = self._store
+        with suppress(OSError, RequestError), store.opened() as directory, directory.locked():
+            if stage is RequestStage.GONE:
+                store.disk.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self.is_whole():
+                ended = replace(self.request, stage=stage, ended_at=time.time(), by=by)
+                directory.replace(self._path.name, to_bytes(ended, store.workspace_id))
+        self._is_held = False
+        with suppress(OSError):
+            os.close(self._descriptor)
 
 
 def refuse_inside(workspace: Path, place: Path) -> None:
@@ -264,3 +262,41 @@ def _stamp(status: os.stat_result) -> tuple[int, ...]:
 
 def _name(request_id: str) -> str:
     return f"{request_id}.json"
+
+
+class Inbox(Part):
+    """Looks at a request store, once or as a part of a worker."""
+
+    def __init__(self, store: RequestStore, clock: Callable[[], float] = time.time) -> None:
+        self.store: Final = store
+        self.notice: str | None = None
+        self._clock = clock
+        self._known: dict[str, Request] = {}
+        self._looked: object = None
+
+    def poll(self) -> list[Requested]:
+        """Changes since the call before, as far as the store has changed or something in it is open. Blocks."""
+        before, self._looked = self._looked, (change_stamp(self.store.directory),)
+        # No file tells that a holder has died.
+        is_open = any(one.is_open for one in self._known.values())
+        return self.look() if is_open or before != self._looked else []
+
+    def look(self) -> list[Requested]:
+        """Changes since the call before. Blocks."""
+        now, known, found = self._clock(), self._known, {one.request_id: one for one in self.store.read()}
+        self.notice = next(iter(self.store.problems), None)
+        for name, before in known.items():
+            # Without a file, or with one that says nothing of its end, its holder was killed.
+            one = found.get(name) or (replace(before, stage=RequestStage.GONE) if before.is_open else before)
+            is_killed = one.stage is RequestStage.GONE and one.ended_at is None
+            found[name] = replace(one, ended_at=before.ended_at or now) if is_killed else one
+        self._known = found
+        return [Requested(0, now, name, one) for name, one in found.items() if one != known.get(name)]
+
+    def gone(self, request: Request) -> str | None:
+        """Why a request, as it was shown, cannot be answered any more, in a sentence; None where it can. Blocks."""
+        now = self.store.find(request.request_id)
+        if now is None or now.stage is not RequestStage.OFFERED:
+            return f"nobody waits for an answer to it any more ({now.stage if now is not None else RequestStage.GONE})"
+        is_same = as_asked(now) == as_asked(request)
+        return None if is_same else "it is not the one that you looked at: look at it again"

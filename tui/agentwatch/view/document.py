@@ -1,33 +1,331 @@
-"""The tree as the document that others read: `agentwatch tree --json`, schema version 1 (DESIGN.md)."""
+"""The JSON that other programs read, as models: `agentwatch tree --json`, schema version 1 (DESIGN.md), and its parts.
+
+The JSON schemas beside the manual are made of these. Keys may be added; those that are here stay. Texts are as the
+documents have them: foreign and unsanitised.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from agentwatch.contracts.shapes import Contract, Finding, Return
-from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.decision import Decision
-from agentwatch.delegation.run import Run
-from agentwatch.delegation.task import Attempt, Task, sums_of
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from agentwatch.contracts.shapes import Contract, Return, Severity
+from agentwatch.delegation.claims import DeedKind, Verdict
+from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.run import Activity, ActivityKind
+from agentwatch.delegation.task import Attempt, Basis, Below, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
-from agentwatch.view import requests
-from agentwatch.view.a2a import a2a_state, a2a_status
-from agentwatch.view.groups import group_of
-from agentwatch.view.pulse import activity_document, cost_of
+from agentwatch.view.order import Group, group_of
 from agentwatch.view.query import Found
 from agentwatch.view.times import ended_at, iso, stands_since
-from agentwatch.view.words import answer, mode_of, model_of, prompt, why_at
+from agentwatch.view.words import (
+    A2AState,
+    Agreement,
+    a2a_state,
+    answer,
+    cost_of,
+    mode_of,
+    model_of,
+    prompt,
+    why_at,
+    why_not,
+)
 
-if TYPE_CHECKING:
-    from agentwatch.view.documents import tasks
-
-_Word = TypeVar("_Word", bound=str)
-_bare: Final = str.__str__
-
+SCHEMA_VERSION: Final = 1
 _NO_RETURN: Final = Return(Contract.RETURN_FORMAT, None, None)
-SCHEMA_VERSION: Final[Literal[1]] = 1
+_NO_PRICES: Final[Mapping[str, float]] = MappingProxyType({})
+
+Time = Annotated[str | None, BeforeValidator(lambda at: at if isinstance(at, str) else iso(at))]
+"""A moment, given in epoch seconds: ISO 8601 in UTC, null where nobody knows it."""
+
+
+class Document(BaseModel):
+    """An object of the JSON; a field with a default is there only if it was given."""
+
+    model_config = ConfigDict(from_attributes=True)
+    required: ClassVar[Sequence[str]] = ()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        cls.required = [name for name, field in cls.model_fields.items() if field.is_required()]
+
+    @classmethod
+    def of(cls, source: object, **given: Any) -> Self:
+        """The attributes of an object by their names, but for what is given."""
+        return cls(**{name: getattr(source, name) for name in cls.required if name not in given}, **given)
+
+    def plain(self) -> dict[str, Any]:
+        """The object as JSON has it."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class ProblemDoc(Document):
+    """A place that could not be read."""
+
+    source: str
+    place: str
+    message: str
+
+
+class FindingDoc(Document):
+    """A broken rule, and where."""
+
+    rule: str
+    severity: Severity
+    message: str
+    path: str
+    line: int | None
+
+
+class ClaimDoc(Document):
+    """A claim of a return, and the evidence about it."""
+
+    kind: str
+    path: str
+    verdict: Verdict
+    detail: str
+
+
+class DeedDoc(Document):
+    """Something that an attempt did and its return does not speak of."""
+
+    kind: DeedKind
+    what: str
+    at: Time
+
+
+class OptionDoc(Document):
+    label: str
+    description: str
+
+
+class QueryDoc(Document):
+    """A question of a request."""
+
+    question: str
+    header: str
+    options: list[OptionDoc]
+    several: bool
+
+
+class GivenDoc(Document):
+    """A further argument of a call; the value is JSON."""
+
+    name: str
+    value: str
+
+
+class RequestDoc(Document):
+    """A question or a call of a program that waits, or has waited, for a person."""
+
+    request_id: str
+    kind: RequestKind
+    source: str
+    session: str
+    tool: str
+    shown: str
+    beside: list[GivenDoc]
+    said: str
+    input_sha256: str
+    asked_at: Time
+    until: Time
+    prompt_hidden: bool
+    options: list[str]
+    actions: list[Action]
+    queries: list[QueryDoc]
+    rules: list[str]
+    answerable: bool
+    why_not: str | None
+    stage: RequestStage
+    allowed: bool | None
+    by: str | None
+    ended_at: Time
+
+
+class ActivityDoc(Document):
+    """The activity of a working task."""
+
+    at: Time
+    kind: ActivityKind
+    what: str
+    about: str
+    over: bool
+    repeats: int
+    seconds: float | None
+
+
+class RunDoc(Document):
+    """An attempt as a session store shows it."""
+
+    source: str
+    place: str
+    tokens: int | None
+    background: bool
+    prompt: str | None
+    answer: str | None
+
+
+class AttemptDoc(Document):
+    """One execution of a task, with its handoff and its return."""
+
+    number: int
+    state: State
+    session_id: str | None
+    handoff_path: str | None
+    handoff_sha256: str | None
+    return_path: str | None
+    return_sha256: str | None
+    started_at: Time
+    ended_at: Time
+    run: RunDoc | None
+
+
+class RetryDoc(Document):
+    max_retries: int
+    remaining: int
+    recommended: bool | None
+    hint: str | None
+
+
+class ProgressDoc(Document):
+    done: int
+    total: int
+
+
+class RuntimeDoc(Document):
+    """Model and mode: as the return reports them, as others say, and whether these agree."""
+
+    model_reported: str | None
+    model_recorded: str | None
+    model: Agreement
+    mode_reported: str | None
+    mode_asked: str | None
+    mode: Agreement
+
+
+class DecidedDoc(Document):
+    """The decision about an attempt, and how far it has got."""
+
+    decision_id: str
+    action: Action
+    receipt: Stage
+    claimed: bool
+    claimed_by: str | None
+
+
+class A2AStatusDoc(Document):
+    """`TaskStatus` of A2A 1.0, as it stands in its JSON."""
+
+    state: str
+    timestamp: str = ""
+
+
+class TaskDoc(Document):
+    """One task of a tree."""
+
+    workspace: str = ""
+    task_id: str
+    parent_id: str | None
+    parent_basis: Basis
+    depth: int
+    group: Group | None
+    title: str
+    agent: str | None
+    host: str | None
+    state: State
+    known_state: State
+    lost_since: Time
+    a2a_state: A2AState
+    a2a_status: A2AStatusDoc
+    reported_state: str | None
+    contract: Contract | None
+    objective: str | None
+    progress: ProgressDoc | None
+    inferred: bool
+    deleted: bool
+    summary: str | None
+    why: str
+    needs_operator: bool
+    ask: str | None
+    requests: list[RequestDoc]
+    gone: bool
+    since: Time
+    updated_at: Time
+    activity: ActivityDoc | None
+    tokens: int | None
+    tokens_below: int | None
+    cost: float | None
+    stale: bool
+    past: bool
+    acknowledged: bool
+    snoozed: bool
+    snoozed_until: Time
+    seen: bool
+    contradicted: bool
+    worst_below: str | None
+    attempt: int
+    attempts: list[AttemptDoc]
+    retry: RetryDoc
+    error_code: str | None
+    error_message: str | None
+    errors: list[str]
+    blockers: list[str]
+    findings: list[FindingDoc]
+    claims: list[ClaimDoc]
+    unsaid: list[DeedDoc]
+    runtime: RuntimeDoc
+    limitations: list[str]
+    decision: DecidedDoc | None
+
+
+class NowDoc(Document):
+    """Counts without what is past."""
+
+    tasks: int
+    by_state: dict[str, int]
+    verified: int
+    contradicted: int
+
+
+class SummaryDoc(Document):
+    tasks: int
+    by_state: dict[str, int]
+    now: NowDoc
+    needs_operator: int
+    stale: int
+    verified: int
+    contradicted: int
+    tokens: int | None
+    past: int
+    acknowledged: int
+    snoozed: int
+    unseen: int
+
+
+class TreeDoc(Document):
+    """`agentwatch tree --json` of one workspace."""
+
+    schema_version: Literal[1]
+    workspace: str
+    complete: bool
+    problems: list[ProblemDoc]
+    summary: SummaryDoc
+    tasks: list[TaskDoc]
+    notices: list[FindingDoc]
+    host: str = ""
+    matches: tuple[str, ...] = ()
+    worktrees: tuple[TreeDoc, ...] = ()
+
+
+class TreesDoc(Document):
+    """`agentwatch tree A B --json`."""
+
+    schema_version: Literal[1]
+    workspaces: list[TreeDoc]
 
 
 def tree_document(
@@ -35,200 +333,134 @@ def tree_document(
     workspace: str,
     problems: Iterable[tuple[str, str, str]] = (),
     found: Found | None = None,
-    prices: Mapping[str, float] = MappingProxyType({}),
-) -> tasks.Tree:
-    """The whole tree: tasks in preorder, siblings in the order first seen. Texts are as the documents have them.
+    prices: Mapping[str, float] = _NO_PRICES,
+) -> dict[str, Any]:
+    """The whole tree, a `TreeDoc`: tasks in preorder, siblings in the order first seen.
 
     `problems` are what could not be read: (source, place, message) each. With `found`, only those tasks are there.
     `prices` are those of a million tokens, by model.
     """
-    totals = tree.totals
-    now = sums_of(task for task in tree.tasks.values() if not task.past)
     unseen = problem_documents(problems)
-    document: tasks.Tree = {
-        "schema_version": SCHEMA_VERSION,
-        "workspace": workspace,
-        "complete": not unseen,
-        "problems": unseen,
-        "summary": {
-            "tasks": totals.tasks,
-            "by_state": {state.value: count for state, count in sorted(totals.states.items())},
-            "now": {
-                "tasks": now.tasks,
-                "by_state": {state.value: count for state, count in sorted(now.states.items())},
-                "verified": now.verdicts.get(Verdict.VERIFIED, 0),
-                "contradicted": now.verdicts.get(Verdict.CONTRADICTED, 0),
-            },
-            "needs_operator": totals.needs_operator,
-            "stale": totals.stale,
-            "verified": totals.verdicts.get(Verdict.VERIFIED, 0),
-            "contradicted": totals.verdicts.get(Verdict.CONTRADICTED, 0),
-            "tokens": totals.tokens,
-            "past": totals.tasks - now.tasks,
-            "acknowledged": sum(task.acknowledged for task in tree.tasks.values()),
-            "snoozed": sum(task.snoozed for task in tree.tasks.values()),
-            "unseen": len(tree.unseen),
-        },
-        "tasks": [
+    tasks = tree.tasks.values()
+    now = sums_of(task for task in tasks if not task.past)
+    summary = SummaryDoc.of(
+        tree.totals,
+        **_counts(tree.totals),
+        now=NowDoc.of(now, **_counts(now)),
+        past=tree.totals.tasks - now.tasks,
+        acknowledged=sum(task.acknowledged for task in tasks),
+        snoozed=sum(task.snoozed for task in tasks),
+        unseen=len(tree.unseen),
+    )
+    more: dict[str, Any] = {"host": tree.host} if tree.host else {}
+    if found is not None:
+        more["matches"] = tuple(found.matches)
+    document = TreeDoc(
+        schema_version=SCHEMA_VERSION,
+        workspace=workspace,
+        complete=not unseen,
+        problems=unseen,
+        summary=summary,
+        tasks=[
             task_document(tree, task, depth, prices)
             for task, depth in tree.preorder()
             if found is None or task.task_id in found.shown
         ],
-        "notices": [finding_document(placed) for placed in tree.notices],
-    }
-    if tree.host:
-        document["host"] = tree.host
-    if found is not None:
-        document["matches"] = list(found.matches)
-    return document
+        notices=[FindingDoc.of(placed) for placed in tree.notices],
+        **more,
+    )
+    return document.plain()
 
 
-def bare(word: _Word) -> _Word:
-    """A word of an enumeration as a mere string, which is written as JSON in a tenth of the time."""
-    return _bare(word)  # type: ignore[return-value]
-
-
-def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[tasks.Problem]:
-    return [{"source": source, "place": place, "message": message} for source, place, message in problems]
-
-
-def finding_document(finding: Finding) -> tasks.Finding:
+def _counts(sums: Below) -> dict[str, Any]:
     return {
-        "rule": finding.rule,
-        "severity": bare(finding.severity),
-        "message": finding.message,
-        "path": finding.path,
-        "line": finding.line,
+        "by_state": {state.value: count for state, count in sorted(sums.states.items())},
+        "verified": sums.verdicts.get(Verdict.VERIFIED, 0),
+        "contradicted": sums.verdicts.get(Verdict.CONTRADICTED, 0),
     }
 
 
-def task_document(
-    tree: Tree,
-    task: Task,
-    depth: int = 0,
-    prices: Mapping[str, float] = MappingProxyType({}),
-) -> tasks.Task:
+def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[ProblemDoc]:
+    return [ProblemDoc(source=source, place=place, message=message) for source, place, message in problems]
+
+
+def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, float] = _NO_PRICES) -> TaskDoc:
     """One task; `depth` is how many are above it."""
-    result = task.result
-    worst = task.below.worst_waiting if task.below else None
-    return {
-        "task_id": task.task_id,
-        "parent_id": task.parent_id,
-        "parent_basis": bare(task.parent_basis),
-        "depth": depth,
-        "group": None if task.parent_id is not None else bare(group_of(task, tree.now, tree.rules.history_before)),
-        "title": task.title,
-        "agent": task.agent,
-        "host": task.host or None,
-        "state": bare(task.state),
-        "known_state": bare(task.known_state),
-        "lost_since": iso(task.lost_since),
-        "a2a_state": a2a_state(task),
-        "a2a_status": a2a_status(task),
-        "reported_state": task.reported_state,
-        "contract": task.contract and bare(task.contract),
-        "objective": task.packet.objective if task.packet else None,
-        "progress": {"done": task.progress[0], "total": task.progress[1]} if task.progress else None,
-        "inferred": task.inferred,
-        "deleted": task.deleted,
-        "summary": result.summary if result else None,
-        "why": why_at(task, tree.now),
-        "needs_operator": task.needs_operator,
-        "ask": task.ask,
-        "requests": [requests.document(one) for one in task.requests],
-        "gone": task.gone,
-        "since": iso(stands_since(task)),
-        "updated_at": iso(task.updated_at or task.alive_at),
-        "activity": activity_document(task.doing, tree.now),
-        "tokens": task.tokens,
-        "tokens_below": task.below.tokens if task.below else None,
-        "cost": cost_of(task, prices),
-        "stale": task.stale,
-        "past": task.past,
-        "acknowledged": task.acknowledged,
-        "snoozed": task.snoozed,
-        "snoozed_until": iso(task.snoozed_until),
-        "seen": task.seen,
-        "contradicted": task.contradicted,
-        "worst_below": str(worst) if worst else None,
-        "attempt": task.attempt,
-        "attempts": [_attempt(task, attempt) for attempt in task.attempts],
-        "retry": {
-            "max_retries": task.retry.max_retries,
-            "remaining": task.retry.remaining,
-            "recommended": task.retry.recommended,
-            "hint": task.retry.hint,
-        },
-        "error_code": result.error_code if result else None,
-        "error_message": result.error_message if result else None,
-        **_returned(result),  # type: ignore[typeddict-item]  # it fears for `workspace`, which is not in it
-        "blockers": list(result.blockers) if result else [],
-        "findings": [finding_document(placed) for placed in task.findings],
-        "claims": [
-            {"kind": bare(claim.kind), "path": claim.path, "verdict": bare(claim.verdict), "detail": claim.detail}
-            for claim in task.claims
-        ],
-        "unsaid": [{"kind": deed.kind, "what": deed.what, "at": iso(deed.call.at)} for deed in task.unsaid],
-        "runtime": _runtime(task),
-        "limitations": list(result.limitations) if result else [],
-        "decision": _decision(task.decision) if task.decision else None,
-    }
-
-
-def _returned(result: Return | None) -> tasks.Returned:
-    from agentwatch.view.documents.tasks import Returned
-
-    found = {key: getattr(result or _NO_RETURN, key) for key in Returned.__annotations__}
-    return cast(
-        "tasks.Returned", {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+    result, worst, since = task.result or _NO_RETURN, task.below and task.below.worst_waiting, stands_since(task)
+    a2a = a2a_state(task)
+    in_1_0 = "UNSPECIFIED" if a2a == "unknown" else a2a.upper().replace("-", "_")
+    model, mode = model_of(result.model, task.run), mode_of(result.mode, task.packet)
+    decision = task.decision
+    return TaskDoc.of(
+        task,
+        depth=depth,
+        group=None if task.parent_id is not None else group_of(task, tree.now, tree.rules.history_before),
+        host=task.host or None,
+        a2a_state=a2a,
+        a2a_status={"state": f"TASK_STATE_{in_1_0}", **({"timestamp": stamp} if (stamp := iso(since)) else {})},
+        objective=task.packet.objective if task.packet else None,
+        progress=task.progress and dict(zip(("done", "total"), task.progress, strict=True)),
+        why=why_at(task, tree.now),
+        requests=[request_document(one) for one in task.requests],
+        since=since,
+        updated_at=task.updated_at or task.alive_at,
+        activity=activity_document(task.doing, tree.now),
+        tokens_below=task.below.tokens if task.below else None,
+        cost=cost_of(task, prices),
+        worst_below=str(worst) if worst else None,
+        attempts=[_attempt(task, attempt) for attempt in task.attempts],
+        unsaid=[DeedDoc.of(deed, at=deed.call.at) for deed in task.unsaid],
+        runtime=RuntimeDoc(
+            model_reported=model.reported,
+            model_recorded=model.known,
+            model=model.agreement,
+            mode_reported=mode.reported,
+            mode_asked=mode.known,
+            mode=mode.agreement,
+        ),
+        decision=decision
+        and DecidedDoc.of(
+            decision,
+            receipt=decision.receipt.stage,
+            claimed=decision.receipt.claimed,
+            claimed_by=decision.receipt.taken_by or None,
+        ),
+        **{name: getattr(result, name) for name in _OF_RETURN},
     )
 
 
-def _runtime(task: Task) -> tasks.Runtime:
-    result = task.result
-    model, mode = (result.model, result.mode) if result else (None, None)
-    of_model, of_mode = model_of(model, task.run), mode_of(mode, task.packet)
-    return {
-        "model_reported": model,
-        "model_recorded": of_model.known,
-        "model": bare(of_model.agreement),
-        "mode_reported": mode,
-        "mode_asked": of_mode.known,
-        "mode": bare(of_mode.agreement),
-    }
+_OF_RETURN: Final = ("summary", "error_code", "error_message", "errors", "blockers", "limitations")
 
 
-def _decision(decision: Decision) -> tasks.Decided:
-    return {
-        "decision_id": decision.decision_id,
-        "action": bare(decision.action),
-        "receipt": bare(decision.receipt.stage),
-        "claimed": decision.receipt.claimed,
-        "claimed_by": decision.receipt.taken_by or None,
-    }
+def _attempt(task: Task, attempt: Attempt) -> AttemptDoc:
+    run, handoff, returned = attempt.run, attempt.handoff, attempt.returned
+    return AttemptDoc.of(
+        attempt,
+        handoff_path=handoff and handoff.path,
+        handoff_sha256=handoff and handoff.digest,
+        return_path=returned and returned.path,
+        return_sha256=returned and returned.digest,
+        ended_at=ended_at(task, attempt),
+        run=run and RunDoc.of(run, prompt=prompt(attempt), answer=answer(attempt)),
+    )
 
 
-def _attempt(task: Task, attempt: Attempt) -> tasks.Attempt:
-    return {
-        "number": attempt.number,
-        "state": bare(attempt.state),
-        "session_id": attempt.session_id,
-        "handoff_path": attempt.handoff.path if attempt.handoff else None,
-        "handoff_sha256": attempt.handoff.digest if attempt.handoff else None,
-        "return_path": attempt.returned.path if attempt.returned else None,
-        "return_sha256": attempt.returned.digest if attempt.returned else None,
-        "started_at": iso(attempt.started_at),
-        "ended_at": iso(ended_at(task, attempt)),
-        "run": _run(attempt, attempt.run) if attempt.run else None,
-    }
+def activity_document(doing: Activity | None, now: float) -> ActivityDoc | None:
+    """The activity of a task at a moment, in epoch seconds."""
+    if doing is None:
+        return None
+    passed = round(max(now - doing.at, 0.0), 1) if doing.at and now > float("-inf") else None
+    return ActivityDoc.of(doing, seconds=passed)
 
 
-def _run(attempt: Attempt, run: Run) -> tasks.Run:
-    return {
-        "source": run.source,
-        "place": run.place,
-        "tokens": run.tokens,
-        "background": run.background,
-        "prompt": prompt(attempt),
-        "answer": answer(attempt),
-    }
+def request_document(request: Request) -> RequestDoc:
+    """One request of a program."""
+    labels = [option.label for query in request.queries for option in query.options]
+    return RequestDoc.of(
+        request,
+        session=request.session_id,
+        options=list(request.actions) if request.kind is RequestKind.PERMISSION else labels,
+        answerable=request.can_answer,
+        why_not=why_not(request),
+        by=request.by or None,
+    )

@@ -1,346 +1,369 @@
-"""In which order tasks stand: runs by group and last activity, children as they were first seen, but for those of a
-workspace: they stand as runs do. Pure.
+"""In which group a run stands by now, in which order tasks stand, and what a heading says of its group. Pure.
 
-Nothing moves because of a mere sign of life: a run is placed by the activity that it had when its group, its state or
-whether it asks last changed. Nothing moves because its host cannot be reached, or can be again. And nothing moves past
-what is held, such as the task under the operator's cursor.
+A run is a task without a parent, with all that is below it. Runs stand by group and last activity, children as they
+were first seen, but for those of a workspace: they stand as runs do. Nothing moves because of a mere sign of life: a
+run is placed by the activity that it had when its group, its state or whether it asks last changed. Nothing moves
+because its host cannot be reached, or can be again. And nothing moves past what is held, such as the task under the
+operator's cursor.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import takewhile
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.task import Counted, State, Task
 from agentwatch.view.chains import continued
-from agentwatch.view.groups import GROUPS, Group, Standing, Tally, asks, standing, works
-from agentwatch.view.indexes import Deadlines, Ordered
+from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
 
-LARGE: Final = 20
-"""Children up to which they stand as they were first seen. Of more, those who ask come first, then those who work."""
+JUST: Final = 600.0
+"""Seconds for which a run that has ended counts as now."""
+_LIVE_SILENCE: Final = 3_600.0
+"""Seconds of silence for which a run in which something is said to work counts as now."""
+_DAY: Final = 86_400.0
+_DECIDED: Final = frozenset({State.RETRYING, State.ESCALATED})
+"""States in which an agent has to carry out what the operator has decided."""
+_REFRESH: Final = 15.0
+"""Seconds after which runs are looked at that time alone may move."""
 
-Rank = tuple[float, ...]
+
+class Group(StrEnum):
+    """Where runs stand, in the order of the screen."""
+
+    NOW = "now"
+    TODAY = "today"
+    EARLIER = "earlier"
+    HISTORY = "history"
+
+
+GROUPS: Final = tuple(Group)
+
+ABOUT: Final = {
+    Group.NOW: "Runs in which something works or needs you, and those that were alive in the last ten minutes.",
+    Group.TODAY: "Runs that were alive today, and in which nothing works or needs you any more.",
+    Group.EARLIER: "Runs that were last alive before today, and in which nothing works or needs you.",
+    Group.HISTORY: "Runs that had long been silent when this workspace was first watched. They ask nothing; what is"
+    " open about them can be looked at and decided all the same. A new sign of life brings a run back.",
+}
+"""What each group is, in a sentence or two."""
+
+
+def works(task: Task) -> bool:
+    """Whether something works in a run, or has to carry out what the operator has decided."""
+    states = (task.state, *(task.below.states if task.below is not None else ()))
+    return any(state is State.WORKING or state in _DECIDED for state in states)
+
+
+def asks(task: Task) -> bool:
+    """Whether something in a run needs the operator."""
+    return task.needs_operator or (task.below is not None and task.below.needs_operator > 0)
+
+
+def has_finished(task: Task) -> bool:
+    """Whether a task with others below it has ended with all of them, and nothing there waits for the operator."""
+    below = task.below
+    # That of a workspace is not its own.
+    has_ended = bool(task.workspace) or not task.state.is_open
+    return below is not None and not below.open and has_ended and not asks(task)
+
+
+# Groups
+
+
+def _is_lively(task: Task, now: float) -> bool:
+    """Whether a run was alive a short while ago: ten minutes, or an hour where it works."""
+    return now < (task.alive_at or 0.0) + (_LIVE_SILENCE if works(task) else JUST)
+
+
+def group_of(task: Task, now: float, line: float = -inf) -> Group:
+    """The group of a run at a moment; all three are epoch seconds. What was last alive before `line` may be history."""
+    below = task.below
+    if asks(task):
+        return Group.NOW
+    if task.past and (below is None or below.active_at < line):
+        return Group.HISTORY
+    # That a host does not answer is news.
+    is_news = task.workspace and (task.lost_since is not None or (task.host and below is None))
+    is_decided = task.state in _DECIDED or (below is not None and not _DECIDED.isdisjoint(below.states))
+    if is_news or is_decided or _is_lively(task, now):
+        return Group.NOW
+    return Group.TODAY if (task.alive_at or 0.0) >= _day_begins(now // 900) else Group.EARLIER
+
+
+@lru_cache(maxsize=4)
+def _day_begins(quarter: float) -> float:
+    """When the calendar day, here, of a quarter of an hour has begun: midnight is on one everywhere."""
+    try:
+        local = datetime.fromtimestamp(quarter * 900, UTC).astimezone()
+        return datetime(local.year, local.month, local.day).astimezone().timestamp()
+    except (OverflowError, OSError, ValueError):
+        return quarter * 900 // _DAY * _DAY
+
+
+# Sums
+
+SILENT: Final = "silent"
+FALSE: Final = "false"
+VERIFIED: Final = "verified"
+ASKING: Final = "asking"
+
+Present = Counter[str]
+"""How many tasks are what: in each state, and silent, false, verified and asking. A false or silent one is not in its
+state, and a silent one is counted no more once it is past."""
+
+
+def present_in(counts: Mapping[Counted, int]) -> Present:
+    """What is summed up."""
+    present = Present()
+    for one, count in counts.items():
+        if one.verdict is Verdict.CONTRADICTED:
+            present[FALSE] += count
+        elif one.silent is None:
+            present[one.state] += count
+        elif not one.silent:
+            present[SILENT] += count
+        if one.verdict is Verdict.VERIFIED:
+            present[VERIFIED] += count
+        if one.waits_as is not None:
+            present[ASKING] += count
+    return present
+
+
+class Tally(NamedTuple):
+    """What a group holds: its runs, their tasks, how many runs ask, how many tasks of the history were never reviewed,
+    and, but for the history, what its tasks are. Its oldest run was alive at `since` (epoch seconds)."""
+
+    runs: int = 0
+    tasks: int = 0
+    asking: int = 0
+    unreviewed: int = 0
+    present: Present = Present()
+    since: float = 0.0
+
+    def words(self, group: Group, now: float) -> tuple[str, ...]:
+        """What a heading says of it, in several lengths, the fullest first."""
+        runs = plural(self.runs, "run")
+        tasks = f"{runs}, {plural(self.tasks, 'task')}" if self.tasks > self.runs else runs
+        is_old = self.since > 0 and group in (Group.EARLIER, Group.HISTORY)
+        dated = f"{tasks} since {day(self.since, now)}" if is_old else tasks
+        more = self._more(group)
+        return tuple(dict.fromkeys([f"{dated}{more}", f"{tasks}{more}", f"{runs}{more}", dated, tasks, runs]))
+
+    def _more(self, group: Group) -> str:
+        """What is left to do of the history, else how its tasks stand."""
+        if group is Group.HISTORY:
+            return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
+        counts = [(self.present[word], str(word)) for word in (*reversed(State), SILENT, FALSE) if self.present[word]]
+        if len(counts) == 1 and counts[0][0] == self.tasks and not self.present[ASKING]:
+            return f", {'all ' if self.tasks > 1 else ''}{counts[0][1]}"
+        return "".join(f" · {count:,} {word}" for count, word in counts)
+
+
+def day(moment: float, now: float) -> str:
+    """A day as people name it: `today`, `yesterday`, `Friday` (in a week), `3 May` (in the year), else `Mar 2024`."""
+    try:
+        then, here = (datetime.fromtimestamp(at, UTC).astimezone() for at in (moment, now))
+    except (OverflowError, OSError, ValueError):
+        return "?"
+    if moment >= _day_begins(now // 900):
+        return "today"
+    days = (here.date() - then.date()).days
+    if days < 7:
+        return "yesterday" if days == 1 else f"{then:%A}"
+    return f"{then.day} {then:%b}" if then.year == here.year else f"{then:%b %Y}"
+
+
+# The order
+
+_Rank = tuple[float, ...]
 """What siblings are sorted by; that of a run begins with the number of its group."""
 
 
-class Siblings(Ordered[Rank]):
-    """Ids in the order of their ranks. One of them may be held: then no other goes past it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._wishes: dict[str, Rank] = {}
-        """The ranks of those who are kept from their place by the one that is held."""
-        self._count = 0
-        self.held: str | None = None
-
-    def copy(self) -> Siblings:
-        """The same once more."""
-        other = Siblings()
-        other._order, other.ranks = self._order.copy(), self.ranks.copy()
-        other._wishes, other._count, other.held = self._wishes.copy(), self._count, self.held
-        return other
-
-    def put(self, name: str, rank: Rank) -> bool:
-        """Give an id its place, as far as the one that is held lets it. Returns whether that is another one."""
-        before = self.ranks.get(name)
-        self._wishes.pop(name, None)
-        nearest = self._nearest(name, before, rank)
-        if nearest != rank:
-            self._wishes[name] = rank
-        return super().put(name, nearest)
-
-    def wish(self, name: str) -> Rank:
-        """The rank that was wished for an id last; () for none."""
-        return self._wishes.get(name) or self.ranks.get(name, ())
-
-    def discard(self, name: str) -> None:
-        super().discard(name)
-        self._wishes.pop(name, None)
-        if self.held == name:
-            self.held = None
-
-    def hold(self, name: str | None) -> list[str]:
-        """Hold this one and no other. Returns the ids that go to the places they have waited for."""
-        if name == self.held:
-            return []
-        self.held = name
-        wishes, self._wishes = self._wishes, {}
-        return [one for one, wish in wishes.items() if self.put(one, wish)]
-
-    def before(self, rank: Rank, name: str = "") -> Iterator[str]:
-        """The ids in front of this place, nearest first."""
-        at = bisect_left(self._order, (rank, name))
-        return (self._order[number][1] for number in range(at - 1, -1, -1))
-
-    def _nearest(self, name: str, before: Rank | None, wish: Rank) -> Rank:
-        """The rank nearest to the one that is wished for, without going past the one that is held."""
-        held = self.ranks.get(self.held) if self.held is not None else None
-        if held is None or wish == before:
-            return wish
-        if name == self.held:
-            return before or wish
-        if before is not None and before < held < wish:
-            return before
-        if wish < held and wish[0] == held[0] and (before is None or before > held):
-            if before is not None and before[: len(held)] == held:
-                return before
-            # Right behind it, the latest first.
-            self._count += 1
-            return (*held, -self._count)
-        return wish
-
-
 class _Run(NamedTuple):
-    """How a run stands, and in which group it counts: while it is kept from its own, in another one. It was placed by
-    this `mark`."""
+    """How a run stands: why it is where it is, and by which sign of life."""
 
-    standing: Standing
-    counts_in: Group
     mark: tuple[Group, int, State]
+    activity: float
+    wish: _Rank
+    unreviewed: int
 
 
 class Order:
-    """The order of a tree's tasks as one of its faces shows it. `take` has to be told of every change.
+    """The order of a tree's tasks as one of its faces shows it. `apply` has to be told of every change.
 
     Until it `is_settled`, runs go by the activity that they have: the first look at a workspace comes in pieces.
     """
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._roots = Siblings()
-        self._families: dict[str, Siblings] = {}
-        """The children of workspaces, and of those that have many."""
-        self._homes: dict[str, str] = {}
-        """By child, in whose family it stands."""
-        self._holding: set[str] = set()
-        """The families in which one is held."""
         self._runs: dict[str, _Run] = {}
-        self._due = Deadlines()
-        self._now = float("-inf")
+        self._wishes: dict[str, _Rank] = {}
+        """Of the children of workspaces."""
+        self._ranks: dict[str, _Rank] = {}
+        """By what each run, and each child in a family with an order of its own, was last sorted."""
+        self._count = 0
+        self._held: Collection[str] = ()
+        self._groups: dict[Group, list[str]] | None = None
+        self._tallies: dict[Group, Tally] = {}
+        self._now = -inf
         self.is_settled = False
         """Whether the first look is over: from then on nothing moves because of a sign of life."""
-        self.tallies = {group: Tally() for group in GROUPS}
 
     def copy(self) -> Order:
         """The order of another face that begins with the same one."""
         other = Order(self._tree)
-        other._roots = self._roots.copy()
-        other._families = {name: family.copy() for name, family in self._families.items()}
-        other._homes, other._runs = self._homes.copy(), self._runs.copy()
-        other._holding = self._holding.copy()
-        other._now, other.is_settled = self._now, self.is_settled
-        for task_id, run in self._runs.items():
-            other._due.put(task_id, run.standing.until)
-            other.tallies[run.counts_in].add(run.standing)
+        other._runs, other._wishes, other._ranks = self._runs.copy(), self._wishes.copy(), self._ranks.copy()
+        other._count, other._now, other.is_settled = self._count, self._now, self.is_settled
         return other
+
+    # What changes it
+
+    def apply(self, changed: Iterable[str], now: float) -> None:
+        """Take in the tasks that were added, changed or removed."""
+        tasks = self._tree.tasks
+        roots: set[str] = set()
+        for task_id in changed:
+            if task_id not in tasks or tasks[task_id].parent_id is not None:
+                self._runs.pop(task_id, None)
+            if task_id in tasks:
+                roots.add([task_id, *self._tree.ancestors(task_id)][-1])
+            else:
+                self._ranks.pop(task_id, None)
+                self._wishes.pop(task_id, None)
+        for root in roots:
+            self._stand(tasks[root], now)
+        self._groups = None
+
+    def tick(self, now: float) -> bool:
+        """Time has passed, or has gone back. Returns whether runs may stand elsewhere now."""
+        if 0 <= now - self._now < _REFRESH:
+            return False
+        self._now = now
+        for one, run in self._runs.items():
+            if run.mark[0] in (Group.NOW, Group.TODAY) and one in self._tree.tasks:
+                self._stand(self._tree.tasks[one], now)
+        self._groups = None
+        return True
+
+    def hold(self, path: Collection[str]) -> bool:
+        """Keep these tasks, and no others, where they are among their siblings. Returns whether those have changed."""
+        if list(path) == list(self._held):
+            return False
+        self._held, self._groups = path, None
+        return True
+
+    def _stand(self, root: Task, now: float) -> None:
+        before = self._runs.get(root.task_id)
+        group, is_working = group_of(root, now, self._tree.rules.history_before), works(root)
+        # First what asks and works, then what asks and was just alive, what works or cannot be reached, what asked
+        # long ago.
+        if asks(root):
+            tier = 3 if not _is_lively(root, now) else 0 if is_working else 1
+        else:
+            tier = 2 if (is_working or root.state is State.UNKNOWN) and group is Group.NOW else 4
+        mark, activity = (group, tier, root.state), root.alive_at or 0.0
+        if before is not None and (root.lost_since is not None or (self.is_settled and mark == before.mark)):
+            mark, activity, wish = before.mark, before.activity, before.wish
+        else:
+            wish = (GROUPS.index(group), tier, -activity, root.first_seq)
+        unreviewed = 0
+        if group is Group.HISTORY:
+            below = (task for task, _ in self._tree.preorder([root.task_id]))
+            unreviewed = sum(one.past and one.question is not None and not one.acknowledged for one in below)
+        self._runs[root.task_id] = _Run(mark, activity, wish, unreviewed)
+
+    def _sorted(self, wishes: Mapping[str, _Rank]) -> list[str]:
+        """Siblings by what they wish for. The one that is held stays where it is, and no other goes past it: what would
+        go up in its group stands right behind it, the latest first."""
+        ranks, held = self._ranks, next((one for one in self._held if one in wishes), None)
+        at = ranks.get(held) if held is not None else None
+        if at is None:
+            ranks.update(wishes)
+            return sorted(wishes, key=ranks.__getitem__)
+        for one, wish in wishes.items():
+            before = ranks.get(one)
+            if wish == before or one == held or (before is not None and before < at < wish):
+                continue
+            if wish < at and wish[0] == at[0] and (before is None or before > at):
+                if before is None or before[: len(at)] != at:
+                    self._count += 1
+                    ranks[one] = (*at, -self._count)
+            else:
+                ranks[one] = wish
+        return sorted(wishes, key=ranks.__getitem__)
 
     # What is where
 
-    def roots(self, group: Group | None = None) -> Iterator[str]:
-        """The ids of the runs in their order, of all groups or of one."""
-        return (one for one in self._roots if group is None or self.group(one) is group)
+    @property
+    def groups(self) -> dict[Group, list[str]]:
+        """The ids of the runs of each group in their order."""
+        if self._groups is None:
+            self._groups, self._tallies = {group: [] for group in GROUPS}, {}
+            for one in self._sorted({task_id: run.wish for task_id, run in self._runs.items()}):
+                self._groups[self.group(one)].append(one)
+        return self._groups
 
-    def last_roots(self, group: Group) -> Iterator[str]:
-        """The ids of the runs of a group, the last one first."""
-        return takewhile(lambda one: self.group(one) is group, self._roots.before((GROUPS.index(group) + 1,)))
-
-    def children(self, task_id: str) -> Sequence[str]:
-        """The ids of the children of a task in their order."""
-        family, tasks = self._families.get(task_id), self._tree.tasks
-        if task_id not in tasks:
-            return ()
-        if family is None:
-            return tasks[task_id].children
-        return [child for child in family if child in tasks and tasks[child].parent_id == task_id]
-
-    def before(self, task: Task) -> Iterator[str]:
-        """The ids of the siblings before a task, nearest first; of a run, those in its group."""
-        if task.parent_id is None:
-            if task.task_id not in self._runs:
-                return iter(())
-            group = self.group(task.task_id)
-            before = self._roots.before(self._roots.ranks[task.task_id], task.task_id)
-            return takewhile(lambda one: self.group(one) is group, before)
-        family = self._families.get(task.parent_id)
-        if family is None or task.task_id not in family.ranks:
-            siblings = self._tree.tasks[task.parent_id].children
-            return reversed(siblings[: siblings.index(task.task_id)])
-        return family.before(family.ranks[task.task_id], task.task_id)
-
-    def rank(self, task: Task) -> Rank:
-        """By what a task is sorted among its siblings."""
-        if task.parent_id is None:
-            return self._roots.ranks.get(task.task_id, ())
-        family = self._families.get(task.parent_id)
-        return (task.first_seq,) if family is None else family.ranks.get(task.task_id, ())
+    def group(self, task_id: str) -> Group:
+        """The group in which a run stands."""
+        return GROUPS[int(self._ranks[task_id][0])]
 
     def knows(self, task_id: str) -> bool:
         """Whether a task was told of, and is a run."""
         return task_id in self._runs
 
-    def group(self, task_id: str) -> Group:
-        """The group in which a run stands."""
-        return GROUPS[int(self._roots.ranks[task_id][0])]
-
-    def activity(self, task_id: str) -> float:
-        """By which sign of life a run stands where it does (epoch seconds)."""
-        return self._runs[task_id].standing.activity
-
-    def words(self, group: Group, now: float) -> tuple[str, ...]:
-        """What a heading says of a group, in several lengths, the fullest first."""
-        oldest = next(self.last_roots(group), None)
-        return self.tallies[group].words(group, 0.0 if oldest is None else self.activity(oldest), now)
-
-    # What changes it
-
-    def take(self, changed: Iterable[str], now: float) -> set[str]:
-        """Take in the tasks that were added, changed or removed. Returns the ids of those that stand elsewhere now."""
-        moved: set[str] = set()
-        told: set[str] = set()
-        histories: set[str] = set()
-        for task_id in changed:
-            task = self._tree.tasks.get(task_id)
-            if task is not None and task.parent_id is None:
-                self._leave(task_id, None, moved)
-                told.add(task_id)
-                if self._stand(task, now):
-                    moved.add(task_id)
-                continue
-            if task is not None and task.past:
-                # What is open of the history is in no sum: what is above is not told of it.
-                histories.add([task_id, *self._tree.ancestors(task_id)][-1])
-            self._drop(task_id)
-            parent_id = task.parent_id if task is not None else None
-            self._leave(task_id, parent_id, moved)
-            self._fit(task_id, moved)
-            if task is not None and parent_id is not None:
-                self._join(task, parent_id, moved)
-        moved.update(one for one in histories - told if one in self._runs and self._stand(self._tree.tasks[one], now))
-        return moved
-
-    @property
-    def due(self) -> float:
-        """When time alone may move a run (epoch seconds)."""
-        return self._due.soonest
-
-    def tick(self, now: float) -> set[str]:
-        """Time has passed, or has gone back. Returns the ids of the runs that stand elsewhere now."""
-        due = set(self._runs) if now < self._now else self._due.past(now)
-        self._now = now
-        runs = [self._tree.tasks.get(task_id) for task_id in due if task_id in self._runs]
-        return {run.task_id for run in runs if run is not None and run.parent_id is None and self._stand(run, now)}
-
-    def hold(self, path: Collection[str]) -> set[str]:
-        """Hold these tasks, each among its siblings, and no others. Returns the ids of those that move now."""
-        moved: set[str] = set()
-        held = {self._homes[task_id]: task_id for task_id in path if task_id in self._homes}
-        for name in self._holding | held.keys():
-            if (family := self._families.get(name)) is not None:
-                moved.update(family.hold(held.get(name)))
-        self._holding = set(held)
-        for task_id in self._roots.hold(next((one for one in path if one in self._runs), None)):
-            self._count(task_id, self._runs[task_id].standing, self._runs[task_id].mark)
-            moved.add(task_id)
-        return moved
-
-    def _stand(self, run: Task, now: float) -> bool:
-        """Place a run. Returns whether it stands elsewhere now."""
-        task_id, before = run.task_id, self._runs.get(run.task_id)
-        after = standing(self._tree, run, now)
-        if after.until != float("inf"):
-            self._due.put(task_id, after.until)
-        has_moved, mark = False, after.mark
-        if before is not None and run.lost_since is not None:
-            mark, after = before.mark, after._replace(activity=before.standing.activity)
-        elif before is None or not self.is_settled or after.mark != before.mark:
-            place = (GROUPS.index(after.group), after.tier, -after.activity, run.first_seq)
-            has_moved = self._roots.put(task_id, place)
-        else:
-            after = after._replace(activity=before.standing.activity)
-        self._count(task_id, after, mark)
-        return has_moved
-
-    def _count(self, task_id: str, run: Standing, mark: tuple[Group, int, State]) -> None:
-        before = self._runs.get(task_id)
-        if before is not None:
-            self.tallies[before.counts_in].add(before.standing, -1)
-        self._runs[task_id] = counted = _Run(run, self.group(task_id), mark)
-        self.tallies[counted.counts_in].add(run)
-
-    def _drop(self, task_id: str) -> None:
-        """A task is no run, or no more."""
-        run = self._runs.pop(task_id, None)
-        if run is not None:
-            self.tallies[run.counts_in].add(run.standing, -1)
-            self._roots.discard(task_id)
-
-    def _join(self, child: Task, parent_id: str, moved: set[str]) -> None:
-        """Place a child among its siblings, where these have an order of their own."""
-        self._fit(parent_id, moved)
-        family, parent = self._families.get(parent_id), self._tree.tasks[parent_id]
-        if family is None:
-            if not _has_order(parent):
-                return
-            family = self._families[parent_id] = Siblings()
-            for one in parent.children:
-                self._leave(one, parent_id, moved)
-                self._homes[one] = parent_id
-                family.put(one, self._wish(family, self._tree.tasks[one], parent))
-            moved.update(parent.children)
-            return
-        self._homes[child.task_id] = parent_id
-        if family.put(child.task_id, self._wish(family, child, parent)):
-            moved.add(child.task_id)
-
-    def _leave(self, task_id: str, parent_id: str | None, moved: set[str]) -> None:
-        """A task is in no family but perhaps that of this parent."""
-        home = self._homes.get(task_id)
-        if home is not None and home != parent_id:
-            del self._homes[task_id]
-            self._families[home].discard(task_id)
-            self._fit(home, moved)
-
-    def _fit(self, parent_id: str, moved: set[str]) -> None:
-        """Children without an order of their own any more stand as they were first seen."""
-        if parent_id not in self._families:
-            return
-        parent = self._tree.tasks.get(parent_id)
-        if parent is None or not _has_order(parent):
-            for one in self._families.pop(parent_id):
-                del self._homes[one]
-                moved.add(one)
-
-    def _wish(self, family: Siblings, child: Task, parent: Task) -> Rank:
-        """Where a child would stand. In a workspace it stands as runs do, and no sign of life moves it."""
-        tier = 0 if asks(child) else 1 if works(child) or child.state is State.UNKNOWN else 2
+    def children(self, task_id: str) -> Sequence[str]:
+        """The ids of the children of a task in their order."""
+        tasks = self._tree.tasks
+        parent = tasks[task_id]
         if not parent.workspace:
-            return 0, tier, child.first_seq
-        tier = 3 if child.past and tier else tier
-        before = family.wish(child.task_id)
-        if before and (child.lost_since is not None or (self.is_settled and before[:2] == (0, tier))):
-            return before
-        return 0, tier, -(child.alive_at or 0.0), child.first_seq
+            return parent.children
+        wishes: dict[str, _Rank] = {}
+        for child in map(tasks.__getitem__, parent.children):
+            tier = 0 if asks(child) else 1 if works(child) or child.state is State.UNKNOWN else 2
+            tier = 3 if child.past and tier else tier
+            wish = self._wishes.get(child.task_id)
+            if wish is None or (child.lost_since is None and not (self.is_settled and wish[1] == tier)):
+                wish = (0, tier, -(child.alive_at or 0.0), child.first_seq)
+            wishes[child.task_id] = self._wishes[child.task_id] = wish
+        return self._sorted(wishes)
 
+    def tally(self, group: Group) -> Tally:
+        """What a group holds."""
+        runs = self.groups[group]
+        if group not in self._tallies and runs:
+            tasks = [self._tree.tasks[one] for one in runs if one in self._tree.tasks]
+            counts = Counter[Counted]()
+            for root in tasks if group is not Group.HISTORY else ():
+                counts.update(root.below.counts if root.below is not None else {})
+                counts.update([root.kind] if root.kind is not None else ())
+            self._tallies[group] = Tally(
+                len(runs),
+                sum(not (one.workspace or one.shares_row) for one in tasks)
+                + sum(one.below.tasks for one in tasks if one.below is not None),
+                sum(map(asks, tasks)),
+                sum(self._runs[one].unreviewed for one in runs),
+                present_in(counts),
+                self._runs[runs[-1]].activity,
+            )
+        return self._tallies.get(group, Tally())
 
-def _has_order(parent: Task) -> bool:
-    """Whether children have an order of their own: those of a workspace, and where they are many."""
-    return bool(parent.workspace) or len(parent.children) > LARGE
-
-
-def preorder(tree: Tree, order: Order, group: Group) -> Iterator[tuple[Task, int, list[Task]]]:
-    """The rows of a group, in an order that has taken in all tasks: the task, its depth, and those above it in its
-    chain."""
-    pending = [(task_id, 0) for task_id in reversed(list(order.roots(group)))]
-    while pending:
-        task_id, depth = pending.pop()
-        task, chain = tree.tasks[task_id], list[Task]()
-        while (below := continued(tree.tasks, task)) is not None:
-            chain.append(task)
-            task = below
-        yield task, depth, chain
-        pending += reversed([(child, depth + 1) for child in order.children(task.task_id)])
+    def preorder(self, group: Group) -> Iterator[tuple[Task, int, list[Task]]]:
+        """The rows of a group: the task, its depth, and those above it in its chain."""
+        pending = [(task_id, 0) for task_id in reversed(self.groups[group])]
+        while pending:
+            task_id, depth = pending.pop()
+            task, chain = self._tree.tasks[task_id], list[Task]()
+            while (below := continued(self._tree.tasks, task)) is not None:
+                chain.append(task)
+                task = below
+            yield task, depth, chain
+            pending += reversed([(child, depth + 1) for child in self.children(task.task_id)])

@@ -1,35 +1,17 @@
-"""What is shown of the requests of programs: words, looks, where they are answered, and their part of the JSON."""
+"""Words for the requests of programs: how far they have got, and where they are answered."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import indented
 from agentwatch.view.plain import shown
-from agentwatch.view.times import duration, iso
-from agentwatch.view.words import plural
-
-if TYPE_CHECKING:
-    from agentwatch.view.documents import tasks
-
-__all__ = [
-    "denial_words",
-    "document",
-    "ended_words",
-    "left_words",
-    "request_words",
-    "standing_words",
-    "where",
-    "whole_input",
-]
-
-_THERE: Final = "answer in its terminal"
-_LEFT: Final = "nothing here waits for it any more; if its program still asks, answer it there"
+from agentwatch.view.times import duration
+from agentwatch.view.words import GONE, THERE, plural
 
 _INIT: Final = frozenset({"claude-code", "opencode", "kilo"})
 """The sources for whose programs `init` makes it possible to answer here; they have the same names there."""
@@ -60,11 +42,11 @@ def standing_words(request: Request, now: float) -> str:
         case RequestStage.UNKNOWN:
             return f"{did} by you; whether that counted is not known: the connection to its program broke"
     late = "; your answer came too late" if request.allowed is not None else ""
-    return f"gone: {_LEFT}{late}"
+    return f"gone: {GONE}{late}"
 
 
 def ended_words(request: Request) -> str:
-    """What one that has ended came to, and by whom: who answered here is named; foreign."""
+    """The end that a request came to, and by whom: an operator who answered here is named; foreign."""
     if request.stage in (RequestStage.DELIVERED, RequestStage.ACTED):
         return f"{_did(request)} by {shown(request.by, 40) or 'you'}"
     return standing_words(request, request.asked_at).partition(":")[0]
@@ -81,7 +63,7 @@ def left_words(request: Request, now: float) -> str:
 
 
 def denial_words(request: Request) -> list[str]:
-    """What a denial ends besides what is asked, a sentence each."""
+    """Sentences about all that a denial ends besides what is asked."""
     if Action.DENY not in request.actions:
         return []
     said = []
@@ -112,60 +94,12 @@ def where(task: Task) -> str:
     if (request := task.request) is not None:
         if request.actions or not request.waits_for_operator:
             return ""
-        return request.why_not or _THERE
+        return request.why_not or THERE
     run = task.run
     if task.own_state is not State.BLOCKED or run is None or not run.waiting:
         return ""
     is_able = run.source in _INIT
-    return f"{_THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else _THERE
-
-
-def document(request: Request) -> tasks.Request:
-    """One request for programs; its texts are as the program gave them."""
-    labels = [option.label for query in request.queries for option in query.options]
-    actions = list(request.actions)
-    return {
-        "request_id": request.request_id,
-        "kind": request.kind,
-        "source": request.source,
-        "session": request.session_id,
-        "tool": request.tool,
-        "shown": request.shown,
-        "beside": [{"name": one.name, "value": one.value} for one in request.beside],
-        "said": request.said,
-        "input_sha256": request.input_sha256,
-        "asked_at": iso(request.asked_at),
-        "until": iso(request.until),
-        "prompt_hidden": request.prompt_hidden,
-        "options": list(map(str, actions)) if request.kind is RequestKind.PERMISSION else labels,
-        "actions": actions,
-        "queries": [
-            {
-                "question": query.question,
-                "header": query.header,
-                "options": [{"label": one.label, "description": one.description} for one in query.options],
-                "several": query.several,
-            }
-            for query in request.queries
-        ],
-        "rules": list(request.rules),
-        "answerable": request.can_answer,
-        "why_not": _why_not(request),
-        "stage": request.stage,
-        "allowed": request.allowed,
-        "by": request.by or None,
-        "ended_at": iso(request.ended_at),
-    }
-
-
-def _why_not(request: Request) -> str | None:
-    if request.can_answer:
-        return None
-    if request.waits_for_operator:
-        return request.why_not or _THERE
-    if request.stage is RequestStage.GONE:
-        return _LEFT
-    return "it is decided already" if request.is_open else f"it has ended: {request.stage.value}"
+    return f"{THERE}; `agentwatch init --agent {run.source}` lets you answer here" if is_able else THERE
 
 
 def _did(request: Request) -> str:

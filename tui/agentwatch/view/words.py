@@ -1,15 +1,16 @@
-"""What several faces say of a task: words, how its model and mode compare, and how far a decision has got."""
+"""Words of several faces for a task: its name, state and question, how its model and mode compare, its decision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from math import isinf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from agentwatch.delegation import states as reasons
 from agentwatch.delegation.asks import gone_words
 from agentwatch.delegation.decision import ENDING, Decision, Stage
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import Tree
@@ -36,7 +37,7 @@ ADVICE: Final[Mapping[bool | None, str]] = {
     False: "the child advises against one",
     None: "",
 }
-"""What a child says of another retry."""
+"""The advice of a child about another retry."""
 
 
 def whereabouts(workspace: str) -> str:
@@ -104,7 +105,7 @@ def why_at(task: Task, now: float) -> str:
 
 
 def question_at(task: Task, now: float) -> str:
-    """What is open about a task, "" where nothing is. At a moment (epoch seconds): it tells since when a process
+    """The open question of a task, "" where nothing is. At a moment (epoch seconds): it tells since when a process
     is gone."""
     if task.gone and task.alive_at is not None and now >= task.alive_at:
         return gone_words(task, ago(task.alive_at, now))
@@ -112,7 +113,7 @@ def question_at(task: Task, now: float) -> str:
 
 
 def in_line(task: Task, question: str, limit: int = 200) -> str:
-    """What is open about a task, safe, for one line. Of a call nothing is left out: its marks are no Markdown."""
+    """The open question of a task, safe, for one line. Of a call nothing is left out: its marks are no Markdown."""
     return shown(question, limit) if task.request is not None else summary(question, limit)
 
 
@@ -128,14 +129,12 @@ def answer(attempt: Attempt) -> str | None:
     return run.said.opening if attempt.result is None and run is not None and run.said is not None else None
 
 
-# What is done
+# Work that goes on
 
 _HAND_ON: Final = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
 """Tools, in small letters, with which an agent hands work on, and which return when that is done."""
 _DIGITS: Final = 8
 """Characters of an id that tell it from others."""
-_MANY: Final = 64
-"""Tasks right below one up to which those that are open are counted one by one."""
 _PROGRAMS: Final = {"claude-code": "claude", "qwen-code": "qwen"}
 
 
@@ -153,7 +152,7 @@ def told_apart(tasks: Sequence[Task]) -> list[str]:
 
 
 def doing_words(doing: Activity) -> str:
-    """What an agent does: the tool and what it works on, its words, or the todo; foreign."""
+    """The activity of an agent: the tool and what it works on, its words, or the todo; foreign."""
     again = f" ×{doing.repeats:,}" if doing.repeats > 1 else ""
     if doing.kind is ActivityKind.TOOL:
         return f"{doing.what}{again} {doing.about}".strip()
@@ -162,16 +161,13 @@ def doing_words(doing: Activity) -> str:
 
 
 def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
-    """How many tasks right below a working one it waits for; 0 where it does something itself. Of more than there is
-    time to look at, all below."""
+    """How many tasks right below a working one it waits for; 0 where it does something itself."""
     if task.state is not State.WORKING or task.below is None or not task.below.open:
         return 0
     doing = task.doing
     is_call = doing is None or (doing.kind is ActivityKind.TOOL and not doing.over)
     if doing is not None and not (is_call and doing.what.casefold() in _HAND_ON):
         return 0
-    if len(task.children) > _MANY:
-        return task.below.open
     return sum(one.state.is_open for child in task.children if (one := tasks.get(child)) is not None)
 
 
@@ -186,6 +182,59 @@ def _long(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{int(seconds)} s"
+
+
+# The state as A2A has it, the Agent2Agent protocol: for programs that know that and not us
+
+A2AState = Literal[
+    "submitted", "working", "input-required", "auth-required", "completed", "failed", "canceled", "rejected", "unknown"
+]
+A2A_AUTH: Final = "auth-required"
+A2A_INPUT: Final = "input-required"
+_IN_A2A: Final[dict[State, A2AState]] = {
+    State.CANCELED: "canceled",
+    State.COMPLETED: "completed",
+    State.PARTIAL: "completed",
+    State.UNKNOWN: "unknown",
+    State.SUBMITTED: "submitted",
+    State.WORKING: "working",
+    State.RETRYING: "working",
+    State.ESCALATED: "working",
+    State.BLOCKED: A2A_INPUT,
+    State.FAILED: "failed",
+    State.INVALID: "failed",
+}
+
+
+def a2a_state(task: Task) -> A2AState:
+    """The state in the words of A2A 0.3. An agent that says itself that it will not do the task has rejected it.
+
+    A program that waits for a permission is `auth-required`: by section 7.6 of A2A 1.0 ("In-Task Authorization") an
+    agent under way may not go on until somebody authorizes it. A question lacks an answer, so it is `input-required`.
+    """
+    said = (task.reported_state or "").strip().casefold().replace("_", "-")
+    if task.state is not State.BLOCKED:
+        state = _IN_A2A[task.state]
+        return "rejected" if state == "failed" and said == "rejected" else state
+    if task.request is not None:
+        return A2A_AUTH if task.request.kind is RequestKind.PERMISSION else A2A_INPUT
+    asks_leave = task.run is not None and task.run.waiting.startswith("a permission")
+    return A2A_AUTH if asks_leave or said == A2A_AUTH else A2A_INPUT
+
+
+THERE: Final = "answer in its terminal"
+GONE: Final = "nothing here waits for it any more; if its program still asks, answer it there"
+
+
+def why_not(request: Request) -> str | None:
+    """Why it cannot be answered here, and where instead; None where it can."""
+    if request.can_answer:
+        return None
+    if request.waits_for_operator:
+        return request.why_not or THERE
+    if request.stage is RequestStage.GONE:
+        return GONE
+    return "it is decided already" if request.is_open else f"it has ended: {request.stage.value}"
 
 
 # Model and mode
@@ -259,7 +308,7 @@ def is_on_its_way(decision: Decision) -> bool:
 
 
 def taken_words(decision: Decision) -> str:
-    """Who carries it out, as far as is known, and that nothing is seen of it yet; "" where nobody said so."""
+    """The agent that carries it out, as far as is known, and that nothing is seen of it yet; "" where none said so."""
     by = decision.receipt.taken_by
     return f"claimed by {quoted(by, 60)}, not acted on yet" if by and is_on_its_way(decision) else ""
 
@@ -269,3 +318,18 @@ def on_their_way(tree: Tree) -> list[Decision]:
     decided = (attempt.decision for task in tree.tasks.values() for attempt in task.attempts)
     moving = (one for one in decided if one is not None and is_on_its_way(one))
     return sorted(moving, key=lambda one: (one.at, one.decision_id))
+
+
+def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
+    """The cost of the tokens of a task itself, by the price of a million tokens of each model, which is named with or
+    without its provider; None where a price is missing, or no store tells of tokens."""
+    cost = None
+    for run in (attempt.run for attempt in task.attempts):
+        if run is None or run.tokens is None:
+            continue
+        model = run.model or ""
+        price = prices.get(model, prices.get(model.rpartition("/")[2]))
+        if price is None:
+            return None
+        cost = (cost or 0.0) + run.tokens * price / 1_000_000
+    return cost

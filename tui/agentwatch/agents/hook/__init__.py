@@ -4,8 +4,7 @@ Why it is so:
 
 - A child that nobody has decided about is held: silence would let a failed child through as if it had been approved.
 - It asks about exactly one return. The program trims a last message and its transcript does not, so both spellings are
-  tried.
-- It judges by the tree's own function (`state_of`), so what the tree calls completed is never sent back.
+  tried. It judges by the tree's own function (`state_of`), so what the tree calls completed is never sent back.
 - A request of the session itself is held as long as its prompt stands beside it. The prompt of a child appears only
   when the hook has ended, so that is held for seconds, and for none where nobody watches.
 - A request is known by the process that holds it: the program gives it no id, and equal ones may follow each other.

@@ -14,11 +14,11 @@ from agentwatch.delegation.attempts import handed_back, handed_over
 from agentwatch.delegation.events import Ran, Seen
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.states import state_of
-from agentwatch.delegation.task import Attempt, State, Task
+from agentwatch.delegation.task import Attempt, State
 from agentwatch.sources import complain_of
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import HookCall
-from agentwatch.sources.claude_code.transcript import NOTHING, Transcript, cut_short
+from agentwatch.sources.claude_code.transcript import DELEGATING, NOTHING, Transcript, cut_short
 from agentwatch.sources.claude_code.transcript import handed_back as words_handed_back
 from agentwatch.sources.sessions.fields import digest_of, number, text
 from agentwatch.sources.sessions.reader import message
@@ -62,17 +62,26 @@ class Child(NamedTuple):
     @property
     def attempt(self) -> int:
         """As its packet counts."""
-        return (self.packet.attempt if self.packet is not None else None) or 1
+        return (self.packet and self.packet.attempt) or 1
 
     def state(self, settings: Settings) -> State:
         """How it stands, by the judgement of the tree."""
         attempt = Attempt(self.attempt, handoff=handed_over(self.ran), returned=self.returned, run=self.ran.run)
         return state_of(attempt, strict=settings.strict, demands=settings.require_contract)
 
-    def with_file(self, task: Task | None) -> Child:
+    def with_file(self, workspace: Path, settings: Settings, load: Load) -> Child:
         """The same child, with the return that it wrote into a file, which stands above its last words; if there is
         one. Where nobody knows when the child began, the file may be of an attempt before: then words stand above it.
+
+        Session stores, which may be large, are not read.
         """
+        if self.packet is None:
+            return self
+        # Most children have no packet.
+        from agentwatch.composition import find_task
+
+        task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, load)
+        complain_of(problems)
         latest = task.latest.returned if task is not None and task.latest is not None else None
         if latest is None or latest.stored:
             return self
@@ -98,8 +107,8 @@ def child_that_stops(call: HookCall) -> Child:
 
 
 def child_that_returned(call: HookCall) -> Child | None:
-    """The child of a PostToolUse, None where it was only launched: then it has not returned."""
-    if call.answered.get("status") == _LAUNCHED:
+    """The child of a PostToolUse, None where there is none, or it was only launched: then it has not returned."""
+    if call.tool not in DELEGATING or call.answered.get("status") == _LAUNCHED:
         return None
     prompt = text(call.given, "prompt")
     given = message(prompt, 0.0) if prompt is not None else None
@@ -109,18 +118,6 @@ def child_that_returned(call: HookCall) -> Child | None:
     child = _child(call, agent_id, given, (said, said.removesuffix("\n")), state)
     took = number(call.answered, "totalDurationMs")
     return child._replace(began=time.time() - took / 1000) if took is not None else child
-
-
-def with_its_file(child: Child, workspace: Path, settings: Settings, load: Load) -> Child:
-    """The child with what it wrote into a file of the workspace; session stores, which may be large, are not read."""
-    if child.packet is None:
-        return child
-    # Most children have no packet.
-    from agentwatch.composition import find_task
-
-    task, problems = find_task(workspace, settings._replace(sessions=False), child.task_id, load)
-    complain_of(problems)
-    return child.with_file(task)
 
 
 def _child(

@@ -28,11 +28,8 @@ UNANSWERED: Final = "not answered"
 
 
 class JournalEntry(NamedTuple):
-    """One call. `did` is SENT_BACK, LET_GO, TOLD or UNANSWERED; `why` is for people, and `kind` says what it was sent
-    back for, or what asked.
-
-    `digests` are those of the return that the child had ended with.
-    """
+    """One call. `did` is one of the constants above; `why` is for people, and `kind` says what the child was sent back
+    for, or what asked. `digests` are those of the return that it had ended with."""
 
     event: str
     session_id: str
@@ -43,6 +40,7 @@ class JournalEntry(NamedTuple):
     why: str
     decision_id: str | None = None
     digests: tuple[str | None, ...] = ()
+    at: str = ""
 
 
 class Journal:
@@ -54,7 +52,7 @@ class Journal:
     def add(self, entry: JournalEntry) -> bool:
         """Write it down. False where nothing can be written."""
         texts = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in entry._asdict().items()}
-        line = json.dumps({"at": written(datetime.now(UTC))} | texts) + "\n"
+        line = json.dumps(texts | {"at": written(datetime.now(UTC))}) + "\n"
         with suppress(OSError), Directory.make(self._state, UNSYNCED) as directory:
             with suppress(FileNotFoundError):
                 if directory.status(NAME).st_size > _LARGEST:
@@ -76,32 +74,19 @@ class Journal:
 
     def unanswered(self) -> str | None:
         """When an answer of the operator's did not get through last, and why; None where none is known."""
-        for line in reversed(self._lines()):
-            entry = _parsed(line)
-            if entry is not None and entry.did == UNANSWERED:
-                return f"{json.loads(line)['at']}: {entry.why}"
-        return None
+        return next((f"{one.at}: {one.why}" for one in self._read() if one.did == UNANSWERED), None)
 
     def _of(self, session_id: str, agent_id: str) -> Iterator[JournalEntry]:
-        """What was done to this agent, the last first."""
-        for line in reversed(self._lines()):
-            entry = _parsed(line)
-            if entry is not None and (entry.session_id, entry.agent_id) == (session_id[:_LONGEST], agent_id[:_LONGEST]):
-                yield entry
+        agent = session_id[:_LONGEST], agent_id[:_LONGEST]
+        return (entry for entry in self._read() if (entry.session_id, entry.agent_id) == agent)
 
-    def _lines(self) -> list[bytes]:
+    def _read(self) -> Iterator[JournalEntry]:
+        """All of it, the last first."""
         lines: list[bytes] = []
         with suppress(OSError), Directory.open(self._state) as directory:
             for name in (_BEFORE, NAME):
                 with suppress(OSError):
                     lines += directory.read(name, 2 * _LARGEST).splitlines()
-        return lines
-
-
-def _parsed(line: bytes) -> JournalEntry | None:
-    try:
-        fields = json.loads(line)
-        del fields["at"]
-        return JournalEntry(**fields)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
+        for line in reversed(lines):
+            with suppress(ValueError, TypeError, RecursionError):
+                yield JournalEntry(**json.loads(line))

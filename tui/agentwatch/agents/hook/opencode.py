@@ -11,39 +11,34 @@ import json
 import os
 import select
 import sys
-from collections.abc import Sequence
+import time
+from collections import deque
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from agentwatch.agents.hook.journal import UNANSWERED, Journal, JournalEntry
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import (
-    Given,
-    Option,
-    Query,
-    Request,
-    RequestKind,
-    RequestStage,
-    input_text,
-    request_id_of,
-)
+from agentwatch.delegation.request import Given, Request, RequestKind, RequestStage
 from agentwatch.requests.holding import Holder
-from agentwatch.requests.reading import given_as, in_line, read
+from agentwatch.requests.reading import given_as, in_line, queries_in, read, request_about
 from agentwatch.requests.store import Offer, RequestError
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, object_in, text
+from agentwatch.sources.sessions.fields import Fields, inner, listed, number, object_in, text
 from agentwatch.state import is_shown, state_directory, workspace_id
 from agentwatch.text import clean, complain
 
 FAILED: Final = 1
 _POLL_SECONDS: Final = 0.02
 _REST_SECONDS: Final = 0.5
-"""Between two looks for an answer where no screen shows the workspace."""
+"""Between two looks for a screen, and for an answer where none shows the workspace."""
 
 _LARGEST: Final = 16 * 1024 * 1024
-_SHOWN_IF_TOO_LARGE: Final = 4_000
-_ENDS: Final = {one.value: one for one in (RequestStage.DELIVERED, RequestStage.UNKNOWN, RequestStage.GONE)}
-_ENDS["elsewhere"] = RequestStage.ELSEWHERE
+_ENDS: Final = {
+    "delivered": RequestStage.DELIVERED,
+    "elsewhere": RequestStage.ELSEWHERE,
+    "unknown": RequestStage.UNKNOWN,
+    "gone": RequestStage.GONE,
+}
 _IN_DIFFS: Final = frozenset({"diff", "filepath", "filePath", "content", "oldString", "newString", "patchText"})
 """What is said of a call whose effect the program shows as a diff."""
 _NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
@@ -51,23 +46,21 @@ _NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
 
 def run(descriptor: int = 0, out: TextIO | None = None) -> int:
     """Offer the request that is read until it has ended. Returns 0, or FAILED where it cannot be offered."""
-    plugin = _Plugin(descriptor, out or sys.stdout)
+    plugin, holder, workspace = _Plugin(descriptor, out or sys.stdout), None, Path()
     told = plugin.first()
-    holders: dict[Path, Holder] = {}
-    while not plugin.is_over:
-        holder: Holder | None = None
-        try:
-            workspace = _watched(text(told, "directory"))
-            holder = holders.setdefault(workspace, Holder(workspace, name=f"{text(told, 'program')} plugin"))
-            with _offered(told, workspace, holder) as offer:
-                told = _held(told, workspace, holder, offer, plugin)
-        except (RequestError, ValueError) as error:
-            complain(clean(f"agentwatch hook: {error}; it is answered in its program"))
-            if holder is not None:
-                _note(told, workspace, str(error))
-            return FAILED
-        if holder.trouble:
-            _note(told, workspace, holder.trouble)
+    try:
+        while told and not plugin.has_ended():
+            workspace = _watched(told)
+            holder = Holder(workspace, name=f"{text(told, 'program')} plugin")
+            with holder.offer(request_of(told, workspace)) as offer:
+                before, told = told, _hold(told, workspace, holder, offer, plugin)
+            if holder.trouble:
+                _note(before, workspace, holder.trouble)
+    except (RequestError, ValueError) as error:
+        complain(clean(f"agentwatch hook: {error}; it is answered in its program"))
+        if holder is not None:
+            _note(told, workspace, str(error))
+        return FAILED
     return 0
 
 
@@ -80,45 +73,42 @@ def _note(told: Fields, workspace: Path, trouble: str) -> None:
     Journal(state_directory(workspace)).add(entry)
 
 
-def _held(told: Fields, workspace: Path, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:
-    """Hold it until it has ended, or has to be offered anew: then as the result tells of it."""
-    state, shows, asks = state_directory(workspace), False, 0
-    while not plugin.is_over:
-        if not asks:
-            shows = is_shown(state)
-            if not shows and _watched(text(told, "directory")) != workspace:
+def _hold(told: Fields, workspace: Path, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:
+    """Hold it until it has ended: then {}. Else, as it has to be offered anew."""
+    state, shows, looked_at = state_directory(workspace), False, 0.0
+    while not plugin.has_ended():
+        if time.monotonic() - looked_at >= _REST_SECONDS:
+            looked_at, shows = time.monotonic(), is_shown(state)
+            if not shows and _watched(told) != workspace:
                 return told
-        asks = (asks + 1) % round(1 / _POLL_SECONDS) if shows else 0
-        for line in plugin.wait(_POLL_SECONDS if shows else _REST_SECONDS):
-            if "result" in line:
-                offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
-                plugin.is_over = True
-            elif (number(line, "others") or 0) > offer.request.ends_others:
-                # Who decides on what was shown before does not know that a denial ends more.
-                return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
-        record = holder.look(offer) if not plugin.is_over else None
+        line = plugin.next(_POLL_SECONDS if shows else _REST_SECONDS) or {}
+        if "result" in line:
+            offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
+            break
+        if (number(line, "others") or 0) > offer.request.ends_others:
+            # Who decides on what was shown before does not know that a denial ends more.
+            return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
+        record = holder.look(offer) if not plugin.has_ended() else None
         if record is not None:
-            _answered(record, holder, offer, plugin)
-    return told
+            _give(record, holder, offer, plugin)
+            break
+    return {}
 
 
-def _answered(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> None:
+def _give(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> None:
     """Give the plugin the answer, and wait for what the program did with it."""
     try:
         plugin.say(_answer(record, offer.request))
     except OSError:
         # Nobody read it.
-        plugin.is_over = True
         return
-    while not plugin.is_over:
-        for line in plugin.wait(None):
-            stage = _ENDS.get(str(line.get("result")))
-            if stage is RequestStage.DELIVERED:
-                holder.delivered(record)
-            if stage is not None:
-                offer.end(stage, record.operator if stage is RequestStage.DELIVERED else "")
-    # The program has ended, or the plugin, and the answer may have counted before that.
-    offer.end(RequestStage.UNKNOWN)
+    stage = None
+    while stage is None and not plugin.has_ended():
+        stage = _ENDS.get(str((plugin.next(None) or {}).get("result")))
+    if stage is RequestStage.DELIVERED:
+        holder.delivered(record)
+    # Without a word: the program has ended, or the plugin, and the answer may have counted before that.
+    offer.end(stage or RequestStage.UNKNOWN, record.operator if stage is RequestStage.DELIVERED else "")
 
 
 def _answer(record: Record, request: Request) -> Fields:
@@ -133,80 +123,48 @@ def _answer(record: Record, request: Request) -> Fields:
     return {"id": about, "reply": "answers", "answers": answers}
 
 
-def _offered(told: Fields, workspace: Path, holder: Holder) -> Offer:
-    """Raises RequestError where it cannot be offered, ValueError where it is no request."""
-    request = request_of(told, workspace)
-    try:
-        return holder.offer(request)
-    except RequestError:
-        if len(request.input) <= _SHOWN_IF_TOO_LARGE:
-            raise
-        shown = f"{request.shown[:_SHOWN_IF_TOO_LARGE]} […]"
-        why = f"It is too large to be shown whole here: answer it in {_program(told)}."
-        return holder.offer(_request(told, workspace, {"id": request.nonce}, shown=shown, why_not=why))
-
-
 def request_of(told: Fields, workspace: Path) -> Request:
     """The request that the plugin tells of, as of one workspace. Raises ValueError where it is none."""
     asked, call = inner(told, "asked"), inner(told, "call")
+    source, session_id, nonce = text(told, "program"), text(asked, "sessionID"), text(told, "nonce")
+    if source is None or source not in _NAMES or session_id is None or nonce is None:
+        raise ValueError("the plugin told of no request")
+    values = _question(asked) if told.get("kind") == "question" else _permission(told, asked, call, workspace)
+    values |= {"asked_at": (number(told, "at") or 0) / 1000, "call_id": text(inner(asked, "tool"), "callID")}
     whole = {"asked": asked, "call": call}
-    if told.get("kind") == "question":
-        queries = tuple(map(_query, listed(asked, "questions")))
-        wordings = {query.question for query in queries}
-        is_clear = bool(queries) and len(wordings) == len(queries)
-        return _request(
-            told,
-            workspace,
-            whole,
-            kind=RequestKind.QUESTION,
-            tool="question",
-            shown="\n".join(query.question for query in queries),
-            queries=queries,
-            actions=(Action.ANSWER, Action.DENY) if is_clear else (Action.DENY,),
-        )
-    metadata = inner(asked, "metadata")
-    said = text(metadata, "description") or text(call, "description") or ""
+    return request_about(whole, workspace_id(workspace), source, session_id, nonce, ends_turn=True, **values)
+
+
+def _question(asked: Fields) -> dict[str, Any]:
+    queries = queries_in(asked, several="multiple") or ()
+    is_clear = bool(queries) and len({query.question for query in queries}) == len(queries)
+    return {
+        "kind": RequestKind.QUESTION,
+        "tool": "question",
+        "shown": "\n".join(query.question for query in queries),
+        "queries": queries,
+        "actions": (Action.ANSWER, Action.DENY) if is_clear else (Action.DENY,),
+    }
+
+
+def _permission(told: Fields, asked: Fields, call: Fields, workspace: Path) -> dict[str, Any]:
+    said = text(inner(asked, "metadata"), "description") or text(call, "description") or ""
     shown, beside = _read(asked, call, said)
     if (begun := text(told, "directory")) is not None and os.path.realpath(begun) != os.path.realpath(workspace):
         beside = (given_as("cwd", begun), *beside)
-    why = "" if shown else f"{_program(told)} does not tell what the call would do: answer it there."
-    return _request(
-        told,
-        workspace,
-        whole,
-        shown=shown or ", ".join(map(in_line, _words(asked, "patterns"))),
-        beside=beside,
-        said=said,
-        actions=() if why else (Action.ALLOW, Action.DENY),
-        why_not=why,
-        words=True,
-        ends_others=int(number(told, "others") or 0),
-        covered_by=", ".join(_words(asked, "always")),
-    )
-
-
-def _request(told: Fields, workspace: Path, whole: object, **rest: object) -> Request:
-    asked = inner(told, "asked")
-    source, session_id, nonce = text(told, "program"), text(asked, "sessionID"), text(told, "nonce")
-    if source not in _NAMES or session_id is None or nonce is None:
-        raise ValueError("the plugin told of no request")
-    spelled, digest = input_text(whole)
-    return Request(
-        **{  # type: ignore[arg-type]
-            "request_id": request_id_of(workspace_id(workspace), source, session_id, nonce, digest),
-            "source": source,
-            "session_id": session_id,
-            "nonce": nonce,
-            "kind": RequestKind.PERMISSION,
-            "tool": text(asked, "permission") or "",
-            "input": spelled,
-            "input_sha256": digest,
-            "asked_at": (number(told, "at") or 0) / 1000,
-            "call_id": text(inner(asked, "tool"), "callID"),
-            "ends_turn": True,
-            **rest,
-        }
-    )
+    program = _NAMES[text(told, "program") or ""]
+    return {
+        "kind": RequestKind.PERMISSION,
+        "tool": text(asked, "permission") or "",
+        "shown": shown or ", ".join(map(in_line, _words(asked, "patterns"))),
+        "beside": beside,
+        "said": said,
+        "actions": (Action.ALLOW, Action.DENY) if shown else (),
+        "why_not": "" if shown else f"{program} does not tell what the call would do: answer it there.",
+        "words": True,
+        "ends_others": int(number(told, "others") or 0),
+        "covered_by": ", ".join(_words(asked, "always")),
+    }
 
 
 def _read(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Given, ...]]:
@@ -231,27 +189,13 @@ def _read(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Given, ...
     return read(given) if given else ("", ())
 
 
-def _query(value: object) -> Query:
-    query = mapping(value)
-    options = [mapping(one) for one in listed(query, "options")]
-    return Query(
-        question=text(query, "question") or "",
-        header=text(query, "header") or "",
-        options=tuple(Option(text(one, "label") or "", text(one, "description") or "") for one in options),
-        several=query.get("multiple") is True,
-    )
-
-
-def _words(fields: Fields, key: str) -> Sequence[str]:
+def _words(fields: Fields, key: str) -> list[str]:
     return [one for one in listed(fields, key) if isinstance(one, str)]
 
 
-def _program(told: Fields) -> str:
-    return _NAMES[text(told, "program") or ""]
-
-
-def _watched(directory: str | None) -> Path:
+def _watched(told: Fields) -> Path:
     """The workspace whose screen would show it: where the program was begun, or the next one above that is watched."""
+    directory = text(told, "directory")
     if directory is None or not Path(directory).is_absolute():
         raise ValueError("the plugin told of no directory")
     begun = Path(directory)
@@ -259,14 +203,18 @@ def _watched(directory: str | None) -> Path:
 
 
 class _Plugin:
-    """What the plugin says, as it comes. `is_over`: it has ended, and the program with it, or waits no more."""
+    """What the plugin says, as it comes."""
 
     def __init__(self, descriptor: int, out: TextIO) -> None:
-        self.is_over = False
+        self._has_ended = False
         self._descriptor = descriptor
         self._out = out
         self._rest = b""
-        self._before: list[Fields] = []
+        self._lines = deque[bytes]()
+
+    def has_ended(self) -> bool:
+        """Whether it has, and the program with it."""
+        return self._has_ended
 
     def say(self, answer: Fields) -> None:
         """Raises OSError where nobody reads it."""
@@ -274,17 +222,17 @@ class _Plugin:
         self._out.flush()
 
     def first(self) -> Fields:
-        while not (self._before or self.is_over):
-            self._before = list(self.wait(None))
-        return self._before.pop(0) if self._before else {}
+        """The first line, {} where none ever comes."""
+        line = None
+        while line is None and not self._has_ended:
+            line = self.next(None)
+        return line or {}
 
-    def wait(self, seconds: float | None) -> Sequence[Fields]:
-        """The lines that are there by then; none where nothing was said."""
-        before, self._before = self._before, []
-        if before or not select.select([self._descriptor], [], [], seconds)[0]:
-            return before
-        said = os.read(self._descriptor, 1 << 20)
-        *lines, self._rest = (self._rest + said).split(b"\n")
-        if not said or len(self._rest) > _LARGEST:
-            self.is_over = True
-        return [object_in(line.decode("utf-8", "replace")) for line in lines]
+    def next(self, seconds: float | None) -> Fields | None:
+        """The next line; None where none has come by then."""
+        if not self._lines and select.select([self._descriptor], [], [], seconds)[0]:
+            data = os.read(self._descriptor, 1 << 20)
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            self._lines += lines
+            self._has_ended = not data or len(self._rest) > _LARGEST
+        return object_in(self._lines.popleft().decode("utf-8", "replace")) if self._lines else None

@@ -29,11 +29,9 @@ from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.cases import BAR, AttemptCase, Case, RequestCase
 from agentwatch.app.dialogs.document import Document, Said
-from agentwatch.app.leaving import leave
+from agentwatch.app.guards import Arming, leave, once
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.once import once
-from agentwatch.app.typeahead import Arming
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer

@@ -25,14 +25,12 @@ _LIKELY: Final = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, 
 
 
 class Opener(NamedTuple):
-    """Opens dialogs over an app. `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets.
-    `refused` is told of each that does not open."""
+    """Opens dialogs over an app. `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets."""
 
     app: App[Any]
     monitor: Monitor
     clock: Callable[[], float]
     steady: Callable[[], float]
-    refused: Callable[[], None]
 
     async def decide(self, task_ids: Sequence[str], action: Action | None = None, *, marked: bool = False) -> None:
         """Open a dialog for each of these tasks, the next when the one before is decided or skipped.
@@ -114,7 +112,6 @@ class Opener(NamedTuple):
 
     def _refuse(self, words: str) -> None:
         """No dialog opens, or none any more."""
-        self.refused()
         self.app.notify(words, severity="warning", markup=False, timeout=6)
 
     def _where(self, task_id: str) -> str:

@@ -12,11 +12,13 @@ from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
 
 from agentwatch.app.actions import VIEWS, Home, Place, bindings
-from agentwatch.app.messages import STILL_READING, Missing, Refused, ScreenComplete, TreeUpdated
+from agentwatch.app.messages import STILL_READING, Missing, ScreenComplete, TreeUpdated
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen, TaskScreen
-from agentwatch.app.widgets.empty import Empty
+from agentwatch.app.widgets.cells import shown
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
@@ -33,6 +35,35 @@ _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
 _ROOMY: Final = 140
 """Columns from which the tree is the wider one: the details keep what their columns need."""
+
+
+_LOOKS_FOR: Final = """\
+  handoff packet   *.handoff.md, *.todos.md
+  return-format    *.return.md
+  subagent-return  *.return.json
+  return-meta      .return-meta.json
+  report-contract  *.report.json"""
+
+
+def _empty_words(monitor: Monitor) -> Content:
+    """What stands in place of the tree while there is no task."""
+    health, watched = monitor.health, shown(monitor.watched, 500)
+    if health.mode == "replay":
+        return Content.styled("There was no delegation at this moment of the recording.", "bold")
+    if health.mode == "starting":
+        detail = (f"\n\n{shown(health.detail, 300)}", "$text-muted")
+        return Content.assemble((f"Looking through {watched} …", "bold"), detail)
+    return Content.assemble(
+        ("No delegation here yet." if not health.problems else "No delegation can be seen.", "bold"),
+        *((f"\n{shown(str(one), 300)}", "$text-warning") for one in health.problems[:5]),
+        *(("\n\nWatched  ", "$text-muted"), watched),
+        *(("\nDemo     ", "$text-muted"), ("agentwatch demo", "bold $accent")),
+        *(("\nSet up   ", "$text-muted"), ("agentwatch init", "bold $accent")),
+        ("  has your agent hand off, return and wait for you", "$text-muted"),
+        "\n\nA task appears as soon as an agent's program hands work on here (agentwatch sources lists those that were"
+        " found), or an agent writes one of these, in any .md or .json file:\n\n",
+        (_LOOKS_FOR, "$text-muted"),
+    )
 
 
 class MainScreen(DetailedScreen[None]):
@@ -53,8 +84,8 @@ class MainScreen(DetailedScreen[None]):
     MainScreen.-wide.-roomy DetailsPane { width: 13fr; }
     MainScreen.-wide DetailsPane:focus-within { border-left: solid $text-muted; }
     MainScreen.-empty TaskTree, MainScreen.-empty DetailsPane { display: none; }
-    MainScreen Empty { display: none; }
-    MainScreen.-empty Empty { display: block; }
+    MainScreen #empty { display: none; height: 1fr; padding: 1 2; }
+    MainScreen.-empty #empty { display: block; }
     """
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
@@ -64,7 +95,7 @@ class MainScreen(DetailedScreen[None]):
         self.filter_bar = FilterBar(monitor.tree)
         self.needs_you = NeedsYou(monitor.tree, clock)
         self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
-        self._empty = Empty(monitor)
+        self._empty = Static(id="empty", markup=False)
         self._told: set[str] = set()
 
     @property
@@ -136,7 +167,9 @@ class MainScreen(DetailedScreen[None]):
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
         if empty:
-            self._empty.refresh_text()
+            words = _empty_words(self._monitor)
+            if words != self._empty.content:
+                self._empty.update(words)
         if empty != self.has_class("-empty"):
             self.set_class(empty, "-empty")
             if empty:
@@ -302,7 +335,6 @@ class MainScreen(DetailedScreen[None]):
     def _has_tasks(self) -> bool:
         """Whether there is something to show; if there is not, that is said."""
         if not self._monitor.tree.tasks:
-            self.post_message(Refused())
             self.post_message(Missing("There is no task yet."))
         return bool(self._monitor.tree.tasks)
 
@@ -320,9 +352,9 @@ class MainScreen(DetailedScreen[None]):
 
     def action_filter_state(self, step: int) -> None:
         """Show what is in the next state that there is."""
+        totals = self._monitor.tree.totals
         if self._has_tasks():
-            totals = self._monitor.tree.totals
-            self.filter_bar.step(totals.states, step, asks=totals.needs_operator > 0)
+            self.filter_bar.seek(self.sought.stepped(totals.states, step, asks=totals.needs_operator > 0))
 
     @property
     def _views(self) -> dict[str, str]:
@@ -355,10 +387,8 @@ class MainScreen(DetailedScreen[None]):
     def _take_count(self, event: TaskTree.Filtered) -> None:
         self.filter_bar.show_count(event.matches)
 
-    @on(FilterInput.Left)
-    def _leave_filter(self, event: FilterInput.Left) -> None:
+    @on(FilterBar.Left)
+    def _leave_filter(self) -> None:
         self.set_focus(None if self.has_class("-empty") else self.task_tree)
-        if event.drop:
-            self.filter_bar.seek()
         # Of the focus, the line is told later.
-        self.filter_bar.display = bool(self.filter_bar.sought)
+        self.filter_bar.display = bool(self.sought)

@@ -1,4 +1,4 @@
-"""Pages of our own words over the main screen: the keys, the glyphs and the manual, and what is wrong with files."""
+"""Pages of our own words over the main screen: the keys and the manual, and what is wrong with files."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from agentwatch import manual
-from agentwatch.app.actions import COMMANDS, VIEWS, ActionSpec, Group, command_of, key_label
+from agentwatch.app.actions import COMMANDS, HELP, VIEWS, ActionSpec, key_label
 from agentwatch.app.markdown_safe import Text, markdown
-from agentwatch.app.screens import timeline as bars
 from agentwatch.app.widgets.details.blocks import GAP, Block, lay_out, left_out, text
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import clean
-from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE
 
 _WIDTH: Final = 84
 _EDGES: Final = 6
 """Cells of border, padding, and the scroll bar with a blank before it."""
 _KEYS: Final = 15
-"""Cells of the column with the keys and the states."""
+"""Cells of the column with the keys."""
 _SHOWN: Final = 200
 """Files with a problem that are listed."""
 _REFRESH: Final = 0.5
@@ -38,20 +36,21 @@ _Problems = tuple[Sequence[Finding], Sequence[str]]
 """Problems of files and messages of agentwatch itself."""
 
 
+def _as(command_id: str, action: str) -> Binding:
+    """The keys of a command, also those of the operator's own, for something else."""
+    command = next(one for one in COMMANDS if one.id == command_id)
+    return Binding(command.keys.replace(" ", ","), action, show=False, id=command_id)
+
+
 class PageScreen(ModalScreen[None]):
     """Shows the blocks that `write` makes, of safe text, under a title of ours. Escape closes it, ctrl+c all."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", show=False),
+        # That leaves agentwatch: of the keys that leave it, the others only close.
         Binding("ctrl+c", "copy_or_quit", show=False),
+        *(_as("help", "dismiss"), _as("quit", "dismiss"), _as("up", "scroll_up"), _as("down", "scroll_down")),
     ]
-    ACTIONS: ClassVar[dict[str, str]] = {
-        "help": "dismiss",
-        "quit": "dismiss",
-        "up": "scroll('up')",
-        "down": "scroll('down')",
-    }
-    """What the keys of commands do here, by their ids: the operator may have given them others."""
 
     DEFAULT_CSS = f"""
     PageScreen {{ align: center middle; background: $background 70%; }}
@@ -83,16 +82,6 @@ class PageScreen(ModalScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         self._fill(event.size.width)
 
-    async def on_key(self, event: events.Key) -> None:
-        # That leaves agentwatch: of the keys that leave it, the others only close.
-        pressed = {event.key, event.character} - {"ctrl+c", "\x03"}
-        for command_id, action in self.ACTIONS.items():
-            if not pressed.isdisjoint(command_of(self.app, command_id).keys.split(" ")):
-                event.stop()
-                event.prevent_default()
-                await self.run_action(action)
-                return
-
     def turn_to(self, title: str, write: Callable[[], Iterable[Block]]) -> None:
         """Show another text from its beginning."""
         self._write = write
@@ -111,12 +100,11 @@ class PageScreen(ModalScreen[None]):
         except SkipAction:
             await self.app.action_quit()
 
-    def action_scroll(self, direction: str) -> None:
-        """Scroll a line, as in the tree."""
-        if direction == "down":
-            self._page.scroll_down(animate=False)
-        else:
-            self._page.scroll_up(animate=False)
+    def action_scroll_up(self) -> None:
+        self._page.scroll_up(animate=False)
+
+    def action_scroll_down(self) -> None:
+        self._page.scroll_down(animate=False)
 
 
 class NoticesScreen(PageScreen):
@@ -148,9 +136,9 @@ def _notices(notices: Sequence[Finding], own: Sequence[str]) -> Iterator[Block]:
 
 
 class HelpScreen(PageScreen):
-    """The keys and the glyphs, then the topics of the manual."""
+    """The keys, then the topics of the manual."""
 
-    ACTIONS: ClassVar[dict[str, str]] = {**PageScreen.ACTIONS, "right": "topic(1)", "left": "topic(-1)"}
+    BINDINGS: ClassVar[list[BindingType]] = [_as("right", "topic(1)"), _as("left", "topic(-1)")]
 
     def __init__(self, commands: Sequence[ActionSpec], views: Sequence[tuple[str, str]]) -> None:
         """`views` are the saved ones: the name of each, and what it looks for."""
@@ -169,58 +157,19 @@ class HelpScreen(PageScreen):
 
 def help_blocks(commands: Sequence[ActionSpec] = COMMANDS, views: Sequence[tuple[str, str]] = ()) -> Iterator[Block]:
     """What the help shows of these commands, with the saved views."""
-    for group in Group:
-        entries = [(command.keys_label, command.tooltip) for command in commands if command.group is group]
-        yield from _section(group.value, entries)
+    keys_of = {command.id: command.keys_label for command in commands}
+    for heading, sentences in HELP.items():
+        yield from _section(heading, [(keys_of[name], words) for name, words in sentences.items()])
     if views:
         keys = next(command.keys for command in commands if command.id == "views").split(" ")
         saved = zip(map(key_label, keys), views[:VIEWS], strict=False)
         yield from _section("Your views", [(key, clean(": ".join(view), 200)) for key, view in saved])
     yield from _section("Mouse", [("click", "Select a task; twice opens it."), ("click ▸", "Fold or unfold.")])
-    yield from _section("Timeline", _BARS)
-    yield from _section("States", [])
-    for face in (*LOOKS.values(), STALE, CONTRADICTED):
-        yield _entry(f"{face.glyph} {face.word}", _MEANINGS[face.word], f"${face.color}")
 
 
 def _section(title: str, entries: list[tuple[str, str]]) -> Iterator[Block]:
     yield GAP
     yield text(Content.styled(title, "bold $accent"))
-    yield from (_entry(name, words, "bold") for name, words in entries)
-
-
-def _entry(name: str, words: str, style: str) -> Block:
-    lead = Content.assemble("  ", (f"{name:<{_KEYS}}", style))
-    return Text(Content.styled(words, "$text-muted"), lead, " " * len(lead))
-
-
-_BARS: Final = [
-    (bars.WORK, "an attempt; bright while it runs or needs you"),
-    (bars.BAD, "an attempt that failed, is invalid, blocked or contradicted"),
-    (bars.RAIL, "an attempt of a task that has handed work on"),
-    (bars.BELOW, "something happened below the task"),
-    (bars.WAIT, "waits for the next attempt, or for you"),
-    (bars.ASKED, "its program asked you then: a permission, or a question"),
-    (f"{bars.ANSWERED} {bars.OVER}", "you answered it; it was answered elsewhere, or was over"),
-    (bars.QUEUE, "handed off, no sign of life yet"),
-    (bars.SILENT, "working, and silent for too long; or its host cannot be reached"),
-    ("?", "its start is not known: drawn from the first sign of it; 3m+ says: at least"),
-    (bars.FOLDED * 3, "ten minutes and more in which nobody did anything, folded"),
-    (f"{bars.EARLIER} {bars.LATER}", "all of it is earlier, or later, than what is shown"),
-]
-
-_MEANINGS: Final = {
-    "unknown": "its host cannot be reached: what it does is not known",
-    "submitted": "handed off, no sign of life yet",
-    "working": "a sign of life was seen",
-    "completed": "the return says that it is done",
-    "partial": "the return says that a part is done",
-    "blocked": "the return asks for something",
-    "failed": "the return says that it failed",
-    "invalid": "the return breaks its contract; counts as failed",
-    "retrying": "a retry is decided, not seen yet",
-    "escalated": "given to another mode, not seen yet",
-    "canceled": "aborted by the operator",
-    "silent": "working, without a sign of life for too long",
-    "false": "something that it claims is false",
-}
+    for name, words in entries:
+        lead = Content.assemble("  ", (f"{name:<{_KEYS}}", "bold"))
+        yield Text(Content.styled(words, "$text-muted"), lead, " " * len(lead))

@@ -562,12 +562,12 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         lines: list[Strip] = []
         for row, name in zip(self.rows_in_sight(top), names, strict=True):
             bar = Bar(ground, palette)
-            task = None if row is None or row.task_id is None else self._tree.tasks.get(row.task_id)
-            if row is not None and task is not None:
+            task = self._tree.tasks.get(row.task_id or "")
+            if task is not None:
                 note = _note(task) if row.folded else ""
                 pauses, asks = pauses_of(task), task.needs_operator
                 bar.draw(self.spans_of(task), self.below(task, now), asks=asks, note=note, pauses=pauses)
-            marked = row is not None and row.row_id == self._cursor and not palette.ansi
+            marked = row.row_id == self._cursor and not palette.ansi
             lines.append(Strip([*name, *bar.segments(palette.base + palette.cursor if marked else palette.base)]))
         blank = [Segment(" " * self.names_width, palette.base), *Bar(ground, palette).segments(palette.base)]
         return lines + [Strip(blank)] * (self.size.height - len(lines))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
 from textual.actions import SkipAction
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
@@ -19,10 +20,8 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, bindings
-from agentwatch.delegation.task import State
-from agentwatch.text import clean, quoted
-from agentwatch.view.query import Query, add_above, complete, parse, unknown_key
-from agentwatch.view.terms import OFFERED
+from agentwatch.text import clean
+from agentwatch.view.query import OFFERED, Query, add_above, complete, parse
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -33,6 +32,8 @@ _LONGEST: Final = 200
 """Characters of a filter."""
 _EARLIER: Final = 50
 """Filters that are remembered."""
+_LATEST: Final = 2_000
+"""Tasks whose values are offered."""
 
 
 async def find(tree: Tree, sought: Query, now: float, row_of: Callable[[str], str] = str) -> tuple[set[str], int]:
@@ -67,16 +68,16 @@ class _Completion(Suggester):
 class FilterInput(Input):
     """The text field. Its keys are those of the filter's commands. `values` are those that tasks have, by key."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Home.FILTER)
+    # Enter that was typed before the terminal was ours comes as ctrl+j.
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Home.FILTER), Binding("ctrl+j", "done", show=False)]
 
     @dataclass
     class Left(Message):
-        """The operator is done with it; `drop` asks to clear the filter."""
+        """The operator wants to go on in the tree; `drop` asks to clear the filter, `must_hold` not to go with one that
+        is wrong."""
 
-        drop: bool
-
-    class Refused(Message):
-        """Something is wrong in it, so it is not kept."""
+        drop: bool = False
+        must_hold: bool = False
 
     def __init__(self, values: Callable[[str], Iterable[str]]) -> None:
         super().__init__(compact=True, select_on_focus=False, max_length=_LONGEST, suggester=_Completion(values))
@@ -90,16 +91,18 @@ class FilterInput(Input):
     def on_blur(self) -> None:
         self.placeholder = ""
 
+    def write(self, text: str) -> None:
+        """Put a text in its place."""
+        self.value = text
+        self.cursor_position = len(text)
+
     def action_done(self) -> None:
-        if parse(self.value).fault:
-            self.post_message(self.Refused())
-            return
-        self.keep()
-        self.post_message(self.Left(drop=False))
+        self._keep()
+        self.post_message(self.Left(must_hold=True))
 
     def action_down(self) -> None:
-        self.keep()
-        self.post_message(self.Left(drop=False))
+        self._keep()
+        self.post_message(self.Left())
 
     def action_drop(self) -> None:
         self.post_message(self.Left(drop=True))
@@ -109,17 +112,15 @@ class FilterInput(Input):
         longer = complete(self.value, self._values) if self.cursor_at_end else None
         if longer is None:
             raise SkipAction
-        self.value = longer
-        self.cursor_position = len(longer)
+        self.write(longer)
 
     def action_earlier(self) -> None:
         """From an empty field, and on from what stands in it by this key."""
         if self._earlier and (not self.value or self.value in self._earlier):
             position = self._earlier.index(self.value) if self.value else len(self._earlier)
-            self.value = self._earlier[position - 1]
-            self.cursor_position = len(self.value)
+            self.write(self._earlier[position - 1])
 
-    def keep(self) -> None:
+    def _keep(self) -> None:
         """Remember the filter, as the latest."""
         if self.value.strip() and not parse(self.value).fault:
             self._earlier = [*(text for text in self._earlier if text != self.value), self.value][-_EARLIER:]
@@ -149,6 +150,9 @@ class FilterBar(Horizontal):
 
         sought: Query
 
+    class Left(Message):
+        """The operator goes on in the tree."""
+
     def __init__(self, tree: Tree) -> None:
         super().__init__()
         self.sought = Query()
@@ -167,19 +171,14 @@ class FilterBar(Horizontal):
     def write(self, text: str | None = None) -> None:
         """Let the operator write, or go on behind a text."""
         self.display = True
-        self._field.focus()
+        self.screen.set_focus(self._field)
         if text is not None:
             self.seek(text)
-
-    def step(self, states: Iterable[State], by: int, *, asks: bool) -> None:
-        """Ask for the next of: everything, what needs the operator where somebody `asks`, each state, urgent first."""
-        self.seek(self.sought.stepped(states, by, asks=asks))
 
     def seek(self, text: str = "") -> None:
         """Ask for another filter."""
         with self._field.prevent(Input.Changed):
-            self._field.value = text[:_LONGEST]
-            self._field.cursor_position = len(self._field.value)
+            self._field.write(text[:_LONGEST])
         self._ask_for(self._field.value)
 
     def _ask_for(self, text: str) -> None:
@@ -195,15 +194,18 @@ class FilterBar(Horizontal):
         # That it finds nothing goes without saying, and the room is for the reason.
         self._fault.display, self._count.display = bool(words), not words
 
-    @on(FilterInput.Refused)
-    def _say_what_is_wrong(self) -> None:
-        self._show_fault(parse(self._field.value).fault)
+    @on(FilterInput.Left)
+    def _leave(self, event: FilterInput.Left) -> None:
+        if event.must_hold and (fault := parse(self._field.value).fault):
+            self._show_fault(fault)
+            return
+        if event.drop:
+            self.seek()
+        self.post_message(self.Left())
 
     def show_count(self, matches: int | None) -> None:
         """Say how many tasks match."""
         words = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
-        if matches == 0 and (key := unknown_key(self.sought.text)):
-            words += f": no key {quoted(key)}"
         self._count.update(Content(words))
 
     def _values(self, key: str) -> list[str]:
@@ -211,14 +213,9 @@ class FilterBar(Horizontal):
         texts = OFFERED.get(key)
         if texts is None:
             return []
-        values: set[str] = set()
-        began = perf_counter()
-        for task in reversed(self._tree.tasks.values()):
-            values.update(text for text in texts(task) if text)
-            # A key press does not wait for a large tree: the latest tasks have most of what is there.
-            if perf_counter() - began > _SLICE:
-                break
-        return sorted(clean(value, _LONGEST) for value in values)
+        # A key press does not wait for a large tree: the latest tasks have most of what is there.
+        latest = islice(reversed(self._tree.tasks.values()), _LATEST)
+        return sorted({clean(text, _LONGEST) for task in latest for text in texts(task) if text})
 
     @on(Input.Changed)
     def _take_text(self, event: Input.Changed) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
@@ -11,8 +11,8 @@ from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.task import State
-from agentwatch.view.groups import FALSE, SILENT, VERIFIED, Present, present_in
 from agentwatch.view.looks import CONTRADICTED, LOOKS, STALE, Look
+from agentwatch.view.order import FALSE, SILENT, VERIFIED, Present, present_in
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
@@ -43,26 +43,17 @@ _MODES: Final = {
     "replay": ("▷", "state-partial"),
 }
 """Mark and colour of each."""
-_UNCOUNTED: Final = "program health total"
 _WAYS: Final = (
     "words wide program health total counts",
     "wide program health total counts",
     "program health total counts",
     "health total counts",
-    _UNCOUNTED,
+    "program health total",
     "counts",
     "total",
 )
 """The parts of the line, from the fullest to the barest: the word of each state, wide gaps with all that belongs to a
 count, the program's name, the mode in words with its reason, all tasks, and those by state."""
-
-
-class Counted(NamedTuple):
-    """So many tasks are counted, and what they are; `is_part`: there are others in the tree."""
-
-    tasks: int
-    present: Present
-    is_part: bool = False
 
 
 class Header(LineWidget):
@@ -72,88 +63,74 @@ class Header(LineWidget):
         super().__init__()
         self._monitor = monitor
         self.failure = ""
-        self.counted: Callable[[], Counted] = lambda: Counted(
-            monitor.tree.totals.tasks, present_in(monitor.tree.totals)
+        self.counted: Callable[[], tuple[int, Present]] = lambda: (
+            monitor.tree.totals.tasks,
+            present_in(monitor.tree.totals.counts),
         )
-        """The tasks to count: those that go on now, where those are not all of the tree."""
+        """How many tasks to count, and what they are: those that go on now, where those are not all of the tree."""
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         health = self._monitor.health
         mode, detail = ("degraded", self.failure) if self.failure else (health.mode, health.detail)
         why = shown(detail, 300) if mode in ("polling", "degraded") else ""
         right, counted = self._needs(palette), self.counted()
-        before, behind, fullest = list[Part](), list[Part](), 0 if width >= _WORDY else 1
-        # The whole reason is worth more than the counts, and a few words of it more than the name.
-        reason, of_health = cell_len(why) + 2, [parts for parts in _WAYS[fullest:] if "health" in parts]
-        ways = [(parts, reason) for parts in of_health if why]
-        ways += [
-            (parts, min(reason, width // 3) if why and parts in of_health else 0)
-            for parts in _WAYS[fullest:]
-            if why or parts != _UNCOUNTED
-        ]
-        for way, room_for_reason in ways:
-            before, behind = self._health(way, mode, why, width, palette), self._tasks(way, counted, palette)
+        # A third of the line is for the reason, which is worth more than the program's name.
+        least = min(cell_len(why) + 2, width // 3) if why else 0
+        # Without a reason, the counts are worth more than the program's name.
+        for way in (one for one in _WAYS[width < _WORDY :] if why or "counts" in one or one == "total"):
+            before, behind = self._health(way, mode, width, palette), self._tasks(way, *counted, palette)
             room = width - width_of([*before, *behind, *right]) - _GAP
-            if room >= room_for_reason:
+            if room >= (least if "health" in way else 0):
                 break
         else:
-            if room + _GAP <= 0:
-                right = self._needs(palette, short=True)
+            right = self._needs(palette, short=room + _GAP <= 0)
         if why and "health" in way:
-            before.append(Part(": " + clip(why, room - 2), palette.muted, tooltip=why))
+            before.append(Part(": " + clip(why, room - 2), palette.muted))
         return [apart([*before, *behind], right, width)]
 
-    def _health(self, way: str, mode: str, why: str, width: int, palette: Palette) -> Parts:
+    def _health(self, way: str, mode: str, width: int, palette: Palette) -> Parts:
         parts = [Part(" agentwatch", palette.strong), Part("  ")] if "program" in way else [Part(" ")]
         parts.append(Part(clip(shown(self._monitor.title), max(width // 5, 8)), palette.muted))
         # By the room alone: the mark stays where it is when the gaps behind it become tight.
         parts.append(Part("   " if "program" in way and width >= _ROOMY else "  "))
         mark, color = _MODES[mode]
         style = palette.states.get(color, palette.muted)
-        tooltip = f"{mode}: {why}" if why else mode
-        parts.append(Part(mark, style, tooltip=tooltip))
+        parts.append(Part(mark, style))
         if "health" in way:
-            parts.append(Part(f" {mode}", palette.muted if mode == "live" else style, tooltip=tooltip))
+            parts.append(Part(f" {mode}", palette.muted if mode == "live" else style))
         return parts
 
-    def _tasks(self, way: str, counted: Counted, palette: Palette) -> Parts:
+    def _tasks(self, way: str, count_now: int, present: Present, palette: Palette) -> Parts:
         tree, parts, is_wide = self._monitor.tree, list[Part](), "wide" in way
         if self._monitor.settings.read_only and "health" in way:
-            parts.append(Part("  read only", palette.muted, tooltip="Decisions are recorded, and not delivered."))
+            parts.append(Part("  read only", palette.muted))
         if "total" in way:
             every = plural(tree.totals.tasks, "task")
-            parts.append(
-                Part(f"   {f'now {counted.tasks:,}' if counted.is_part else every}", tooltip=f"{every} in all")
-            )
+            counted = f"now {count_now:,}" if count_now < tree.totals.tasks else every
+            parts.append(Part(f"   {counted}"))
         gap = "   " if is_wide else " "
         if "counts" in way:
             parts.append(Part("  " if "total" in way and not is_wide else ""))
-            verified = counted.present[VERIFIED]
+            verified = present[VERIFIED]
             for face, key in _COUNTED:
-                if not (count := counted.present[key]):
+                if not (count := present[key]):
                     continue
                 word = f" {face.word}" if "words" in way or (is_wide and face is CONTRADICTED) else ""
                 known = f" ({verified:,} verified)" if verified and key == State.COMPLETED else ""
-                tooltip = f"{count:,} {face.word}{known}"
-                if face is CONTRADICTED:
-                    tooltip = f"{plural(count, 'task')} with a false claim"
-                parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color], tooltip=tooltip))
-                parts.append(Part(f"{count:,}{word}{known if is_wide else ''}", tooltip=tooltip))
+                parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
+                parts.append(Part(f"{count:,}{word}{known if is_wide else ''}"))
             if notices := len(tree.notices) + len(self._monitor.messages):
-                tooltip = "Files that could not be read or belong to no task. Press ! for the list."
-                parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices", tooltip))
+                parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices"))
         return parts
 
     def _needs(self, palette: Palette, *, short: bool = False) -> Parts:
         count, new = self._monitor.tree.totals.needs_operator, len(self._monitor.tree.unseen)
         parts: Parts = []
         if new:
-            tooltip = "They ended, failed or ask something else since you looked at them. Go to the next (u)."
             words = f"•{new:,}" if short else f"{new:,} new"
-            parts += [Part(words, palette.accent, "screen.go_unseen(1)", tooltip)]
+            parts += [Part(words, palette.accent, "screen.go_unseen(1)")]
             parts += [Part("  " if short and count else "   " if count else " ")]
         if count:
             words = f"{count:,} need you" if count > 1 else "1 needs you"
-            tooltip = "Go to the next task that needs you (n)."
-            parts += [Part(words, palette.needs, "screen.go_asking(1)", tooltip), Part(" ")]
+            parts += [Part(words, palette.needs, "screen.go_asking(1)"), Part(" ")]
         return parts

@@ -1,4 +1,4 @@
-"""A few lines of styled parts: the base of header, footer and the like. What does not change is not painted again."""
+"""A few lines of styled parts: the base of header, footer and the like."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -17,12 +16,11 @@ from agentwatch.app.theming import Palette
 
 
 class Part(NamedTuple):
-    """Safe text in one style. A click on it runs `action`; `tooltip` says so."""
+    """Safe text in one style. A click on it runs `action`."""
 
     text: str
     style: Style = Style.null()
     action: str = ""
-    tooltip: str = ""
 
     @property
     def width(self) -> int:
@@ -93,8 +91,6 @@ class LineWidget(Widget):
         super().__init__()
         self._parts: list[Parts] = []
         self._strips: list[Strip] = []
-        self._made_for = 0
-        """Columns for which they were made."""
         self._palette: Palette | None = None
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
@@ -102,55 +98,35 @@ class LineWidget(Widget):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Repaint the lines that read differently now."""
-        before = self._strips
-        self._make()
-        if len(self._strips) != len(before):
-            self.refresh()
+        """Paint it anew where it reads differently now."""
+        width, before = self.size.width, self._strips
+        if (palette := self._palette) is None or not width:
             return
-        for y, strip in enumerate(self._strips):
-            if strip != before[y]:
-                self.refresh(Region(0, y, self.size.width, 1))
+        self._parts = self.make_lines(width, palette)
+        self._strips = [strip_of(parts, width, palette) for parts in self._parts]
+        if self._strips != before:
+            self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        if self._made_for != self.size.width:
+        if not self._strips or self._strips[0].cell_length != self.size.width:
             # The first paint comes before the event that tells the size: it would show nothing.
-            self._make()
+            self.redraw()
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 
-    def _make(self) -> None:
-        width = self.size.width
-        if self._palette is None or not width:
-            return
-        self._made_for = width
-        self._parts = self.make_lines(width, self._palette)
-        self._strips = [strip_of(parts, width, self._palette) for parts in self._parts]
-
-    def part_at(self, x: int, y: int) -> Part | None:
-        """The part under a cell of this widget."""
-        if 0 <= y < len(self._parts):
-            for part in self._parts[y]:
-                if x < part.width:
-                    return part
-                x -= part.width
-        return None
-
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._new_colors())
-        self._new_colors()
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._use_colors())
+        self._use_colors()
 
-    def _new_colors(self) -> None:
+    def _use_colors(self) -> None:
         self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
         self.redraw()
 
     def on_resize(self) -> None:
         self.redraw()
 
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        part = self.part_at(event.x, event.y)
-        self.tooltip = part.tooltip or None if part else None
-
     async def on_click(self, event: events.Click) -> None:
-        part = self.part_at(event.x, event.y)
-        if part is not None and part.action:
-            await self.run_action(part.action)
+        x = event.x
+        for part in self._parts[event.y] if 0 <= event.y < len(self._parts) else ():
+            if 0 <= x < part.width and part.action:
+                await self.run_action(part.action)
+            x -= part.width

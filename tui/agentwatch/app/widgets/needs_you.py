@@ -54,9 +54,6 @@ class NeedsYou(LineWidget):
         self._tree = tree
         self._clock = clock
         self._sought = Query()
-        self._inside: Sequence[str] = ()
-        """The ids of those who ask and whom the filter shows."""
-        self._outside = ""
         self._spans: list[list[tuple[int, str]]] = []
         """By line: the last cell of each task, and its id."""
         self.cursor_id: str | None = None
@@ -66,76 +63,59 @@ class NeedsYou(LineWidget):
         self._sought = sought
         self.fit()
 
+    def _asking(self) -> tuple[list[str], str]:
+        """The ids of those who ask and whom the filter shows, and words for the others."""
+        queue, now, tasks = list(self._tree.queue), self._clock(), self._tree.tasks
+        inside = [one for one in queue if self._sought.matches(tasks[one], now)] if self._sought else queue
+        outside = len(queue) - len(inside)
+        return inside, f"  {outside:,} outside{' the filter' if self.size.width >= _ROOMY else ''}" if outside else ""
+
     def fit(self) -> None:
         """Show who asks now, in as many lines as the screen has room for."""
-        height, now, tasks = self.screen.size.height, self._clock(), self._tree.tasks
-        queue = list(self._tree.queue)
-        self._inside = [one for one in queue if self._sought.matches(tasks[one], now)] if self._sought else queue
+        height, (inside, outside) = self.screen.size.height, self._asking()
         tall = height >= _TALL
-        outside = len(queue) - len(self._inside)
-        self._outside = f"  {outside:,} outside{' the filter' if self.size.width >= _ROOMY else ''}" if outside else ""
-        lines = min(len(self._inside) + (outside > 0), _LINES, height // 10) if tall else min(len(queue), 1)
+        lines = min(len(inside) + bool(outside), _LINES if tall else 1, max(height // 10, 1))
         self.display = lines > 0
         self.set_class(tall, "-tall")
         self.styles.height = lines + 1 if tall else lines
         self.redraw()
 
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.screen.screen_layout_refresh_signal.subscribe(self, lambda _screen: self._lift_toasts())
-
-    def _lift_toasts(self) -> None:
-        """One line that is told in passing stands over the footer, whose words are always the same; a longer one would
-        cover the strip, and stands above it."""
-        for rack in self.screen.query_children("ToastRack"):
-            lines = sum(toast.outer_size.height for toast in rack.query("Toast"))
-            rack.styles.margin = (0, 0, self.outer_size.height + 1 if self.display and lines > 1 else 0, 0)
-
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         self._spans = []
-        queue, tasks = list(self._tree.queue), self._tree.tasks
-        asking = set(queue)
-        inside = [task_id for task_id in self._inside if task_id in asking]
-        if not queue:
-            return []
-        lines, is_tall = min(_LINES, self.screen.size.height // 10), self.has_class("-tall")
-        count = max(lines - bool(self._outside), 1) if is_tall else width // _LEAST_OF_TASK + 1
-        # In one line: the selected one, where it asks, and those after it; else the most important ones, and always one
-        # that runs out.
-        is_asking = self.cursor_id in inside
-        start = 0 if is_tall or not is_asking or _runs_out(tasks[queue[0]]) else inside.index(self.cursor_id or "")
-        ids = [*inside[start:], *inside[:start]][:count]
-        if is_tall and is_asking and self.cursor_id not in ids:
-            # The last of the most important ones gives way to the selected one.
-            ids[-1] = self.cursor_id or ""
+        inside, outside = self._asking()
+        tasks, is_tall = self._tree.tasks, self.has_class("-tall")
+        lines = min(_LINES, self.screen.size.height // 10)
         lead = [Part(" "), Part("Needs you" if width >= _ROOMY else "‼", palette.needs)]
-        rest = [Part(self._outside, palette.muted)] if self._outside else []
-        if not ids:
-            self._spans.append([(width, queue[0])])
-            return [[*lead, *rest]]
-        shown, more = [tasks[one] for one in ids], len(inside)
+        rest = [Part(outside, palette.muted)] if outside else []
+        if not inside:
+            return [[*lead, *rest]] if rest else []
         if not is_tall:
-            return [[*self._line(shown, lead, more, width, palette), *rest]]
-        told = self._list(shown, lead, more - len(shown), width, palette)
+            # The selected one, where it asks, and those after it; else the most important ones, and always one that
+            # runs out.
+            start = inside.index(self.cursor_id) if self.cursor_id in inside and not _runs_out(tasks[inside[0]]) else 0
+            ids = [*inside[start:], *inside[:start]][: width // _LEAST_OF_TASK + 1]
+            return [[*self._line([tasks[one] for one in ids], lead, len(inside), width, outside, palette), *rest]]
+        ids = inside[: max(lines - bool(outside), 1)]
+        if self.cursor_id in inside and self.cursor_id not in ids:
+            # The last of the most important ones gives way to the selected one.
+            ids[-1] = self.cursor_id
+        told = self._list([tasks[one] for one in ids], lead, len(inside) - len(ids), width, palette)
         return [*told, [Part(" " * _lead_width(width)), *rest]] if rest and len(told) < lines else told
 
     def _list(self, tasks: Sequence[Task], lead: Parts, more: int, width: int, palette: Palette) -> list[Parts]:
         """One task a line, in columns; in the last, that there are so many more."""
         start, now = _lead_width(width), self._clock()
-        holds = [f" {self._holds(task)}" if width >= _ROOMY else "" for task in tasks]
-        holding = max(map(len, holds))
-        called = self._names(tasks, max(min(width // 4, _LONGEST_NAME), 12))
-        names = max(map(cell_len, called))
+        holds = [f" {_holds(task)}" if width >= _ROOMY else "" for task in tasks]
         waits = [_waiting(task, now) for task in tasks]
-        waiting = max(4, *map(len, waits))
+        called = self._names(tasks, max(min(width // 4, _LONGEST_NAME), 12))
+        holding, waiting, names = max(map(len, holds)), max(4, *map(len, waits)), max(map(cell_len, called))
+        room = max(width - start - 2 - names - 2 - (holding + 2) - waiting - 1, 0)
         words = f" +{more:,}{' more' if width >= _ROOMY and more < 1_000 else ''}" if more > 0 else ""
         lines: list[Parts] = []
         for number, task in enumerate(tasks):
             begin = [*lead, Part(" " * (start - 1 - width_of(lead)))]
             if number:
                 begin = [Part(left(words if number == len(tasks) - 1 else "", start - 1), palette.muted)]
-            tail = f" {holds[number]:>{holding}} "
-            room = max(width - start - 2 - names - 2 - len(tail) - waiting - 1, 0)
             ask = "  " + left(clip_sentence(in_line(task, task.ask or ""), room), room)
             lines.append(
                 [
@@ -143,14 +123,16 @@ class NeedsYou(LineWidget):
                     *self._mark(task, palette),
                     Part(left(called[number], names), palette.strong),
                     Part(ask, palette.accent) if task.task_id == self.cursor_id else Part(ask),
-                    Part(tail, palette.muted),
+                    Part(f" {holds[number]:>{holding}} ", palette.muted),
                     Part(right(waits[number], waiting) + " ", _style_of_time(task, palette)),
                 ]
             )
             self._spans.append([(width, task.task_id)])
         return lines
 
-    def _line(self, tasks: Sequence[Task], lead: Parts, count: int, width: int, palette: Palette) -> Parts:
+    def _line(  # noqa: PLR0917 - as `_list`
+        self, tasks: Sequence[Task], lead: Parts, count: int, width: int, outside: str, palette: Palette
+    ) -> Parts:
         """All in one line, as many as fit of so many."""
         parts, spans, now = [*lead], list[tuple[int, str]](), self._clock()
         room_of_places = 4 if any(task.host or task.scope for task in tasks) else 0
@@ -158,13 +140,13 @@ class NeedsYou(LineWidget):
         for number, task in enumerate(tasks):
             asked, tail = in_line(task, task.ask or ""), _waiting(task, now)
             more = count - number - 1
-            reserve = (len(f"  +{more:,} more") if more else 0) + len(self._outside)
+            reserve = (len(f"  +{more:,} more") if more else 0) + len(outside)
             fixed = [*self._mark(task, palette, " "), Part(called[number] + " ", palette.strong)]
             room = width - 1 - width_of(parts) - width_of(fixed) - len(tail) - 1 - reserve
             if number and room < _LEAST_OF_TASK:
                 parts.append(Part(f"  +{more + 1:,} more", palette.muted))
                 break
-            holds = self._holds(task) + "  "
+            holds = _holds(task) + "  "
             # What it asks goes before what waits for it.
             holds = holds.lstrip() if cell_len(asked) + len(holds) <= room else ""
             ask = clip_sentence(asked, min(max(room, 0), 60 if more else room))
@@ -174,27 +156,23 @@ class NeedsYou(LineWidget):
         return parts
 
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
-        """What these tasks are called in so many cells: several of one title each with the task that it is part of,
-        those on other machines with their host, and of several workspaces with theirs."""
+        """What these tasks are called in so many cells: those on other machines with their host, of several workspaces
+        with theirs, and several of one title each with what tells them apart."""
         titles = [name_of(task) for task in tasks]
-        alike = [number for number, task in enumerate(tasks) if titles.count(titles[number]) > 1 and not task.parent_id]
-        apart = dict(zip(alike, told_apart([tasks[number] for number in alike]), strict=True))
-        above = [[name_of(self._tree.tasks[one]) for one in self._tree.ancestors(task.task_id)] for task in tasks]
-        wholes = [(names[-1] if names else "", title) for names, title in zip(above, titles, strict=True)]
         called: list[str] = []
-        for number, (task, names, title, whole) in enumerate(zip(tasks, above, titles, wholes, strict=True)):
-            is_only = not names or titles.count(title) == 1
-            place = summary(task.host) or (names[-1] if names and task.scope else "")
-            if words := apart.get(number):
+        for task, title in zip(tasks, titles, strict=True):
+            above = [name_of(self._tree.tasks[one]) for one in self._tree.ancestors(task.task_id)]
+            alike = [one for one, other in zip(tasks, titles, strict=True) if other == title]
+            place = summary(task.host) or (above[-1] if above and task.scope else "")
+            if len(alike) > 1 and not above:
+                words = told_apart(alike)[alike.index(task)]
                 called.append(f"{clip_name(title, max(width - cell_len(words) - 3, 3))} · {words}")
-            elif is_only and not place:
-                called.append(clip_name(title, width))
-            else:
-                # Parts of one whole are told apart by what is right above them.
-                name = place if is_only else names[-1] if wholes.count(whole) == 1 else names[0]
+            elif name := place or (above[0] if len(alike) > 1 else ""):
                 room = width - len(BETWEEN)
                 name = clip_name(name, max(room - cell_len(title), min(cell_len(name), room // 3)))
                 called.append(f"{name}{BETWEEN}{clip_name(title, room - cell_len(name))}")
+            else:
+                called.append(clip_name(title, width))
         return called
 
     def _mark(self, task: Task, palette: Palette, gap: str = "") -> Parts:
@@ -203,16 +181,17 @@ class NeedsYou(LineWidget):
         here = Part(gap + ("▌" if task.task_id == self.cursor_id else " "), palette.accent)
         return [here, Part(face.glyph + " ", palette.states[face.color])]
 
-    def _holds(self, task: Task) -> str:
-        count = task.open_below
-        return f"holds {count:,}" if count else ""
-
     async def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
         if place is not None and place.y < len(self._spans):
             task_id = next((task_id for end, task_id in self._spans[place.y] if place.x < end), None)
             if task_id is not None:
                 self.post_message(self.Picked(task_id))
+
+
+def _holds(task: Task) -> str:
+    """For how many tasks it is in the way."""
+    return f"holds {task.open_below:,}" if task.open_below else ""
 
 
 def _lead_width(width: int) -> int:

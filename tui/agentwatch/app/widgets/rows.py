@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.view.chains import continued, end_of_chain
-from agentwatch.view.groups import GROUPS, Group, has_finished
-from agentwatch.view.order import Order
+from agentwatch.view.order import GROUPS, Group, Order, has_finished
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -47,8 +46,8 @@ class Row(NamedTuple):
 class Outline:
     """The rows of a delegation tree, and what is folded. After any change `build` makes `rows` and `places` anew.
 
-    Until the first scan has settled, what is finished and waits for nobody is folded as it comes, but for what the
-    operator has touched. After `settle`, nothing folds or unfolds by itself.
+    Until the first scan has settled, what is finished and waits for nobody is folded as it comes. After `settle`, and
+    once the operator has folded something, nothing folds or unfolds by itself.
     """
 
     def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
@@ -61,33 +60,32 @@ class Outline:
         self._folded: set[RowId] = {HISTORY}
         self._folded_in_filter: set[RowId] = set()
         self._shown: set[str] | None = None
-        self._touched: set[RowId] = set()
+        self._is_touched = False
+        """Whether the operator has folded or unfolded something."""
         self._held: list[str] = []
         """The task under the cursor and those above it, which keep their place."""
 
     def copy(self) -> Outline:
         """Another outline of the same tree, folded like this one, without its filter."""
         other = Outline(self._tree, self._clock)
-        other.order = self.order.copy()
-        other._folded = self._folded.copy()
+        other.order, other._folded = self.order.copy(), self._folded.copy()
         return other
 
     def build(self) -> None:
         """Make the rows."""
-        tasks, order, folds = self._tree.tasks, self.order, self.folds
-        runs: dict[Group, list[str]] = {group: [] for group in GROUPS}
-        for root in order.roots():
-            if root in tasks and tasks[root].parent_id is None and (self._shown is None or root in self._shown):
-                runs[order.group(root)].append(root)
+        tasks, shown, folds = self._tree.tasks, self._shown, self.folds
+        runs = {
+            group: [one for one in ids if one in tasks and (shown is None or one in shown)]
+            for group, ids in self.order.groups.items()
+        }
         groups = [group for group in GROUPS if runs[group]]
-        held = self._held[-1] if self._held else None
         rows: list[Row] = []
         if len(groups) < 2 and groups != [Group.HISTORY]:
-            self._add_rows(rows, None, next((runs[group] for group in groups), []))
+            self._add_rows(rows, None, [one for group in groups for one in runs[group]])
             groups = []
         for heading in map(Heading, groups):
             # Nothing hides what is under the cursor.
-            if held in runs[heading.group] and heading not in self.places:
+            if self._held and self._held[-1] in runs[heading.group] and heading not in self.places:
                 folds.discard(heading)
             rows.append(Row(heading, None, -1, heading in folds))
             if heading not in folds:
@@ -97,7 +95,7 @@ class Outline:
         self.places |= {link: place for place, row in enumerate(rows) for link in row.chain}
 
     def _add_rows(self, rows: list[Row], heading: Heading | None, runs: Sequence[str]) -> None:
-        tasks, folds, shown, children_of = self._tree.tasks, self.folds, self._shown, self.order.children
+        tasks, folds, shown = self._tree.tasks, self.folds, self._shown
         pending: list[tuple[str, int, RowId | None]] = [(run, 0, heading) for run in reversed(runs)]
         while pending:
             task_id, depth, above = pending.pop()
@@ -105,7 +103,7 @@ class Outline:
             while (task := tasks[task_id]).shares_row and (one := continued(tasks, task)) is not None:
                 chain = (*chain, task_id)
                 task_id = one.task_id
-            children = children_of(task_id) if task.children else ()
+            children = self.order.children(task_id) if task.children else ()
             if shown is not None:
                 children = [child for child in children if child in shown]
             folded = task_id in folds if children else None
@@ -129,82 +127,70 @@ class Outline:
         """The id of the row that stands for a task: its own, or that of the task at the end of its chain."""
         return end_of_chain(self._tree.tasks, task_id)
 
-    def heading_of(self, root: str) -> Heading | None:
-        """The heading of a run; None where there is none."""
-        heading = Heading(self.order.group(root)) if self.order.knows(root) else None
-        return heading if heading in self.places else None
-
-    def successor(self, gone: Row, rows: list[Row]) -> int:
-        """Where the cursor goes from a row that stood among `rows` and has gone: to the sibling in its place, else to
-        the nearest that is left of what it was part of."""
-        places, tasks = self.places, self._tree.tasks
-        at = rows.index(gone)
-        place = next((places[row.row_id] for row in rows[at + 1 :] if row.row_id in places), len(self.rows) - 1)
-        if gone.task_id is None or (gone.task_id not in tasks and self.rows[place].above == gone.above):
-            return place
-        path: list[RowId | None] = [gone.row_id, *reversed(gone.chain)]
-        above = {row.row_id: row for row in rows}
-        row: Row | None = gone
-        while row is not None and row.above is not None:
-            path.append(row.above)
-            row = above.get(row.above)
-        if gone.task_id in tasks:
-            path.append(self.heading_of([gone.task_id, *self._tree.ancestors(gone.task_id)][-1]))
-        return next((places[one] for one in path if one in places), place)
+    def successor(self, at: int, before: Sequence[Row]) -> int:
+        """Where the cursor goes from a row that stood among those `before` and is no more: to what it was part of where
+        its task is only hidden, else to the next row that is left."""
+        if (gone := before[at]).row_id in self._tree.tasks:
+            above = {one.row_id: one.above for one in before}
+            part_of = gone.above
+            while part_of is not None and part_of not in self.places:
+                part_of = above.get(part_of)
+            if part_of is not None:
+                return self.places[part_of]
+        left = (one.row_id for one in (*before[at + 1 :], *reversed(before[:at])) if one.row_id in self.places)
+        return self.places[nearest] if (nearest := next(left, None)) is not None else 0
 
     # What the tree and the time change
 
-    def apply(self, changed: Collection[str]) -> bool:
-        """Take in the tasks that the tree says were added, changed or removed. Returns whether some have moved."""
-        has_moved = bool(self.order.take(changed, self._clock()))
-        for task_id in () if self.order.is_settled else changed:
+    def apply(self, changed: Collection[str]) -> None:
+        """Take in the tasks that the tree says were added, changed or removed."""
+        self.order.apply(changed, self._clock())
+        for task_id in () if self.order.is_settled or self._is_touched else changed:
             task = self._tree.tasks.get(task_id)
-            if task is not None and task_id not in self._touched and has_finished(task) != (task_id in self._folded):
+            if task is not None and has_finished(task) != (task_id in self._folded):
                 self._folded ^= {task_id}
-        return has_moved
 
     def hold(self, row_id: RowId | None) -> bool:
         """Keep the row under the cursor, and those above it, where they are among the others. Returns whether some that
         were kept before are free to move."""
-        is_gone = row_id is None or isinstance(row_id, Heading) or row_id not in self._tree.tasks
+        is_gone = not isinstance(row_id, str) or row_id not in self._tree.tasks
         self._held = [] if is_gone else [str(row_id), *self._tree.ancestors(str(row_id))]
-        return bool(self.order.hold(self._held))
+        return self.order.hold(self._held)
 
     # Folds
 
-    def settle(self, room: int = 0) -> None:
+    def settle(self, room: int) -> None:
         """End the folding of what comes: the first scan is over.
 
-        Where `room` rows hold all tasks but those of the history, nothing of them stays folded but what the operator
-        has; else a lone root shows at least its first levels, and the earlier runs are folded.
+        Where `room` rows hold all tasks but those of the history, nothing of them stays folded; else a lone root shows
+        at least its first levels, and the earlier runs are folded.
         """
         if self.order.is_settled:
             return
         self.order.is_settled = True
-        touched, tallies = self._touched, self.order.tallies
-        headings = [group for group in GROUPS if tallies[group].runs]
-        is_old = len(headings) > 1
-        if not is_old and HISTORY not in touched:
+        if self._is_touched:
+            return
+        groups = [group for group in GROUPS if self.order.groups[group]]
+        if len(groups) == 1:
             # There is nothing else to see.
             self._folded.discard(HISTORY)
-        groups = [group for group in GROUPS if group is not Group.HISTORY or not is_old]
-        current = [root for root in self.order.roots() if self.order.group(root) in groups]
-        if sum(tallies[group].tasks for group in groups) + (len(headings) if is_old else 0) <= room:
-            for root in current:
-                self._folded -= {task.task_id for task, _ in self._tree.preorder([root])} - touched
+        current = [group for group in groups if group is not Group.HISTORY or len(groups) == 1]
+        roots = [root for group in current for root in self.order.groups[group]]
+        headings = len(groups) if len(groups) > 1 else 0
+        if sum(self.order.tally(group).tasks for group in current) + headings <= room:
+            self._folded.difference_update(task.task_id for task, _ in self._tree.preorder(roots))
             return
         self.build()
-        rows = self.places.get(HISTORY, len(self.rows))
-        if self._shown is None and _EARLIER not in touched and self.places.get(_EARLIER, 0) > 0 and rows > room:
+        if self.places.get(_EARLIER) and self.places.get(HISTORY, len(self.rows)) > room:
             self._folded.add(_EARLIER)
-        level = [root for root in current if self.heading_of(root) not in self._folded]
-        while len(level) == 1 and level[0] not in touched:
-            self.folds.discard(level[0])
-            level = list(self._tree.tasks[level[0]].children)
+            roots = [root for root in roots if self.order.group(root) is not Group.EARLIER]
+        while len(roots) == 1:
+            self._folded.discard(roots[0])
+            roots = list(self._tree.tasks[roots[0]].children)
 
     def fold(self, row_id: RowId, *, folded: bool) -> None:
         """Hide what is below a row, or show it."""
-        self._touched.add(row_id)
+        self._is_touched = True
         if folded:
             self.folds.add(row_id)
         else:
@@ -213,19 +199,16 @@ class Outline:
     def reveal(self, task_id: str) -> None:
         """Unfold whatever hides a task; nothing if the filter hides it."""
         ancestors = self._tree.ancestors(task_id)
-        heading = self.heading_of([task_id, *ancestors][-1])
-        hiding: list[RowId] = [*ancestors, *([heading] if heading is not None else [])]
-        for row_id in hiding:
-            self.fold(row_id, folded=False)
+        root = [task_id, *ancestors][-1]
+        self.folds.difference_update(ancestors, [Heading(self.order.group(root))] if self.order.knows(root) else [])
 
     def fold_all(self, *, folded: bool) -> None:
         """Hide everything but the roots, and those of old groups; or show everything."""
-        folds: set[RowId] = (
-            {task_id for task_id, task in self._tree.tasks.items() if task.children} if folded else set()
-        )
-        self._touched.update(self._tree.tasks, (_EARLIER, HISTORY))
+        self._is_touched = True
         self.folds.clear()
-        self.folds.update(folds, (_EARLIER, HISTORY) if folded else ())
+        if folded:
+            self.folds.update(task_id for task_id, task in self._tree.tasks.items() if task.children)
+            self.folds.update((_EARLIER, HISTORY))
 
     def show_only(self, shown: set[str] | None) -> None:
         """Show these tasks only (each with its ancestors); None shows all again, folded as before."""

@@ -20,8 +20,8 @@ from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import Below, State, Task
 from agentwatch.view.chains import chain_name
-from agentwatch.view.groups import ASKING, Group, Present
 from agentwatch.view.looks import LOOKS, STALE, look, worst_look
+from agentwatch.view.order import ASKING, Group, Tally
 from agentwatch.view.requests import standing_words
 from agentwatch.view.times import duration, stands_since
 from agentwatch.view.words import doing_words, is_on_its_way, name_of, program_of, waits_for
@@ -38,8 +38,8 @@ _LEAST: Final = 5
 """Cells behind a title in which something can be said."""
 _ENOUGH: Final = 25
 """Cells in which the name of a program leaves enough to its activity."""
-_COMPARED: Final = (10, 200)
-"""Characters of titles that are compared with their neighbours': from a length that may be cut, to that of a line."""
+_COMPARED: Final = 10
+"""Characters from which titles are compared with their neighbours': shorter ones are not cut."""
 
 
 class Columns(NamedTuple):
@@ -53,7 +53,7 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, width: int) -> Columns:
-        """The columns of a tree that is `width` cells wide."""
+        """The columns of a tree that is `width` cells wide: the wide layout from 100 on, else the narrow one."""
         if width < 100:
             return cls(width, 9 if width < 64 else 10, 0 if width < 46 else 9, agent=0, age=0 if width < 64 else 4)
         return cls(width, note=13, state=12, agent=14 if width < 130 else 20, age=4)
@@ -112,41 +112,36 @@ def decided_of(task: Task, now: float) -> Short | None:
 # The rows around a row
 
 
-def lit_guide(rows: Sequence[Row | None], at: int) -> tuple[int, int, int]:
+def lit_guide(rows: Sequence[Row], at: int) -> tuple[int, int, int]:
     """The lines whose guide is lit, from, to, and its level: the siblings of the row `at` and all below them."""
-    depths = [-1 if row is None else row.depth for row in rows]
-    if not 0 <= at < len(rows) or depths[at] <= 0:
+    if not 0 <= at < len(rows) or (depth := rows[at].depth) <= 0:
         return 0, 0, -1
-    depth = depths[at]
     first = last = at
-    while first > 0 and depths[first - 1] >= depth:
+    while first > 0 and rows[first - 1].depth >= depth:
         first -= 1
-    while last + 1 < len(rows) and depths[last + 1] >= depth:
+    while last + 1 < len(rows) and rows[last + 1].depth >= depth:
         last += 1
     return first, last + 1, depth - 1
 
 
-def tell_apart(rows: Sequence[Row | None], tasks: Mapping[str, Task]) -> dict[str, tuple[int, str]]:
+def tell_apart(rows: Sequence[Row], tasks: Mapping[str, Task]) -> dict[str, tuple[int, str]]:
     """By task, how many characters of its title the sibling before or behind it begins with, too; and what stands
     before its title: the chain that its row stands for, and of siblings that would read the same, the part of its id's
     path that the others do not have."""
     shared: dict[str, int] = {}
     chains: dict[str, str] = {}
-    before: dict[object, tuple[str, str]] = {}
+    before: dict[object, Task] = {}
     alike: dict[object, list[str]] = {}
-    least, most = _COMPARED
     for row in rows:
-        if row is None or row.task_id is None or (task := tasks.get(row.task_id)) is None:
+        if row.task_id is None or (task := tasks.get(row.task_id)) is None:
             continue
-        above, title = row.above if row.depth else None, task.title[:most]
-        if len(title) >= least:
+        above = row.above if row.depth else None
+        if len(task.title) >= _COMPARED:
             if (sibling := before.get(above)) is not None:
-                common = sum(
-                    1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(sibling[1], title, strict=False))
-                )
-                shared[sibling[0]] = max(shared.get(sibling[0], 0), common)
-                shared[task.task_id] = common
-            before[above] = task.task_id, title
+                pairs = zip(sibling.title[:200], task.title[:200], strict=False)
+                shared[task.task_id] = common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+                shared[sibling.task_id] = max(shared.get(sibling.task_id, 0), common)
+            before[above] = task
         chain = chain_name(task, [tasks[one] for one in row.chain if one in tasks]) if row.chain else ""
         chains[task.task_id] = chain
         alike.setdefault((above, chain, task.title), []).append(task.task_id)
@@ -163,27 +158,23 @@ def tell_apart(rows: Sequence[Row | None], tasks: Mapping[str, Task]) -> dict[st
 # Lines
 
 
-def heading_line(
-    group: Group, ways: Sequence[str], present: Present, *, state: RowState, width: int, palette: Palette
+def heading_line(  # noqa: PLR0917 - as `task_line`
+    group: Group, tally: Tally, now: float, state: RowState, columns: Columns, palette: Palette
 ) -> Strip:
-    """The line of a heading, exactly `width` cells wide: the first of the `ways` to sum it up that fits."""
-    name, folded = group.upper(), state.folded
-    parts = [
-        _cursor_mark(state, palette),
-        Part("▸ " if folded else "▾ ", palette.muted),
-        Part(name, palette.muted + palette.strong),
-    ]
-    room = width - 5 - len(name)
-    asking = present[ASKING]
-    if folded and asking:
+    """The line of a heading: the fullest words that sum it up and fit."""
+    name, asking = group.upper(), tally.present[ASKING]
+    parts = [_cursor_mark(state, palette), Part("▸ " if state.folded else "▾ ", palette.muted)]
+    parts.append(Part(name, palette.muted + palette.strong))
+    room = columns.width - 5 - len(name)
+    if state.folded and asking:
         words = clip(f"{asking:,} need you" if asking > 1 else "1 needs you", room)
         parts += [Part("  "), Part(words, palette.needs)]
         room -= cell_len(words) + 2
     # All that is open to be seen need not be counted.
-    if folded or group not in (Group.NOW, Group.TODAY):
-        words = next((way for way in ways if cell_len(way) <= room), "")
-        parts += [Part("  "), Part(words, palette.muted)] if words else []
-    return strip_of(parts, width, palette, selected=state.selected)
+    if state.folded or group not in (Group.NOW, Group.TODAY):
+        words = next((way for way in tally.words(group, now) if cell_len(way) <= room), "")
+        parts.append(Part(f"  {words}", palette.muted))
+    return strip_of(parts, columns.width, palette, selected=state.selected)
 
 
 def task_line(task: Task, state: RowState, columns: Columns, palette: Palette, tasks: Mapping[str, Task]) -> Strip:
@@ -195,18 +186,15 @@ def task_line(task: Task, state: RowState, columns: Columns, palette: Palette, t
         first = Part("◆", palette.accent)
     elif not state.selected and not task.seen:
         first = Part("•", palette.accent)
-    urgent = _urgent(task, state, columns, palette)
-    note = urgent or _progress(task, state, columns.note, palette)
+    note = _urgent(task, state, columns, palette) or _progress(task, state, columns.note, palette)
     # The cells that the note does not need go to the title.
     spare = columns.note - width_of(note) + (not note and columns.note > 0)
-    # Where the note says something urgent, the tally of a folded task stands beside its title.
-    below = task.below if state.folded and urgent else None
     parts = [
         first,
         *_guides(state, columns, palette),
         Part("  " if state.folded is None else "▸ " if state.folded else "▾ ", palette.muted),
         Part(face.glyph + " ", palette.muted if is_lost else color),
-        *_middle(task, state, columns, palette, spare=spare, below=below, tasks=tasks),
+        *_middle(task, state, columns, palette, tasks, spare),
         *([Part(" "), *note] if note else []),
     ]
     if columns.state:
@@ -239,56 +227,41 @@ def _guides(state: RowState, columns: Columns, palette: Palette) -> Parts:
         return [Part(left(f"›{depth}", _STEP * columns.levels), palette.muted)]
     if not 0 <= guide < depth:
         return [Part("│ " * depth, palette.line)]
-    return [
-        Part("│ " * guide, palette.line),
-        Part("│ ", palette.muted),
-        Part("│ " * (depth - guide - 1), palette.line),
-    ]
+    lit = Part("│ ", palette.muted)
+    return [Part("│ " * guide, palette.line), lit, Part("│ " * (depth - guide - 1), palette.line)]
 
 
-def _middle(
-    task: Task,
-    state: RowState,
-    columns: Columns,
-    palette: Palette,
-    *,
-    spare: int,
-    below: Below | None,
-    tasks: Mapping[str, Task],
+def _middle(  # noqa: PLR0917 - as `task_line`
+    task: Task, state: RowState, columns: Columns, palette: Palette, tasks: Mapping[str, Task], spare: int
 ) -> Parts:
-    """The title with the attempts behind it, then the activity, and at the end the tally of `below`, where it fits."""
+    """The title with the attempts behind it, then the activity from the middle on."""
     indent = columns.indent(state.depth) - 1
     room = columns.room - indent + spare
     # A chain is named by its task; its agent comes behind.
     name = f"{summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
-    most = max(1 + task.retry.max_retries, task.attempt)
-    marks = (f" ↻{task.attempt}/{most}", f" ↻{task.attempt}") if task.attempt > 1 else ()
-    attempts = next((mark for mark in marks if min(cell_len(name), 12) + len(mark) <= room), "")
+    attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}" if task.attempt > 1 else ""
+    if min(cell_len(name), 12) + len(attempts) > room:
+        attempts = ""
     start = max(columns.room // 2 - indent, _TITLE)
     doing = _activity(task, state.decided, columns, tasks)
     title_room = start - 1 if doing and columns.tells else room
     # The common beginning is known of titles, not of chains.
     title = _cut_name(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
     used = cell_len(title) + len(attempts)
-    # A blank before it and one behind it: the urgent words beside it stand out.
-    tally = _tally(below, room - used - 2, palette.muted, palette) if below else []
-    tally += [Part(" ")] if tally else []
-    end = room - width_of(tally)
     start = start if used < start else used + 2
     ways = doing or _reason(task, columns, tasks)
-    if ways and cell_len(ways[0]) > end - start:
+    if ways and cell_len(ways[0]) > room - start:
         # Blanks behind the title are given to the words: to a failure's, if all fit then.
-        nearer = max(used + 2, end - cell_len(ways[0]))
-        if doing or end - nearer >= cell_len(ways[0]):
+        nearer = max(used + 2, room - cell_len(ways[0]))
+        if doing or room - nearer >= cell_len(ways[0]):
             start = nearer
-    words = _fitting(ways, end - start) if columns.note and end - start >= _LEAST else ""
+    words = _fitting(ways, room - start) if columns.note and room - start >= _LEAST else ""
     heard = state.decided is not None and state.decided.glyph == UNHEARD
     return [
         Part(title, _title_style(task, palette)),
         Part(left(attempts, start - cell_len(title)) if words else attempts, palette.muted),
         Part(words, palette.states["state-stale"] if heard else palette.muted),
-        Part(" " * max(end - (start + cell_len(words) if words else used), 0)),
-        *tally,
+        Part(" " * max(room - (start + cell_len(words) if words else used), 0)),
     ]
 
 
@@ -301,10 +274,8 @@ def _title_style(task: Task, palette: Palette) -> Style:
 
 def _fitting(ways: Sequence[str], width: int) -> str:
     """The first that fits; else the first of which enough is left, cut."""
-    if not ways:
-        return ""
     whole = next((words for words in ways if cell_len(words) <= width), "")
-    return whole or clip_sentence(ways[0] if width >= _ENOUGH else ways[-1], width)
+    return whole or (clip_sentence(ways[0] if width >= _ENOUGH else ways[-1], width) if ways else "")
 
 
 def _cut_name(name: str, width: int, shared: int) -> str:
@@ -368,14 +339,8 @@ def _program(task: Task) -> str:
     return shown(program_of(task.run.source), 12) if task.is_session and task.run is not None else ""
 
 
-def _tally(below: Below, width: int, style: Style, palette: Palette) -> Parts:
-    """How many tasks below are done, are verified, are contradicted; in a narrow place, the most important of it."""
-    count = Part(f"{below.states.get(State.COMPLETED, 0):,}/{below.tasks:,}", style)
-    verified, false = below.verdicts.get(Verdict.VERIFIED, 0), below.verdicts.get(Verdict.CONTRADICTED, 0)
-    known = [Part(f" ✓{verified:,}", style)] if verified else []
-    lies = [Part(f" ⚑{false:,}", palette.states["state-contradicted"])] if false else []
-    ways = ([count, *known, *lies], [count, *lies], lies or [count])
-    return next((parts for parts in ways if width_of(parts) <= width), [])
+def _done_of(below: Below) -> str:
+    return f"{below.states.get(State.COMPLETED, 0):,}/{below.tasks:,}"
 
 
 def _urgent(task: Task, state: RowState, columns: Columns, palette: Palette) -> Parts:
@@ -386,10 +351,8 @@ def _urgent(task: Task, state: RowState, columns: Columns, palette: Palette) -> 
         return [Part(left("NEEDS YOU", width), needs)]
     if state.decided and not columns.tells:
         glyph, words = state.decided
-        whole = f"{glyph} {words}"
-        return [
-            Part(left(whole if len(whole) <= width else words, width), stale if glyph == UNHEARD else palette.muted)
-        ]
+        whole = f"{glyph} {words}" if len(words) + 2 <= width else words
+        return [Part(left(whole, width), stale if glyph == UNHEARD else palette.muted)]
     below = task.below
     if state.folded and below is not None and (worst := worst_look(below)) is not None:
         count = f"{below.needs_operator:,}"
@@ -404,14 +367,21 @@ def _progress(task: Task, state: RowState, width: int, palette: Palette) -> Part
     below, style = task.below, palette.muted if _is_quiet(task) else Style.null()
     if task.state.is_open and task.progress is not None and not task.children:
         done, total = task.progress
-        count = f"{done}/{total}"
+        done_of = f"{done}/{total}"
         # In a narrow column the bar gives way to the activity.
-        if width <= _BAR + len(count) or (width < 13 and task.doing is not None):
-            return [Part(clip(count, width), style)]
+        if width <= _BAR + len(done_of) or (width < 13 and task.doing is not None):
+            return [Part(clip(done_of, width), style)]
         filled = round(_BAR * done / total) if total else 0
         bar = [Part("━" * filled, style or palette.states[LOOKS[task.state].color])]
-        return [*bar, Part("─" * (_BAR - filled), palette.muted), Part(right(count, width - _BAR), style)]
+        return [*bar, Part("─" * (_BAR - filled), palette.muted), Part(right(done_of, width - _BAR), style)]
     if below is None or not (state.folded or task.state.is_open):
         return []
-    tally = _tally(below, width, style, palette) if state.folded else []
-    return tally or [Part(clip(f"{below.states.get(State.COMPLETED, 0):,}/{below.tasks:,}", width), style)]
+    count = Part(clip(_done_of(below), width), style)
+    if not state.folded:
+        return [count]
+    # How many are verified and contradicted; in a narrow place, the most important of it.
+    verified, false = below.verdicts.get(Verdict.VERIFIED, 0), below.verdicts.get(Verdict.CONTRADICTED, 0)
+    known = [Part(f" ✓{verified:,}", style)] if verified else []
+    lies = [Part(f" ⚑{false:,}", palette.states["state-contradicted"])] if false else []
+    ways = ([count, *known, *lies], [count, *lies], lies or [count])
+    return next((parts for parts in ways if width_of(parts) <= width), [count])

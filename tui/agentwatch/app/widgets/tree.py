@@ -5,11 +5,9 @@ Every draw compares the lines in sight with the ones on screen and repaints thos
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import zip_longest
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
@@ -23,10 +21,7 @@ from textual.strip import Strip
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.messages import Missing
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip
 from agentwatch.app.widgets.filter_bar import find
-from agentwatch.app.widgets.header import Counted
-from agentwatch.app.widgets.line import Part, strip_of
 from agentwatch.app.widgets.rows import HISTORY, Heading, Outline, Row, RowId
 from agentwatch.app.widgets.task_line import (
     Columns,
@@ -39,21 +34,16 @@ from agentwatch.app.widgets.task_line import (
     tell_apart,
 )
 from agentwatch.delegation.task import Task
-from agentwatch.view.groups import ABOUT, Group
+from agentwatch.view.order import ABOUT, Group, Present
 from agentwatch.view.query import Query
-from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
 
-_AT_WORK: Final = 60.0
-"""Seconds after a key or a click for which the line under the cursor stays, whatever begins above it."""
-_SEARCH_PAUSE: Final = 0.5
-"""Seconds between two searches while a filter is on and a large tree keeps changing."""
 _LOOKS_BACK: Final = 5.0
 """Seconds after which a filter by time is searched again, though nothing has changed."""
 _SMALL: Final = 2_000
-"""Tasks up to which a search is over in a slice, so that none has to be saved."""
+"""Tasks up to which each change is searched at once; in a larger tree within a second."""
 
 
 class TaskTree(ScrollView, can_focus=True):
@@ -86,8 +76,7 @@ class TaskTree(ScrollView, can_focus=True):
         matches: int | None
 
     class Changed(Message):
-        """A task was marked for the review, or is so no more; or the operator has moved, and the cursor follows no
-        more."""
+        """A task was marked for the review, or is so no more; or the cursor follows no more."""
 
     def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -101,19 +90,11 @@ class TaskTree(ScrollView, can_focus=True):
         """The cursor before there was no row, as where a filter matches nothing."""
         self._is_placed = False
         """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
-        self._lead = 0
-        """Blank lines above the first row, that the cursor may stay in its line."""
-        self._used_at = float("-inf")
-        """When the operator last did something here (monotonic seconds)."""
-        self._came_above = False
-        """Whether rows came out of sight, above the first line, since then."""
         self._marked: dict[str, None] = {}
-        self._undone: set[str] = set()
-        """The tasks of which the tree has yet to say that something was taken back."""
         self._filter = Query()
         self._searched_at = 0.0
-        self._is_searching = False
-        self._search_again = False
+        self._is_outdated = False
+        """Whether tasks have changed since the last search."""
         self._palette: Palette | None = None
         self._columns = Columns.of(80)
         self._width = 0
@@ -157,21 +138,20 @@ class TaskTree(ScrollView, can_focus=True):
 
     def group_roots(self) -> tuple[str, ...]:
         """The ids of the runs of the group on whose heading the cursor is; none where it is on no heading."""
-        return () if self.cursor_group is None else tuple(self.outline.order.roots(self.cursor_group))
+        return () if self.cursor_group is None else tuple(self.outline.order.groups[self.cursor_group])
 
     def group_lines(self) -> tuple[str, ...]:
         """The details of the group on whose heading the cursor is: its name first; empty where it is on none."""
-        group, order = self.cursor_group, self.outline.order
-        if group is None:
+        if (group := self.cursor_group) is None:
             return ()
-        asks, words = order.tallies[group].asking, order.words(group, self._clock())
-        asking = (f"{asks:,} with something that needs you",) if asks else ()
-        return (group.capitalize(), words[0], *asking, "", ABOUT[group])
+        tally = self.outline.order.tally(group)
+        asking = (f"{tally.asking:,} with something that needs you",) if tally.asking else ()
+        return (group.capitalize(), tally.words(group, self._clock())[0], *asking, "", ABOUT[group])
 
-    def count_now(self) -> Counted:
-        """The tasks that go on now, to be counted in the header."""
-        tally = self.outline.order.tallies[Group.NOW]
-        return Counted(tally.tasks, tally.present, is_part=tally.tasks < self._tree.totals.tasks)
+    def count_now(self) -> tuple[int, Present]:
+        """How many tasks go on now, and what they are, to be counted in the header."""
+        tally = self.outline.order.tally(Group.NOW)
+        return tally.tasks, tally.present
 
     def make_columns(self, width: int) -> Columns:
         """The columns of its lines when it is `width` cells wide."""
@@ -182,63 +162,49 @@ class TaskTree(ScrollView, can_focus=True):
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
         """Show the changes of the tree. `settled`: the first scan is over, nothing folds by itself any more."""
         self._changed.update(changed)
-        is_undone = not self._undone.isdisjoint(changed)
-        if is_undone:
-            self.outline.hold(None)
-        has_moved = self.outline.apply(changed)
+        self.outline.apply(changed)
         if settled:
             self.outline.settle(self.size.height)
-        has_moved |= self._rebuild(is_update=not is_undone)
-        if is_undone:
-            self._undone.difference_update(changed)
-            self._hold()
+        self._rebuild()
         if not self._is_placed:
-            self._put_first()
+            self._put(next((place for place, row in enumerate(self.outline.rows) if row.task_id is not None), 0))
             self._is_placed = settled
             self._hold()
-        if has_moved:
-            self._show_live()
         if self.follows:
             self._follow(changed)
         if self._filter and changed:
-            self._search(later=True)
+            self._is_outdated = True
+            if len(self._tree.tasks) <= _SMALL:
+                self._search()
         self._draw()
 
     def tick(self) -> None:
         """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
         if self.outline.order.tick(self._clock()):
-            self._rebuild(is_update=True)
-            self._show_live()
-        if self._filter.looks_back and abs(self._clock() - self._searched_at) >= _LOOKS_BACK:
-            self._search(later=True)
+            self._rebuild()
+        looks_back = self._filter.looks_back and abs(self._clock() - self._searched_at) >= _LOOKS_BACK
+        if self._filter and (self._is_outdated or looks_back):
+            self._search()
         self._draw()
 
-    def undo(self, task_ids: Iterable[str]) -> None:
-        """The operator has taken back what was done to these tasks: each goes where it belongs when the tree says so,
-        whatever the cursor is on."""
-        self._undone = set(task_ids)
-        self.outline.hold(None)
-        self._rebuild()
-        self._hold()
-        self._draw()
+    def undo(self, task_ids: Collection[str]) -> None:
+        """The operator has taken back what was done to these tasks: each goes where it belongs."""
+        if self.cursor_id in task_ids:
+            self.outline.hold(None)
 
     def select(self, task_id: str) -> None:
         """Put the cursor on a task and unfold all that hides it; nothing if the filter hides it, or it is gone."""
         if task_id in self._tree.tasks:
             self._is_placed = True
-            self._use()
             self._reveal(task_id)
 
     def set_filter(self, sought: Query) -> None:
         """Show only the tasks that the filter matches, and those above them. An empty one shows everything."""
-        self._filter = sought
-        self._is_placed = True
-        self._use()
+        self._filter, self._is_placed = sought, True
         if sought:
-            self._search(later=False)
+            self._search(jumps=True)
             return
         self.workers.cancel_group(self, "search")
-        self._is_searching = False
         self.outline.show_only(None)
         self._rebuild()
         self._draw()
@@ -253,20 +219,13 @@ class TaskTree(ScrollView, can_focus=True):
 
     # The cursor
 
-    def _go(self, row: int, *, jumps: bool = False) -> None:
-        """Put the cursor on a row, the nearest that there is. One that `jumps` out of sight gets rows around it."""
-        self._put(row, jumps=jumps)
-        self._draw()
-
     def _put(self, row: int, *, jumps: bool = False) -> None:
+        """Put the cursor on a row, the nearest that there is. One that `jumps` out of sight gets rows around it."""
         if self.outline.rows:
             self._set_cursor(min(max(row, 0), self.row_count - 1))
             self._scroll_to_row(jumps=jumps)
             self._hold()
-
-    def _put_first(self) -> None:
-        """Put the cursor on the first task, else on the first row."""
-        self._put(next((place for place, row in enumerate(self.outline.rows) if row.task_id is not None), 0))
+        self._draw()
 
     def _set_cursor(self, row: int | None) -> None:
         before, self._row = self._cursor, row or 0
@@ -280,85 +239,49 @@ class TaskTree(ScrollView, can_focus=True):
         if self.outline.hold(self._cursor if self._is_placed else None):
             self._rebuild()
 
-    def _rebuild(self, *, is_update: bool = False) -> bool:
+    def _rebuild(self) -> bool:
         """Make the rows anew; returns whether they are others.
 
-        The cursor stays on its task, and its task in its line, unless rows would be hidden above it while there is room
-        below. The operator's own doing may move it, where the rows would not fill the screen.
+        The cursor stays on its task. What comes at the top is in sight while the top is and the cursor stays in sight;
+        else its task stays in its line, and where that is out of sight, the first row does.
         """
-        outline, cursor, offset, row = self.outline, self._cursor, self._offset, self._row
-        before, places = outline.rows, outline.places
+        outline, cursor, top = self.outline, self._cursor, self.scroll_offset.y
+        before, places, row = outline.rows, outline.places, self._row
         outline.build()
         if outline.rows == before and (cursor is None or cursor in places):
             return False
-        places, first = outline.places, max(offset, 0)
+        places = outline.places
         if cursor is not None and cursor in places:
             self._row = places[cursor]
         elif not outline.rows:
             self._set_cursor(None)
         elif cursor is not None and row < len(before):
-            self._set_cursor(outline.successor(before[row], before))
+            self._set_cursor(outline.successor(row, before))
         else:
             self._set_cursor(places.get(self._cursor_before or "", 0))
-        is_same = self._cursor == cursor
-        if is_same and 0 <= row - offset < self.size.height:
-            offset += self._row - row
-        else:
-            # The first row in sight that is left stays in its line.
-            left = (
-                places[one.row_id] - place
-                for place, one in enumerate(before)
-                if place >= first and one.row_id in places
-            )
-            offset += next(left, 0)
-        if not (is_update and self._is_placed and is_same):
-            offset = max(offset, 0)
-        self._scroll_to_offset(offset)
-        self._came_above |= is_update and self._offset > first
-        if not is_same:
+        if self._cursor == cursor and 0 <= row - top < self.size.height:
+            top += self._row - row if top or self._row >= self.size.height else 0
+        elif top:
+            left = (place for place, one in enumerate(before) if place >= top and one.row_id in places)
+            first = next(left, None)
+            top += places[before[first].row_id] - first if first is not None else 0
+        self._scroll_to_offset(top)
+        if self._cursor != cursor:
             self._hold()
         return True
 
-    def _show_live(self) -> None:
-        """Have the live runs in sight, which stand at the top, unless the operator is at work here."""
-        height, offset = self.size.height, self._offset
-        if not height or monotonic() - self._used_at < _AT_WORK:
-            return
-        if self._row < height:
-            offset = 0
-        elif self._used_at < 0:
-            # Nobody has chosen the task under the cursor.
-            self._put_first()
-            return
-        self._came_above = self._came_above and offset > 0
-        self._scroll_to_offset(offset)
-
-    def _use(self) -> None:
-        """The operator does something here."""
-        self._used_at, self._came_above = monotonic(), False
-
     # The rows in sight
 
-    @property
-    def _offset(self) -> int:
-        """The row in the first line of the viewport; below 0 if blank lines are above the rows."""
-        return self.scroll_offset.y - self._lead
-
     def _scroll_to_row(self, *, jumps: bool = False) -> None:
-        height, row = self.size.height, self._row
-        if not height:
-            return
-        top = min(max(self._offset, 0), max(self.row_count - height, 0))
-        if not top <= row < top + height:
+        height, row, top = self.size.height, self._row, self.scroll_offset.y
+        if height and not top <= row < top + height:
             top = max(row - height // 2, 0) if jumps else row if row < top else row - height + 1
         self._scroll_to_offset(top)
 
     def _scroll_to_offset(self, offset: int) -> None:
         """Have this row in the first line, or one above it: no room is left below while rows are hidden above."""
-        height = self.size.height
-        offset = min(offset, max(self.row_count - height, 0))
-        top, self._lead = max(offset, 0), max(-offset, 0)
-        lines = self.row_count + self._lead
+        height, lines = self.size.height, self.row_count
+        offset = max(min(offset, lines - height), 0)
         if (lines > height) != (self.virtual_size.height > height):
             self.virtual_size = Size(0, lines)
         elif lines != self.virtual_size.height:
@@ -366,14 +289,12 @@ class TaskTree(ScrollView, can_focus=True):
             self.set_reactive(TaskTree.virtual_size, Size(0, lines))
             if self.show_vertical_scrollbar:
                 self.vertical_scrollbar.window_virtual_size = lines
-        if top != self.scroll_offset.y:
-            self.scroll_to(y=top, animate=False, force=True)
+        if offset != self.scroll_offset.y:
+            self.scroll_to(y=offset, animate=False, force=True)
 
-    def rows_in_sight(self, top: int) -> list[Row | None]:
-        """The rows in the lines of the viewport from `top` on; None for a blank line above the first one."""
-        blank: list[Row | None] = [None] * min(max(self._lead - top, 0), self.size.height)
-        first = max(top - self._lead, 0)
-        return [*blank, *self.outline.rows[first : first + self.size.height - len(blank)]]
+    def rows_in_sight(self, top: int) -> list[Row]:
+        """The rows in the lines of the viewport from `top` on."""
+        return self.outline.rows[top : top + self.size.height]
 
     def _draw(self) -> None:
         """Make the lines of the viewport and repaint those that are not on screen like this."""
@@ -391,38 +312,26 @@ class TaskTree(ScrollView, can_focus=True):
                     self.refresh_line(top + y)
         self._top, self._lines = top, lines
 
-    @property
-    def _note_line(self) -> int | None:
-        """The line that tells of the rows above, where some came there while the operator was at work."""
-        height, above = self.size.height, self._offset
-        if not self._came_above or above <= 0 or height < 2:
-            return None
-        return 0 if self._row != above else height - 1
-
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
         """The lines of the rows from `top` on that are in sight."""
         now, tasks, order = self._clock(), self._tree.tasks, self.outline.order
         rows, columns = self.rows_in_sight(top), self._columns
-        first, last, level = lit_guide(rows, self._row - self._offset)
+        first, last, level = lit_guide(rows, self._row - top)
         apart = tell_apart(rows, tasks)
-        blank = Strip.blank(columns.width, palette.base)
         made: dict[str, tuple[RowState, Strip]] = {}
         lines: list[Strip] = []
         for y, row in enumerate(rows):
-            if row is None:
-                lines.append(blank)
-                continue
-            selected = row.row_id == self._cursor
+            selected = top + y == self._row
             state = RowState(row.depth, row.folded, selected=selected, focused=selected and self.has_focus)
             if isinstance(row.row_id, Heading):
-                group = row.row_id.group
-                ways, present = order.words(group, now), order.tallies[group].present
-                lines.append(heading_line(group, ways, present, state=state, width=columns.width, palette=palette))
+                lines.append(
+                    heading_line(row.row_id.group, order.tally(row.row_id.group), now, state, columns, palette)
+                )
                 continue
             task = tasks.get(row.row_id)
             if task is None:
                 # Gone from the tree a moment ago; the row goes with the next update.
-                lines.append(blank)
+                lines.append(Strip.blank(columns.width, palette.base))
                 continue
             shared, chain = apart[row.row_id]
             state = state._replace(
@@ -440,10 +349,6 @@ class TaskTree(ScrollView, can_focus=True):
             lines.append(before[1])
         self._made = made
         self._changed.clear()
-        if (note := self._note_line) is not None:
-            lines += [blank] * (note + 1 - len(lines))
-            words = clip(f" ↑ {plural(self._offset, 'row')} above", columns.width)
-            lines[note] = strip_of([Part(words, palette.needs)], columns.width, palette)
         return lines
 
     def render_line(self, y: int) -> Strip:
@@ -452,14 +357,14 @@ class TaskTree(ScrollView, can_focus=True):
         return self._lines[y] if y < len(self._lines) else Strip.blank(self.size.width, self.rich_style)
 
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._take_colors())
-        self._take_colors()
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._use_colors())
+        self._use_colors()
         # A copy knows the order already: the tree has told both of the same changes.
-        if not any(self.outline.order.roots()):
+        if not any(self.outline.order.groups.values()):
             self.outline.apply(list(self._tree.tasks))
         self._rebuild()
 
-    def _take_colors(self) -> None:
+    def _use_colors(self) -> None:
         self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
         self._made = {}
         self._draw()
@@ -467,11 +372,7 @@ class TaskTree(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._draw()
-        # The strip comes and goes below: that moves no line, unless the one under the cursor is covered.
-        if 0 <= self._row - self._offset < self.size.height and self._is_placed:
-            self._scroll_to_offset(self._offset)
-        else:
-            self._scroll_to_row()
+        self._scroll_to_row()
         self.refresh()
 
     @on(events.Focus)
@@ -516,13 +417,17 @@ class TaskTree(ScrollView, can_focus=True):
             self._walk(self._row + 1)
 
     def action_toggle_fold(self) -> None:
-        if (row := self.outline.get(self._cursor)) is not None:
-            self._scroll_to_row()
-            self._toggle(row)
+        row = self.outline.get(self._cursor)
+        if row is not None and row.folded is not None:
+            self.outline.fold(row.row_id, folded=not row.folded)
+            self._refold()
 
     def action_fold_all(self, folded: bool) -> None:
-        self._use()
         self.outline.fold_all(folded=folded)
+        self._refold()
+
+    def _refold(self) -> None:
+        self._scroll_to_row()
         self._rebuild()
         self._scroll_to_row()
         self._draw()
@@ -530,9 +435,8 @@ class TaskTree(ScrollView, can_focus=True):
     def action_history(self) -> None:
         """Go to the history and open it."""
         if HISTORY not in self.outline.places:
-            runs = self.outline.order.tallies[Group.HISTORY].runs
-            words = "All that is here is history." if runs else "There is no history: nothing here is that old."
-            self.post_message(Missing(words))
+            words = "All that is here is history." if self.outline.order.groups[Group.HISTORY] else ""
+            self.post_message(Missing(words or "There is no history: nothing here is that old."))
             return
         self._walk(self.outline.places[HISTORY])
         self.outline.fold(HISTORY, folded=False)
@@ -552,37 +456,24 @@ class TaskTree(ScrollView, can_focus=True):
     def _walk(self, row: int) -> None:
         """Move the cursor because the operator says so."""
         self._is_placed = True
-        self._use()
         if self.follows:
             self.follows = False
             self.post_message(self.Changed())
-        self._go(row)
-
-    def _toggle(self, row: Row) -> None:
-        self._use()
-        if row.folded is not None:
-            self.outline.fold(row.row_id, folded=not row.folded)
-            self._rebuild()
-            self._draw()
+        self._put(row)
 
     def on_click(self, event: events.Click) -> None:
-        place = self._offset + event.y
-        if event.y == self._note_line:
-            self._walk(0)
-        elif 0 <= place < self.row_count:
+        place = self.scroll_offset.y + event.y
+        if place < self.row_count:
             row = self.outline.rows[place]
             arrow = self._columns.indent(max(row.depth, 0))
             if arrow <= event.x < arrow + 2 and row.folded is not None:
-                self._toggle(row)
+                self.outline.fold(row.row_id, folded=not row.folded)
+                self._rebuild()
+                self._draw()
                 return
             self._walk(place)
             if event.chain == 2:
                 self.action_open()
-
-    @on(events.MouseScrollDown)
-    @on(events.MouseScrollUp)
-    def _note_scroll(self) -> None:
-        self._use()
 
     # Following, and the filter
 
@@ -597,48 +488,27 @@ class TaskTree(ScrollView, can_focus=True):
         self.outline.reveal(task_id)
         self._rebuild()
         if task_id in self.outline.places:
-            self._go(self.outline.places[task_id], jumps=True)
-        self._draw()
-
-    def _search(self, *, later: bool) -> None:
-        """Look for the matches of the filter. `later`: the tree has changed, and may go on changing."""
-        if later and self._is_searching:
-            self._search_again = True
-            return
-        self._is_searching = True
-        self._find(later=later, before=self._cursor)
+            self._put(self.outline.places[task_id], jumps=True)
 
     @work(group="search", exclusive=True)
-    async def _find(self, *, later: bool, before: RowId | None) -> None:
-        while True:
-            if later and len(self._tree.tasks) > _SMALL:
-                await asyncio.sleep(_SEARCH_PAUSE)
-            self._search_again = False
-            self._searched_at = self._clock()
-            shown, matches = await find(self._tree, self._filter, self._searched_at, self.outline.row_of)
-            has_moved = self._cursor != before
-            self.outline.show_only(shown)
-            self._rebuild(is_update=later)
-            # An operator who has gone to a task meanwhile sees it selected: the next key is about that one.
-            if not (later or has_moved):
-                self._go_to_match()
-            self._draw()
-            self.post_message(self.Filtered(matches))
-            if not self._search_again:
-                break
-            later = True
-        self._is_searching = False
-
-    def _go_to_match(self) -> None:
-        """Put the cursor on the first match, if it is not on one."""
-        rows = self.outline.rows
-        matches = (place for place, row in enumerate(rows) if self._is_match(row))
-        if (row := self.outline.get(self._cursor)) is not None and self._is_match(row._replace(chain=())):
+    async def _search(self, *, jumps: bool = False) -> None:
+        """Look for the matches of the filter. It `jumps` to the first one, unless the operator goes to a task
+        meanwhile: the next key is about that one."""
+        self._is_outdated, self._searched_at, before = False, self._clock(), self._cursor
+        shown, matches = await find(self._tree, self._filter, self._searched_at, self.outline.row_of)
+        jumps &= self._cursor == before
+        self.outline.show_only(shown)
+        self._rebuild()
+        if jumps and not self._is_match(self.outline.get(self._cursor), alone=True):
+            place = next((place for place, row in enumerate(self.outline.rows) if self._is_match(row)), self._row)
+            self._put(place, jumps=True)
+        elif jumps:
             self._scroll_to_row()
-        elif (place := next(matches, None)) is not None:
-            self._go(place, jumps=True)
+        self._draw()
+        self.post_message(self.Filtered(matches))
 
-    def _is_match(self, row: Row) -> bool:
-        """Whether the filter matches one of a row's tasks by itself."""
-        tasks = (self._tree.tasks.get(task_id) for task_id in (row.task_id or "", *row.chain))
+    def _is_match(self, row: Row | None, *, alone: bool = False) -> bool:
+        """Whether the filter matches a row's task by itself, or, where it is not `alone`, one of its chain."""
+        task_ids = () if row is None else (row.task_id or "", *(() if alone else row.chain))
+        tasks = map(self._tree.tasks.get, task_ids)
         return any(task is not None and self._filter.matches(task, self._clock()) for task in tasks)

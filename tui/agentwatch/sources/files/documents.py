@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from threading import Lock
 from typing import Final, NamedTuple
 
 from agentwatch.config import Settings
-from agentwatch.contracts.shapes import Document, Fields, Finding, Return
+from agentwatch.contracts.shapes import Document, Fields, Finding, OpenDocument, Return
 from agentwatch.delegation import links
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.sources.files.read import (
@@ -59,6 +60,28 @@ class KnownFile:
     at: float | None = None
     fingerprint: Fingerprint | None = None
     incomplete: bool = False
+
+
+class ParsedDocuments:
+    """Reads the documents of a workspace, and remembers the `most` that were read last, so that each is parsed once for
+    the tree and the evidence."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._known: dict[str, tuple[str, OpenDocument | None]] = {}
+
+    def open(self, text: str, name: str) -> OpenDocument | None:
+        """Recognise a text, as `read_document` does."""
+        from agentwatch.contracts.reading import read_document
+
+        with self._lock:
+            known = self._known.pop(name, None)
+            if known is None or known[0] != text:
+                known = text, read_document(text, name)
+            self._known[name] = known
+            if len(self._known) > self._most:
+                del self._known[next(iter(self._known))]
+            return known[1]
 
 
 class Documents:

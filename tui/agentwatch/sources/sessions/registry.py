@@ -1,7 +1,6 @@
 """The readers of the session stores of one workspace: those of this package, and what others ship by entry point.
 
 A reader is loaded once its program has a store: few machines have all of them, and loading takes longer than looking.
-That of Claude Code, the most usual, always is, and says where it has looked.
 An entry point of the group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and
 returns a `SessionReader`, or None where it has nothing to read.
 """
@@ -16,8 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.sources.sessions.fields import inner, mapping, text
-from agentwatch.sources.sessions.tail import Tail, document
 from agentwatch.state import is_there, user_home
 
 if TYPE_CHECKING:
@@ -71,20 +68,29 @@ _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_
 
 def open_readers(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
     """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
-    stores: dict[str, tuple[str, str, tuple[object, ...]]] = {
-        name: (home.module, home.reader, (home_of(name),))
-        for name, home in _HOMES.items()
-        if name == CLAUDE_CODE or is_there(home_of(name))
-    }
-    if roo_storages(user_home()):
-        stores["roo"] = "roo", "RooReader", ()
-    stores |= {name: ("opencode.opencode_reader", "OpenCodeReader", (path, name)) for name, path in databases().items()}
-    for name, (module, reader, arguments) in stores.items():
+    for name, (module, reader, arguments) in _stores().items():
         if name not in known:
             yield getattr(import_module(f"agentwatch.sources.{module}"), reader)(workspace, *arguments)
     # Those of others are asked for once.
     if not known and any(map(_may_name_one, sys.path)):
         yield from _shipped_by_others(workspace, broken)
+
+
+def has_stores() -> bool:
+    """Whether there may be something to open."""
+    return bool(_stores()) or any(map(_may_name_one, sys.path))
+
+
+def _stores() -> dict[str, tuple[str, str, tuple[object, ...]]]:
+    """The module of each program that has a store, its reader and the arguments of that, by the reader's name."""
+    stores: dict[str, tuple[str, str, tuple[object, ...]]] = {
+        name: (home.module, home.reader, (home_of(name),)) for name, home in _HOMES.items() if is_there(home_of(name))
+    }
+    if roo_storages(user_home()):
+        stores["roo"] = "roo", "RooReader", ()
+    for name, path in databases().items():
+        stores[name] = "opencode.opencode_reader", "OpenCodeReader", (path, name)
+    return stores
 
 
 def _shipped_by_others(workspace: Path, broken: Broken) -> Iterator[SessionReader]:
@@ -236,6 +242,9 @@ def _in_files(since: float) -> Iterator[Alive]:
 
 def _begun_in(path: Path) -> str:
     """The directory that one of the first records of a transcript names, for Gemini CLI a file of the project."""
+    from agentwatch.sources.sessions.fields import inner, text
+    from agentwatch.sources.sessions.tail import Tail
+
     for line in Tail(path).read(_MOST_BYTES).lines[:_LINES]:
         fields = line.record or {}
         # Qwen Code, as Claude Code, has it in the record, Codex in what it holds, Copilot deeper.
@@ -248,6 +257,9 @@ def _begun_in(path: Path) -> str:
 
 
 def _workspace_in(path: Path) -> str | None:
+    from agentwatch.sources.sessions.fields import mapping, text
+    from agentwatch.sources.sessions.tail import document
+
     return text(mapping(document(path / "history_item.json", _MOST_BYTES)), "workspace")
 
 

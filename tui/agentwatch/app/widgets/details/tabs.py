@@ -35,6 +35,7 @@ from agentwatch.app.widgets.details.documents import document
 from agentwatch.app.widgets.details.source import Difference, Listing, compare, language_of
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Return, Severity
+from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.claims import Call, Claim, Verdict
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.links import missing_artifacts
@@ -42,13 +43,13 @@ from agentwatch.delegation.run import Message, RunState
 from agentwatch.delegation.task import Attempt, Basis, State, Task
 from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
-from agentwatch.view.pulse import cost_of
-from agentwatch.view.requests import request_words, standing_words, where
+from agentwatch.view.requests import standing_words, where
 from agentwatch.view.words import (
     ADVICE,
     BASES,
     Agreement,
     Compared,
+    cost_of,
     decision_of,
     mode_of,
     model_of,

@@ -1,23 +1,30 @@
-"""The agent programs that `init` knows: how each is recognised, and what it has to be told, with its limits."""
+"""The agent programs that `init` knows: how each is recognised, and what it has to be told, with its limits.
+
+The commands name an interpreter with `-I -S`, our file, and where the packages lie. Otherwise the current directory, a
+PYTHON* variable or a `.pth` file could run somebody else's code. The words need no quotes: agents' rules hold them.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.agents.hook.permission import HELD_SECONDS
-from agentwatch.agents.setup.splice import JsonEntry, JsonMember, Wish
 from agentwatch.config import Settings
 from agentwatch.shell import command_line
 from agentwatch.sources.claude_code.hooks import ASKS
 
 NAME: Final = "agentwatch"
+CLAUDE_SETTINGS: Final = ".claude/settings.json"
 HOOK_SLACK: Final = 30
 """Seconds that a hook has beside its waiting, before the program ends it: that would let the child go unsaid."""
+
+HELD_SECONDS: Final = 24 * 3600
+"""The longest that a request is held whose prompt stands in the program meanwhile."""
 
 _MCP_SLACK: Final = 75
 """The same for `wait_for_decision`; OpenCode and Kilo would end it after 60 s."""
@@ -56,11 +63,24 @@ _ASKS: Final = (
 )
 
 
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+
+
+class Part(NamedTuple):
+    """Something of ours in a JSON file: a member of an object, `path` with its key. Or an entry of the array there:
+    `is_ours` knows it, also one of before."""
+
+    path: tuple[str, ...]
+    value: Any
+    is_ours: Callable[[Any], bool] | None = None
+
+
 class Json(NamedTuple):
     """What goes into a JSON file of the workspace. `paths` are its possible names, the one to make last."""
 
     paths: tuple[str, ...]
-    wishes: tuple[Wish, ...]
+    parts: tuple[Part, ...]
 
 
 class ByHand(NamedTuple):
@@ -105,14 +125,14 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
         f"tool_timeout_sec = {request}\n"
     )
     others = json.dumps({"mcpServers": {NAME: server}}, indent=2) + "\n"
-    wishes = (JsonMember(("mcp", NAME), local), JsonEntry(("plugin",), _plugin(command), _is_our_plugin))
+    parts = (Part(("mcp", NAME), local), Part(("plugin",), _plugin(command), _is_our_plugin))
     needs_timeout = f"mcp.{NAME}.timeout is {request} s: without it, calls fail after 60 s"
     everybody = (
         Program(
             "claude-code",
             (".claude", "CLAUDE.md", ".mcp.json"),
             "CLAUDE.md",
-            (Json((".mcp.json",), (JsonMember(("mcpServers", NAME), server),)), _claude_hooks(command, settings)),
+            (Json((".mcp.json",), (Part(("mcpServers", NAME), server),)), _claude_hooks(command, settings)),
             offers=(_claude_permissions(command),),
             notes=(
                 "each hook has more time than it waits, so Claude Code lets no child go because the time is up",
@@ -123,14 +143,14 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
             "opencode",
             ("opencode.json", "opencode.jsonc", ".opencode"),
             "AGENTS.md",
-            (Json(("opencode.jsonc", "opencode.json"), wishes),),
+            (Json(("opencode.jsonc", "opencode.json"), parts),),
             notes=(needs_timeout, _ASKS),
         ),
         Program(
             "kilo",
             ("kilo.json", "kilo.jsonc", ".kilo", ".kilocode"),
             "AGENTS.md",
-            (Json(("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"), wishes),),
+            (Json(("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"), parts),),
             notes=(needs_timeout, _ASKS),
         ),
         Program(
@@ -161,8 +181,9 @@ def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
     back = {"matcher": "Task|Agent", "hooks": [call | {"timeout": HOOK_SLACK}]}
     asks = {"hooks": [call | {"timeout": HELD_SECONDS + HOOK_SLACK}]}
     events = {"SubagentStop": stop, "PostToolUse": back, ASKS: asks}
-    wishes = [JsonEntry(("hooks", on), at, _calls_our_hook) for on, at in events.items()]
-    return Json((".claude/settings.json",), tuple(wishes))
+    return Json(
+        (".claude/settings.json",), tuple(Part(("hooks", on), at, _calls_our_hook) for on, at in events.items())
+    )
 
 
 def _claude_permissions(command: Sequence[str]) -> ByHand:
@@ -192,3 +213,14 @@ def _calls_our_hook(entry: Any) -> bool:
         return False
     words = str(calls[0].get("command", "")).split()
     return words[-1:] == ["hook"] and any(NAME in word for word in words)
+
+
+def read_jsonc(text: str) -> Any:
+    """A JSON text, also with the comments and trailing commas that some programs allow. Raises ValueError."""
+    bare = _COMMENT.sub(_keep_strings, text.removeprefix("\ufeff"))
+    return json.loads(_LAST_COMMA.sub(_keep_strings, bare))
+
+
+def _keep_strings(match: re.Match[str]) -> str:
+    # The same lines, so that an error names the right one.
+    return match[1] or "".join(character if character == "\n" else " " for character in match[0])

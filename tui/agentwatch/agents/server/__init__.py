@@ -1,1 +1,0 @@
-"""The MCP server: the tools of `agentwatch mcp`. Only `server` imports the SDK."""

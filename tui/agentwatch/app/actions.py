@@ -1,0 +1,475 @@
+"""Every action of the screen, defined once: bindings, footer, help, palette and manual are read from these rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import partial
+from typing import Final, NamedTuple
+
+from textual.binding import Binding, BindingType
+
+from agentwatch.arguments import did_you_mean
+from agentwatch.config import where
+from agentwatch.text import quoted
+
+
+class Home(StrEnum):
+    """The node that has an action's binding: the app, a screen, or a widget. REPLAY is the app that plays a recording:
+    its keys go before those of the tree."""
+
+    APP = "app"
+    MAIN = "main"
+    PAGE = "page"
+    INSPECT = "inspect"
+    PANE = "pane"
+    LINES = "lines"
+    TREE = "tree"
+    FILTER = "filter"
+    TIMELINE = "timeline"
+    CHART = "chart"
+    DECIDE = "decide"
+    REPLAY = "replay"
+
+
+class Place(StrEnum):
+    """Where the operator is; the footer says what the keys do there."""
+
+    TREE = "tree"
+    DETAILS = "details"
+    PAGE = "page"
+    INSPECT = "inspect"
+    FILTER = "filter"
+    EMPTY = "empty"
+    TIMELINE = "timeline"
+    DECIDE = "decide"
+
+
+class ActionSpec(NamedTuple):
+    """One action. `keys` are Textual's key names with spaces between them; `footer` the places whose footer names it.
+
+    `words` stand in the footer, behind `place:` those of one place. `title` stands in the palette, "": not there.
+    `flags`: one that `acts` needs the workspace or its agents, which a replay has not; `by_key` it is done by no click;
+    the keys of a `numbered` one give it their number, from 0 on; `priority` its keys go before those of the focus.
+    """
+
+    id: str
+    keys: str
+    action: str
+    words: str
+    homes: tuple[Home, ...]
+    footer: tuple[Place, ...]
+    title: str
+    flags: str
+
+    @property
+    def tooltip(self) -> str:
+        """The sentence in help, palette and tooltip."""
+        return next(some[self.id] for some in HELP.values() if self.id in some)
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether its keys are numbered."""
+        return "numbered" in self.flags
+
+    @property
+    def acts(self) -> bool:
+        """Whether it needs the workspace or its agents."""
+        return "acts" in self.flags
+
+    def words_at(self, place: Place) -> str:
+        """Its name in the footer of a place."""
+        first, *others = self.words.split("; ")
+        return next((words for at, _, words in (one.partition(": ") for one in others) if at == place), first)
+
+    @property
+    def key_label(self) -> str:
+        """How the first key is written for people; from the first to the last where the keys are numbered."""
+        first, *others = map(key_label, self.keys.split(" "))
+        return f"{first}–{others[-1]}" if self.is_numbered and others else first
+
+    @property
+    def keys_label(self) -> str:
+        """How all keys are written for people."""
+        return self.key_label if self.is_numbered else " ".join(map(key_label, self.keys.split(" ")))
+
+
+_SHORT: Final = "escape=esc pageup=pgup pagedown=pgdn comma=, shift+tab=⇧tab up=↑ down=↓ left=← right=→"
+_LABELS: Final = dict(one.split("=") for one in _SHORT.split())
+
+
+def key_label(key: str) -> str:
+    """A key as people write it: `^p`, `esc`, `↑`."""
+    return _LABELS.get(key) or key.replace("ctrl+", "^")
+
+
+def _row(name: str, keys: str, action: str, words: str, homes: str, *rest: str) -> ActionSpec:
+    footer, title, flags = (*rest, "", "", "")[:3]
+    places = footer.replace("selected", "tree details page timeline inspect").split()
+    made = tuple(map(Home, homes.split())), tuple(map(Place, places))
+    return ActionSpec(name, keys, action, words, *made, title, flags)
+
+
+# In the order of the footer: a narrow one drops the last.
+COMMANDS: Final = (
+    _row("filter.done", "enter", "done", "keep", "filter", "filter"),
+    _row("filter.drop", "escape", "drop", "clear", "filter", "filter"),
+    _row("filter.down", "down", "down", "to the tree", "filter", "filter"),
+    _row("filter.complete", "tab", "complete", "complete", "filter", "filter"),
+    _row("filter.earlier", "up", "earlier", "earlier", "filter", "filter"),
+    _row("back", "escape", "back", "back; tree: clear the filter", "main page timeline inspect", "selected"),
+    _row("open", "enter", "open", "open", "tree", "tree", "Open the details"),
+    _row("inspect", "enter", "inspect", "inspect", "pane", "details page", "", "acts"),
+    _row("live.search", "/", "search", "search", "page", "details page"),
+    _row(
+        "live.pager",
+        "p",
+        "page_transcript",
+        "pager",
+        "pane",
+        "details page",
+        "Open the transcript in the pager",
+        "acts",
+    ),
+    _row("tabs", "1 2 3 4 5 6 7 8", "tab", "tabs", "main page", "details page", "", "numbered"),
+    _row("inspect.switch", "d tab", "switch", "difference", "inspect", "inspect"),
+    _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details page"),
+    _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details page"),
+    _row("needs.next", "n", "go_asking(1)", "next", "main page", "tree details page", "Next task that needs you"),
+    _row("needs.previous", "N", "go_asking(-1)", "previous", "main page", "", "Previous task that needs you"),
+    _row("unseen.next", "u", "go_unseen(1)", "new", "main page", "tree details page", "Next task that is new"),
+    _row("unseen.previous", "U", "go_unseen(-1)", "new", "main page", "", "Previous task that is new"),
+    _row("decide.retry", "r", "decide('retry')", "retry", "app", "selected", "Decide: retry", "acts"),
+    _row("decide.escalate", "e", "decide('escalate')", "escalate", "app", "selected", "Decide: escalate", "acts"),
+    _row("decide.abort", "x", "decide('abort')", "abort", "app", "selected", "Decide: abort", "acts"),
+    _row("decide.respond", "a", "decide('respond')", "answer", "app", "selected", "Decide: answer", "acts"),
+    _row("decide.accept", "y", "decide('accept')", "accept", "app", "selected", "Decide: accept", "acts"),
+    _row("review", "R", "review", "review", "app", "selected", "Review what needs you", "acts"),
+    _row("mark", "m", "mark", "mark", "tree", "", "Mark for the review", "acts"),
+    _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details page", "Acknowledge", "acts"),
+    _row("snooze", "w", "aside('snooze')", "snooze", "app", "", "Snooze", "acts"),
+    _row("aside.undo", "Z", "aside('undo')", "undo", "app", "", "Undo: acknowledge or snooze", "acts"),
+    _row("dialog.record", "ctrl+s", "record", "record", "decide", "decide", "", "priority by_key"),
+    _row("dialog.leave", "escape", "leave", "leave", "decide", "decide", "", "priority"),
+    _row("dialog.break", "ctrl+c", "copy_or_leave", "leave", "decide"),
+    _row("dialog.skip", "ctrl+n", "skip", "skip", "decide", "decide", "", "priority"),
+    _row("dialog.instead", "f2 f3 f4 f5 f6", "instead", "otherwise", "decide", "decide", "", "priority numbered"),
+    _row("dialog.next", "tab", "next_field", "next", "decide", "decide", "", "priority"),
+    _row("dialog.previous", "shift+tab", "previous_field", "previous", "decide", "", "", "priority"),
+    _row("dialog.edit", "ctrl+e", "edit_document", "editor", "decide", "decide", "", "priority"),
+    _row("dialog.changes", "ctrl+t", "changes", "changes", "decide", "decide", "", "priority"),
+    _row("timeline.open", "enter", "open", "tree", "timeline", "timeline"),
+    _row("timeline.in", "+ =", "zoom(1)", "zoom in", "chart", "timeline"),
+    _row("timeline.out", "- _", "zoom(-1)", "out", "chart", "timeline"),
+    _row("timeline.fit", "0", "fit", "all", "chart", "timeline"),
+    _row("timeline.now", "n", "now", "now", "chart", "timeline"),
+    _row("timeline.show", "z", "show", "this task", "chart", "timeline"),
+    _row("timeline.earlier", "left h", "pan(-1)", "earlier", "chart", "timeline"),
+    _row("timeline.later", "right l", "pan(1)", "later", "chart", "timeline"),
+    _row("timeline.idle", "i", "fold_idle", "fold idle time", "chart", "timeline"),
+    _row("filter", "/", "filter", "filter", "main", "tree", "Filter"),
+    _row("views", "1 2 3 4 5 6 7 8 9", "screen.view", "views", "tree", "tree", "", "numbered"),
+    _row("filter.state", "s", "filter_state(1)", "state", "main", "tree", "Filter by state"),
+    _row("filter.state.back", "S", "filter_state(-1)", "state", "main"),
+    _row("follow", "f", "follow", "follow", "main", "tree", "Follow what happens"),
+    _row("timeline", "t", "timeline", "timeline", "main timeline", "tree", "Timeline"),
+    _row("history", "H", "history", "history", "tree", "", "Go to the history"),
+    _row("fold", "space", "toggle_fold", "fold", "tree chart", "tree"),
+    _row(
+        "edit", "o", "edit", "edit", "app", "tree details page inspect timeline", "Open the file in the editor", "acts"
+    ),
+    _row("copy", "c", "copy_path", "copy path", "app", "tree details page inspect timeline", "Copy the path", "acts"),
+    _row("tab.next", "right l", "next_tab(1)", "next tab", "pane"),
+    _row("tab.previous", "left h", "next_tab(-1)", "previous tab", "pane"),
+    _row("focus.next", "tab", "switch", "switch", "main", "tree details"),
+    _row("focus.previous", "shift+tab", "switch", "switch", "main"),
+    _row("fold.none", "E", "fold_all(False)", "expand all", "tree chart", "tree", "Expand everything"),
+    _row("fold.all", "C", "fold_all(True)", "collapse all", "tree chart", "tree", "Collapse everything"),
+    _row("up", "up k", "move_by(-1)", "up", "tree chart lines"),
+    _row("down", "down j", "move_by(1)", "down", "tree chart lines"),
+    _row("left", "left h", "cursor_left", "out", "tree"),
+    _row("right", "right l", "cursor_right", "in", "tree"),
+    _row("page.up", "pageup ctrl+u", "move_pages(-1)", "page up", "tree chart lines"),
+    _row("page.down", "pagedown ctrl+d", "move_pages(1)", "page down", "tree chart lines"),
+    _row("page.on", "space", "move_pages(1)", "page down", "lines"),
+    _row("first", "home g", "first_line", "first", "tree chart lines"),
+    _row("last", "end G", "last_line", "last", "tree chart lines"),
+    _row("notices", "!", "notices", "notices", "main", "empty", "Files with a problem"),
+    _row("replay.play", "space", "play", "play", "replay", "", "Play or pause", "priority"),
+    _row("replay.step", ".", "step(1)", "step", "replay", "", "", "priority"),
+    _row("replay.step.back", "comma", "step(-1)", "back", "replay", "", "", "priority"),
+    _row("replay.slower", "<", "change_speed(0.5)", "slower", "replay", "", "", "priority"),
+    _row("replay.faster", ">", "change_speed(2.0)", "faster", "replay", "", "", "priority"),
+    _row("replay.start", "[", "rewind", "start", "replay", "", "Go to the start of the recording", "priority"),
+    _row("replay.end", "]", "wind", "end", "replay", "", "Go to the end of the recording", "priority"),
+    _row("help", "?", "help", "keys", "app", "tree details page empty timeline inspect", "Keys and manual"),
+    _row("palette", "ctrl+p", "command_palette", "palette", "app", "", "", "priority"),
+    _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details page empty inspect", "Quit"),
+    _row(
+        "suspend",
+        "ctrl+z",
+        "suspend_process",
+        "shell",
+        "app",
+        "tree details page empty inspect",
+        "Go to the shell",
+        "priority",
+    ),
+)
+
+HELP: Final[dict[str, dict[str, str]]] = {
+    "Look": {
+        "back": "Go back: from the details or the timeline to the tree; in the tree, clear the filter.",
+        "open": "Open the details of the selected task.",
+        "needs.next": "Go to the next task that needs you.",
+        "needs.previous": "Go to the previous task that needs you.",
+        "unseen.next": (
+            "Go to the next task that has ended, failed or changed its ask since you looked at it, the newest first."
+        ),
+        "unseen.previous": "Go to the previous task that is new.",
+        "follow": "Follow what happens: the cursor goes to the task that changed last. Moving it yourself ends this.",
+        "timeline": "Show all tasks over time, who works and who waits; in the timeline, go back to the tree.",
+        "notices": "List the files that could not be read or belong to no task.",
+    },
+    "Decide": {
+        "decide.retry": "Retry the selected task, with an amended handoff.",
+        "decide.escalate": "Give the selected task to another mode; a line fault goes to the fitter.",
+        "decide.abort": "Abort the selected task and what is below it, with a final error report.",
+        "decide.respond": (
+            "Answer what the selected task asks, its program's request too; from any other task, the request that"
+            " comes first."
+        ),
+        "decide.accept": (
+            "Accept as it is, with a reason: a return that is partial or invalid, has a false claim, or asks for "
+            "a review."
+        ),
+        "review": "Decide about the marked tasks, or all that need you and each request, one after another.",
+        "mark": "Mark the selected task for the review, or take the mark away.",
+    },
+    "Put aside": {
+        "acknowledge": (
+            "Have the selected task, with what is below it, the selected group, or all that the filter finds, ask"
+            " no more until it changes, and be new no more. This approves nothing and reaches no agent."
+        ),
+        "snooze": "Have the selected task ask later: in half an hour, tomorrow, or when it changes.",
+        "aside.undo": "Take back what was acknowledged or snoozed last; again, what was before that.",
+    },
+    "In a decision": {
+        "dialog.record": "Record the decision. Nothing else records it: no click, and no other key.",
+        "dialog.leave": "Leave without a decision; a review ends here.",
+        "dialog.break": "The same; where text is selected, copy it and stay.",
+        "dialog.skip": "In a review: go on to the next task, this one stays undecided.",
+        "dialog.instead": "Decide otherwise about the same task: retry, escalate, abort, answer, accept.",
+        "dialog.next": "Go to the next field. Arrow keys choose in it.",
+        "dialog.previous": "Go to the field before.",
+        "dialog.edit": "Open the handoff, or the report, in your editor.",
+        "dialog.changes": "Show what is changed in the last handoff, or go on editing.",
+    },
+    "Move": {
+        "focus.next": "Go from the tree to the details and back.",
+        "focus.previous": "Go from the details to the tree and back.",
+        "up": "Go up one row.",
+        "down": "Go down one row.",
+        "page.up": "Go up one page.",
+        "page.down": "Go down one page.",
+        "first": "Go to the first row.",
+        "last": "Go to the last row.",
+    },
+    "Fold": {
+        "fold": "Fold or unfold the selected task.",
+        "fold.none": "Expand everything.",
+        "fold.all": "Collapse everything.",
+        "left": "Fold the task; where it is folded, go to its parent.",
+        "right": "Unfold the task; where it is unfolded, go to its first child.",
+    },
+    "Find": {
+        "filter": (
+            "Show only the tasks that match: words of id, title, agent or objective, and terms such as "
+            "`state:failed`. The manual's topic `find` tells all."
+        ),
+        "views": (
+            "Show a view of your settings, or everything again. Without views, the keys in the tree go to the "
+            "tabs, too."
+        ),
+        "filter.state": "Show only tasks in one state: each press goes on to the next state there is.",
+        "filter.state.back": "Go back to the state before.",
+        "history": "Go to what was there before you first watched, and open it.",
+    },
+    "In the details": {
+        "inspect": (
+            "Look at the file of the selected claim, or at the command that it rests on; in Live, read the whole entry."
+        ),
+        "live.search": "In Live, beside the tree, too: show only the entries with some words; `esc` shows all again.",
+        "live.pager": "In Live: open the whole transcript in your `$PAGER`.",
+        "tabs": "Go to a tab of the details.",
+        "inspect.switch": "Switch between that file and its git diff since the handoff.",
+        "compare.earlier": "Compare earlier attempts.",
+        "compare.later": "Compare later attempts.",
+        "tab.next": "Go to the next tab.",
+        "tab.previous": "Go to the tab before.",
+        "page.on": "Go down one page.",
+    },
+    "In the filter line": {
+        "filter.done": "Keep the filter and go back to the tree.",
+        "filter.drop": "Clear the filter and go back to the tree.",
+        "filter.down": "Keep the filter and go on in the tree.",
+        "filter.complete": "Write a key or a value to its end, as `→` does. Where there is none, go to the tree.",
+        "filter.earlier": "In an empty field: the filter that was kept last, and those before it.",
+    },
+    "In the timeline": {
+        "timeline.open": "Go to the selected task in the tree.",
+        "timeline.in": "Zoom in on the selected bar.",
+        "timeline.out": "Zoom out.",
+        "timeline.fit": "Show all of time, and make room for more as it passes.",
+        "timeline.now": "Go to the present and stay with it: new time scrolls in. Moving away ends this.",
+        "timeline.show": "Zoom so that the selected task, with what is below it, fills the chart.",
+        "timeline.earlier": "Go to earlier times.",
+        "timeline.later": "Go to later times.",
+        "timeline.idle": "Fold stretches of ten minutes and more in which nobody did anything, or show them in full.",
+    },
+    "In a replay": {
+        "replay.play": "Play or pause, instead of folding; at the end, start over.",
+        "replay.step": "Pause, and go on by one observation.",
+        "replay.step.back": "Pause, and go back by one observation.",
+        "replay.slower": "Play at half the speed.",
+        "replay.faster": "Play at twice the speed.",
+        "replay.start": "Go to the first observation.",
+        "replay.end": "Go to the last observation.",
+    },
+    "Use": {
+        "edit": "Open the selected task's return, else its handoff, or the inspected file, in your editor.",
+        "copy": "Copy the path of that file to the clipboard.",
+    },
+    "Program": {
+        "help": "List the keys; the arrow keys left and right lead through the manual.",
+        "palette": "Find any command by its name; the themes are there, too.",
+        "quit": "Leave agentwatch. Nothing that runs is touched.",
+        "suspend": "Go to the shell; `fg` comes back, and reads what has happened. In a document that you edit: undo.",
+    },
+}
+"""The sentence about each action, by the headings of the help screen."""
+
+VIEWS: Final = 9
+"""How many saved views have a key."""
+
+
+def action_name(action: str) -> str:
+    """The name of an action without its arguments."""
+    return action.partition("(")[0]
+
+
+def bindings(home: Home) -> list[BindingType]:
+    """The bindings of one home, each with an id by which the operator's keys replace its own."""
+    made: list[BindingType] = []
+    for one in COMMANDS:
+        if home in one.homes:
+            bind = partial(Binding, description=one.words, show=False, priority="priority" in one.flags)
+            if one.is_numbered:
+                numbered = enumerate(one.keys.split(" "))
+                made += (bind(key, f"{one.action}({n})", id=f"{one.id}.{n}") for n, key in numbered)
+            else:
+                made.append(bind(one.keys.replace(" ", ","), one.action, id=one.id))
+    return made
+
+
+def commands_of(app: object) -> tuple[ActionSpec, ...]:
+    """The actions of an app, with the keys that hold there."""
+    commands: tuple[ActionSpec, ...] = getattr(app, "commands", COMMANDS)
+    return commands
+
+
+def command_of(app: object, command_id: str) -> ActionSpec:
+    """One of them."""
+    return next(command for command in commands_of(app) if command.id == command_id)
+
+
+# The operator's own keys
+
+KEPT: Final = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
+"""Keys that these have whatever is set: the way to decide and the ways out."""
+_TOGETHER: Final = (
+    *("app main tree replay", "app main pane lines replay", "app page pane lines replay"),
+    *("app timeline chart replay", "app inspect lines replay", "filter", "decide"),
+)
+"""The homes whose keys are heard in one place."""
+_WRITING: Final = frozenset(["space", "backspace", "delete", "left", "right", "home", "end", "up", "down", "enter"])
+"""Keys without a character that a text field needs."""
+_NAMES: Final = _WRITING | {"comma", "escape", "tab", "insert", "pageup", "pagedown", *(f"f{n}" for n in range(1, 25))}
+_ALIASES: Final = {"esc": "escape", ",": "comma", " ": "space"}
+
+
+def with_keys(wishes: Iterable[tuple[str, Sequence[str]]]) -> tuple[tuple[ActionSpec, ...], list[str]]:
+    """All actions with the operator's own keys, `[keys]` of the settings, and a sentence for each wish that does not
+    hold: its action keeps its defaults."""
+    by_id = {one.id: one for one in COMMANDS}
+    faults: list[str] = []
+    wanted: dict[str, ActionSpec] = {}
+    for name, words in wishes:
+        if (spec := by_id.get(name)) is None:
+            meant = did_you_mean(name, by_id) or "`agentwatch help keys` has all"
+            faults.append(f"{where(f'keys.{name}')}: there is no command {quoted(name, 40)}; {meant}")
+        elif fault := _fault(spec, words):
+            faults.append(f"{where(f'keys.{name}')}: {fault}; it keeps {spec.keys_label}")
+        else:
+            keys = [*map(key_of, words), KEPT.get(name)]
+            wanted[name] = spec._replace(keys=" ".join(dict.fromkeys(filter(None, keys))))
+    while clashes := _clashes(made := [wanted.get(one.id, one) for one in COMMANDS], by_id):
+        for name, fault in clashes:
+            if wanted.pop(name, None) is not None:
+                faults.append(f"{where(f'keys.{name}')}: {fault}; give one of them another key")
+    return tuple(made), faults
+
+
+def _fault(spec: ActionSpec, words: Sequence[str]) -> str:
+    """What is wrong with the keys that are wanted for an action, "" if nothing is."""
+    defaults = spec.keys.split(" ")
+    for word in words:
+        if (key := key_of(word)) is None:
+            return f"{quoted(word, 40)} is no key; write one such as x, R, ctrl+r, f5 or pageup"
+        is_written = len(key) == 1 or key == "comma" or key in _WRITING
+        goes_first = Home.FILTER in spec.homes or ("priority" in spec.flags and Home.REPLAY not in spec.homes)
+        if is_written and goes_first and key not in defaults:
+            return f"{quoted(key_label(key), 40)} is needed where you write; take another, such as ctrl+r or f9"
+    if spec.is_numbered and len(set(words)) != len(defaults):
+        return f"it needs a list of {len(defaults)} different keys, one for each of its numbers"
+    return ""
+
+
+def _clashes(commands: Sequence[ActionSpec], by_id: Mapping[str, ActionSpec]) -> list[tuple[str, str]]:
+    """The ids of the actions that have a key of another one in the same place, but for those that share it by default,
+    and words that say so."""
+    clashes: list[tuple[str, str]] = []
+    for homes in map(str.split, _TOGETHER):
+        having: dict[str, ActionSpec] = {}
+        for one in commands:
+            if set(homes).isdisjoint(one.homes) and not (Home.APP in one.homes and "priority" in one.flags):
+                continue
+            for key in one.keys.split(" "):
+                other = having.setdefault(key, one)
+                if set(by_id[other.id].keys.split(" ")).isdisjoint(by_id[one.id].keys.split(" ")):
+                    fault = f"{other.id} and {one.id} would both have the key {key_label(key)}"
+                    clashes += [(other.id, fault), (one.id, fault)]
+    return clashes
+
+
+def textual_keymap(commands: Iterable[ActionSpec]) -> dict[str, str]:
+    """By the id of each binding that differs from the default its keys, as `App.set_keymap` takes them."""
+    changes: dict[str, str] = {}
+    for one, default in zip(commands, COMMANDS, strict=True):
+        if one.keys != default.keys and one.is_numbered:
+            changes |= {f"{one.id}.{number}": key for number, key in enumerate(one.keys.split(" "))}
+        elif one.keys != default.keys:
+            changes[one.id] = one.keys.replace(" ", ",")
+    return changes
+
+
+def key_of(word: str) -> str | None:
+    """A key by Textual's name for it; None if there is none that a terminal could send."""
+    modified, plus, base = word.rpartition("+") if len(word) > 1 else ("", "", word)
+    base = _ALIASES.get(base.lower(), base.lower() if plus or len(base) > 1 else base)
+    modifiers = sorted(modified.lower().split("+")) if plus else []
+    if modifiers == ["shift"] and len(base) == 1 and base.isalpha():
+        return base.upper()
+    is_character = len(base) == 1 and (base.isalnum() if modifiers else base.isprintable())
+    is_known = {"ctrl", "shift", "alt"}.issuperset(modifiers) and (base in _NAMES or is_character)
+    return "+".join([*modifiers, base]) if is_known else None

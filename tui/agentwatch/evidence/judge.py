@@ -1,0 +1,749 @@
+"""Statements of a return about commands and checks, held against the log of what was run. Pure.
+
+The log is asked first: a clause is about the longest commands in it that the log holds, and every number and quoted
+literal of the clause has to stand in what that command printed. Only what shows is verified; only what cannot be true
+is contradicted; of everything else the reason says what is missing.
+"""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import re
+from collections.abc import Iterator, Sequence, Set
+from typing import Final, NamedTuple
+
+from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.evidence.log import Done, ToolLog, short
+from agentwatch.evidence.output import (
+    TIME,
+    Counts,
+    Quantity,
+    is_cached,
+    number,
+    quantities_in,
+    read_quantities,
+    shows_fault,
+    shows_nothing,
+    shows_result,
+    skips,
+    warns,
+)
+from agentwatch.evidence.shell import (
+    CHECKING_NOTHING,
+    LISTING,
+    LOOKING,
+    RUNNERS,
+    Command,
+    Line,
+    checks_nothing,
+    command_of,
+    is_whole,
+    kind_of,
+    leftover,
+    parse_line,
+    starts_nothing,
+    words_of,
+)
+
+LONGEST_TEXT: Final = 2_000
+_MOST: Final = 20
+_MOST_WORDS: Final = 16  # words of a command in a clause without ticks, and of a clause about checks as such
+
+_YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
+NOT_UNDERSTOOD: Final = "not understood"
+
+
+class Mention(NamedTuple):
+    """A command that a clause names, or a kind of checks as such, and where it stands in it."""
+
+    start: int
+    end: int
+    line: Line | None = None
+    kind: str = ""
+
+
+class Statement(NamedTuple):
+    """What a clause says of one of its mentions; `rest` is the clause without commands. `shown` are the literals and
+    words that have to stand in the output as they are, `more` is what no log shows."""
+
+    clause: str
+    rest: str
+    passes: bool = False
+    fails: bool = False
+    exit_code: int | None = None
+    quantities: tuple[Quantity, ...] = ()
+    shown: tuple[str, ...] = ()
+    more: str = ""
+    kinds: frozenset[str] = frozenset()
+
+    @property
+    def of_tests(self) -> list[Quantity]:
+        """The numbers that a summary of tests tells."""
+        return [one for one in self.quantities if one.subject in ("", "tests") and (one.subject or one.status)]
+
+    @property
+    def passed(self) -> list[int]:
+        """The numbers of tests that are said to have passed."""
+        some = (one for one in self.of_tests if one.status == "passed" or (one.status == "" and self.passes))
+        return [int(one.number) for one in some if one.number.isdigit()]
+
+    @property
+    def admits(self) -> bool:
+        """It tells of failures."""
+        totals = [int(one.number) for one in self.of_tests if one.status == "total" and one.number.isdigit()]
+        is_part = bool(totals and self.passed) and max(self.passed) < max(totals)
+        failed = any(_is_fault(one) and one.number not in ("0", "0%") for one in self.quantities)
+        return self.fails or is_part or bool(self.exit_code) or failed
+
+
+# Words
+
+_NAUGHT: Final = re.compile(r"\b(?:nothing|nichts|rien|nulla|nada|niente|nobody|any)\b", re.IGNORECASE)
+_FOUND_NO: Final = re.compile(
+    r"(?:エラー|警告|問題|失敗|違反|指摘|脆弱性)(?:は|も|が)?\s?(?:なし|無し|無く|なく|ありません(?:でした)?|ない|見つかりません|ゼロ)"
+    r"|(?:未|没有|没)(?:发现|检测到|报告|出现|报)?(?:任何)?(?:错误|问题|警告|失败|漏洞|差异)"
+    r"|(?:오류|에러|경고|문제|실패|위반)(?:가|는|도|은)?\s?(?:없음|없습니다|없이|없었\w*|없다)"
+    r"|\b(?:ne|n['’])\s?\w+ (?:aucun\w*|pas d['’e]) ?(?:erreurs?|problèmes?|avertissements?|vulnérabilités?|remarques?)"
+    r"|\bno (?:reporta|encuentra|encontró|muestra|hay|detecta|detectó|señala|da) (?:ningún )?"
+    r"(?:errores|problemas|fallos|avisos|advertencias|vulnerabilidades)"
+    r"|\bnon (?:segnala|trova|riporta|ci sono|rileva|ha trovato) (?:errori|problemi|avvisi|vulnerabilità)"
+    r"|\bnão (?:há|encontra|encontrou|reporta|apresenta|aponta|acusa) (?:erros|problemas|falhas|avisos)"
+    r"|(?:ошибок|предупреждений|проблем)\s(?:нет|не (?:найдено|обнаружено))",
+    re.IGNORECASE,
+)
+"""That none was found, in languages that deny with words that also say that something was not done."""
+_FOUND: Final = {"warnings": r"警告|경고|avert|avis|advert|avvis|предупр", "vulnerabilities": r"漏洞|脆弱|vuln"}
+_VAGUE: Final = re.compile(r"\bspecs\b|\A(?!.*\btests?\b).*\d\s?/\s?\d", re.IGNORECASE)
+"""Numbers that are perhaps of something else than tests."""
+_NO_TESTS: Final = re.compile(r"(?<!\[)\bno tests? (?:executed|found|were|collected|ran)\b", re.IGNORECASE)
+_MOVED: Final = re.compile(
+    r"\b(?:by|up|down|um|more|higher|lower|increas\w*|improv\w*|from|von|plus|mehr)\b|\+", re.IGNORECASE
+)
+_RAN: Final = re.compile(r"\b(?:ran|execut\w*|ausgeführt|exécut\w*|ejecut\w*)\b|执行|運行|実行", re.IGNORECASE)
+_SENTENCE: Final = re.compile(
+    r";\s+(?!(?:\d[\d,]*|no|zero) (?:failed|failures?|ignored|skipped|pending|errors?|filtered))"
+    r"|(?<=[\w`)%”\"])[.!?]\s+(?=[^a-zß-ÿ])|\s\|\s|\n+|[。；！]"
+)
+_PIECE: Final = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
+_LAST_WORD: Final = re.compile(r"[\s,]+(?:and|und|et|y|e|but|aber|mais|pero|while)\Z")
+_TICKED: Final = re.compile(r"`+([^`\n]{1,1000})`+")
+_LITERAL: Final = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„([^“\n]{2,200})“|«([^»\n]{2,200})»")
+_ASIDE: Final = re.compile(
+    r"[(（][^()（）`]*(?:before|previous|earlier|vorher|zuvor|avant|antes|prima|之前)[^()（）`]*[)）]", re.IGNORECASE
+)
+"""What was at another time."""
+_HEDGED: Final = re.compile(
+    r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
+    r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*|original\w*"
+    r"|parent|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
+    r"|maybe|seems?|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except"
+    r"|but for|although|pre-?existing|instead|blocked|next|used to|want\w*|try|tried|trying|attempt\w*"
+    r"|for example(?!\.)|e\.g"
+    r"|tomorrow|later|future|sibling|remain\w*|timed? ?out|abort\w*|interrupted|killed|crash\w*|wip|unknown"
+    r"|unclear|can|please|to (?:check|verify|confirm|reproduce|see|run)|didn|don|doesn|isn|aren|wasn|won|couldn|nicht"
+    r"|nie|konnten?|sollten?|würden?|müssen|vermutlich|wahrscheinlich|etwa|ungefähr|fast|außer|bis auf|vorher|zuvor"
+    r"|bisher|ne (?!demande rien|signale rien|trouve rien)|pas|jamais|devrai\w*|pourrai\w*|environ|presque|sauf|avant"
+    r"|probablement|debería\w*|podría\w*|casi|excepto|antes|quasi|circa|quase)\b|\bwithout (?:running|executing)"
+    r"|\bskipp(?:ed|ing)\s+(?:running|the|\0)|\b(?:left out|omitted)\b"
+    r"|\bno (?:se|fue|pude|pudo|he|hay|corr\w+)\b|\b(?:não|non (?!segnala|trova|rileva)|не|nunca|niemals)\b|未(?!失败)"
+    r"|没有?(?:运行|执行|跑|测试)|ません|ない|なかった|않|못"
+    r"|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|はず|できま",
+    re.IGNORECASE,
+)
+"""Said only perhaps, of somebody else, or of another time."""
+_QUOTED: Final = re.compile(
+    r"(?:\.(?:md|markdown|mdx|rst|txt|adoc|json|ya?ml|toml|html?|log)(?::\d[\d-]*)?|\b(?:readme|changelog"
+    r"|contributing|makefile"
+    r"|docs?|documentation|manual|guide|issue|ticket|plan|comment|handoff|packet|task|description|badge))`?\s+"
+    r"(?:says?|said|states?|stated|claims?|claimed|reads?|documents?|promises?|mentions?|tells?|asks?|notes?|describes?"
+    r"|recommends?|requires?|shows?|lists?)\b",
+    re.IGNORECASE,
+)
+_MORE: Final = re.compile(
+    r"\b(?:on|under|in|with|for) (?:windows|linux|macos|mac|ios|android|chrome|firefox|safari|production|staging|node"
+    r"|python|gcc|clang)\b|\b(?:windows|macos|new|newly|touched|platforms?|browsers|environments?|machines?"
+    r"|two|three|four|five|six|seven|eight|nine|ten|dozen|regressions?|includ\w+|incl|idempotent|stable"
+    r"|determinis\w+|reproducib\w+|twice|times|consistently|offline|fast(?:er)?"
+    r"|slow(?:er)?|secure|uncached|fresh\w*|really|actually|real|race|production-ready|as expected|handles?|rejects?"
+    r"|accepts?|proves?|scratch|re-?ran"
+    r"|(?:confirm|show|demonstrate|verif)\w* that|because|since|due|apart|other than|besides|bar|only|critical|high"
+    r"|major|more|further|first|least|less|fewer|faster|under \d|below|mindestens|höchstens|weniger|mehr als"
+    r"|au moins|moins de|plus de"
+    r"|al menos|menos de|más de|fixe[ds]|added|wrote|removed|return(?:s|ed)? \d+(?! (?:tests?|passed|failed))"
+    r"|\d[\d,]*\s+(?:\w+\s+)?(?:commands?|builds?|linters?|changes|edits|verifications?)\b"
+    r"|tests? \d+(?:, \d+| and\b| und\b| et\b| y\b)|neue[rn]?|nouveaux?|nouvelles?|nuev[oa]s)\b|新",
+    re.IGNORECASE,
+)
+"""More is said than a log shows."""
+_EXIT: Final = re.compile(
+    r"(?:\b(?:exit(?:s|ed|ing)?(?:[ -]?(?:code|status))?|return(?:s|ed)?\s+(?:exit\s+)?(?:code|status)|rc|rückgabewert"
+    r"|codes? (?:de )?(?:sortie|retour)|código de (?:salida|saída)|codice di uscita)|退出[代状]?[码态]|終了コード"
+    r"|종료 코드"
+    r"|код\w* (?:выхода|возврата))"
+    r"(?:\s+(?:with|code|status|value|was|is|of|a|mit|war|est))*\s*[:=：]?\s*\(?(?P<code>\d{1,3}|zero)\b"
+    r"(?!\s*/|\s+(?:passed|failed|tests?|errors?|warnings?))\)?",
+    re.IGNORECASE,
+)
+_PASSES: Final = re.compile(
+    r"\b(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?|successful(?:ly)?|success|ok|clean(?:ly)?|compiles|builds|works"
+    r"|formatted|valid|fine|good"
+    r"|bestanden|bestehen|erfolgreich|fehlerfrei|grün|sauber|durch(?:gelaufen)?|passe(?:nt)?"
+    r"|réussi\w*|vert[es]?|succès|pasan|pasa|pasaron|pasó|superad[oa]s|verde|éxito|limpi[oa]|passam|passou|passaram"
+    r"|sucesso|limpo|pulito|pulita|riuscit[oa]|superat[oi]|supera|superano|passano|passati|verdes|aprovad[oa]s"
+    r"|correct[oa]s?|correctamente|propre"
+    r"|einwandfrei|problemlos|in ordnung|laufen durch|läuft durch|успешн\w+|проходят|проходит|прошл\w+|пройден\w*"
+    r"|чисто|зелён\w+"
+    r"|(?:reports?|finds?|found|flags?|meldet|findet|demande|signale|trouve|segnala|trova|encuentra|reporta)"
+    r" (?:nothing|nichts|rien|nulla|nada|niente))\b"
+    r"|[\u2713\u2705\u2714]|通过|成功|正常|合格|通過|パス|グリーン|問題な|全绿|无误|干净|통과|성공|정상|이상 없",
+    re.IGNORECASE,
+)
+_FAILS: Final = re.compile(
+    r"\b(?:fail(?:s|ed|ing)?|red|broken|fehlgeschlagen|schlägt fehl|échoue|échoué|falla|falló|falha)\b|失败",
+    re.IGNORECASE,
+)
+_KINDS: Final = {
+    "test": r"\b(?:tests?|test[- ]?suite|suite|specs|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트",
+    "lint": r"\b(?:lint(?:er|ing|s)?|code style|formatting)\b",
+    "types": r"\b(?:type[- ]?check(?:s|er|ing)?|typprüfung)\b|类型检查|型チェック",
+    "build": r"\b(?:builds?|compiles|compilation|compile|kompiliert|compila)\b|构建|编译|ビルド",
+}
+_KIND: Final = {kind: re.compile(words, re.IGNORECASE) for kind, words in _KINDS.items()}
+_ALL: Final = re.compile(
+    r"\b(?:all|every|full|whole|entire|complete|everything|everywhere|repository|repo|solution|gesamte[ns]?"
+    r"|ganze[ns]?|alle|sämtliche|toute?s?|tous|tod[oa]s|все)\b|全|所有|整个|すべて|모두",
+    re.IGNORECASE,
+)
+_NEUTRAL: Final = words_of(
+    "ran run runs running re-ran rerun executed test tests suite suites spec specs output outputs result results shows"
+    " show reports says all every full whole entire complete everything and with the a an of in is are was were be has"
+    " have it each reported printed shown that via using by locally successfully now still again exit exits exited code"
+    " status command verified checked confirmed completed complete finished final last project library crate package"
+    " total returned returns gives workspace repo verification both"
+    " validation evidence me i we after change this there on for to from at done test-suite alle die der das den laufen"
+    " läuft sind ist jetzt wieder komplett gesamte les des la le tous toutes tout passent est sont suite maintenant"
+    " todas todos las los el y e as os testes проходят все fully work works lint linting type types check checks build"
+    " packages package modules module crates projects workspaces fix change changes container directory folder errors"
+    " error warnings issues problems failures success ordnung fehler erreur erreurs succès errores éxito erros sucesso"
+    " end place time row gesamt insgesamt place that it us docker repository root"
+    " type-check type-checks wurden ausgeführt coverage abdeckung couverture cobertura bei"
+)
+_PROGRAMS: Final = words_of(
+    "python python3 node bash sh docker docker-compose podman npm npx pnpm yarn bun bunx cargo go mvn gradle uv"
+    " uvx poetry pip ruby bundle rake rails php composer artisan dotnet java javac deno make cmake ninja ctest"
+    " meson bazel gh just task tox nox turbo nx swift zig mix sbt kubectl helm terraform psql sqlite3 git rustc"
+    " gcc g++ clang perl lua julia Rscript"
+)
+_ENGLISH: Final = words_of("make just task go")
+_ORDINARY: Final = words_of(
+    "test tests build check run fmt format doc docs bench install update add audit tool generate fix lint publish"
+    " restore clean upgrade python python3 node bash sh npm npx yarn bun cargo go ruby bundle rake php java make"
+    " just task"
+    " git dotnet mix deno lake zig ci act cd rails swift docker mage composer mvn gradle uv"
+)
+"""Words that are no program where they stand alone in a sentence."""
+_NUMERAL: Final = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
+_EXACT: Final = re.compile(
+    r"(?<!\S)\(?(--?[A-Za-z][\w-]*|(?i:unit|integration|e2e|end-to-end|smoke|functional|acceptance|strict|release|debug"
+    r"|fmt|vet|miri|clippy|nextest|audit|headless|parallel|doc(?=[- ]?tests?))\b)"
+)
+"""Options, and words that qualify a check: they stand in the command, or in its output."""
+_QUALIFIED: Final = re.compile(
+    r"\b(?:on|for|under|with|across|against|at|from|over|within|in|auf|unter|mit|für|im|sur|sous|avec|pour|dans|sous"
+    r"|con|bajo|para|com|sob|su|sotto|per|на|под)\s+(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le|la"
+    r"|les|el"
+    r"|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)(?:,?\s+([^\W\d][\w./+:-]*))?"
+    r"(?:,?\s+([^\W\d][\w./+:-]*))?",
+    re.IGNORECASE,
+)
+"""How a check was done, or of what: that has to show."""
+_BRACKETS: Final = re.compile(r"[(（]([^\W\d][\w./+:-]*(?:, [^\W\d][\w./+:-]*)*)[)）]")
+_EACH: Final = re.compile(
+    r"\b(?:every|each|all|both)(?: of the| \w+)? (?:packages?|workspaces?|modules?|crates|projects?|services?"
+    r"|targets?|versions?|features?)\b",
+    re.IGNORECASE,
+)
+_OF_EACH: Final = re.compile(r"\.\.\.| -r\b|--(?:workspace|all|workspaces|recursive)\b|run-many|\.sln\b")
+_BUILT: Final = re.compile(r"/(?:_?build|out|cmake-build)[\w.-]*")
+"""Directories that hold the build of the whole workspace."""
+_PREBUILT: Final = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")
+"""Checks of what was built before."""
+_IDENTIFIER: Final = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
+_AROUND: Final = "\"'“”(„:,;"
+_ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
+_TELLING: Final = re.compile(r"\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
+_PUTTING_BACK: Final = re.compile(
+    r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
+    r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
+    r"|\bpatch\s+-R"
+)
+"""With these, files become again what they were, or there is another copy of them."""
+_BUILDERS: Final = words_of("make lake zig ninja cmake bazel mvn gradle sbt rake meson")
+_NOT_BEGUN: Final = (4, 5, 126, 127, 254)
+"""Of pytest, that it was called wrongly or found no test; of a shell and npm, that there is no such program."""
+
+# The log
+
+_Judged = tuple[Verdict, str, "Done | None"]
+
+
+class LogJudge:
+    """Judges what texts say of commands and checks by the log of what was done."""
+
+    def __init__(self, log: ToolLog, workspace: str) -> None:
+        self.log, self.workspace, self.ran = log, workspace, log.ran
+        self.commands = list(dict.fromkeys(one.command for one in self.ran))
+        self.starts = {one.command.name.removeprefix("./") for one in self.ran}
+        self.starts |= {words[0].removeprefix("./") for one in self.ran for words in (one.parts or ())}
+        named = {one.nickname.casefold() for one in self.commands if not LOOKING.match(one.name)}
+        self.nicknames = {name for name in named if name not in _ORDINARY and re.fullmatch(r"[a-z][\w.-]+", name)}
+
+    def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
+        """The statements of a text as claims, clause by clause. `prose`: a command in it is no claim by itself."""
+        found: list[Claim] = []
+        for clause in self._clauses(text[:LONGEST_TEXT]):
+            claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
+            mentions, said = self._read(_FOUND_NO.sub(_found_no, _ASIDE.sub(" ", clause)), prose=prose)
+            if mentions and said is None:
+                found.append(claim)
+            for line, of_kind, part in _parts_of(said, mentions) if said is not None else ():
+                judged = self._of_command(part, line.command, line.place) if line else self._of_kind(part, of_kind)
+                found.append(self._settle(claim, *judged))
+        return found[:_MOST]
+
+    # What a text says
+
+    def _clauses(self, text: str) -> Iterator[str]:
+        """The clauses of a text: in a sentence, a new one begins with each thing that something is said of."""
+        for first, last in _split(_SENTENCE, text):
+            sentence, begin, names = text[first:last], 0, set[str]()
+            for start, end in _split(_PIECE, sentence):
+                piece, before = sentence[start:end], sentence[begin:start]
+                kinds = {kind_of(one.line.command) for one in self._commands(piece) if one.line is not None}
+                others = {kind for kind, words in _KIND.items() if words.search(_TICKED.sub(" ", piece))} - names
+                is_cited = not names and re.search(r"[(（]`[^`]+`[^()（）]*[)）]\W*\Z", piece) is not None
+                is_other = _is_about_checks(piece) and (not names or ("" not in names and others))
+                is_subject = is_other or (kinds and not is_cited)
+                if start and is_subject and (_tells(before) or not (names or _is_about_checks(before))):
+                    yield _LAST_WORD.sub("", before.strip(" ,，、"))
+                    begin, names = start, set()
+                names |= kinds
+            if clause := sentence[begin:].strip():
+                yield clause
+
+    def _is_known(self, line: Line) -> bool:
+        return any(leftover(line.command, one) is not None for one in self.commands)
+
+    def _commands(self, clause: str) -> list[Mention]:
+        """The commands that a clause names, in ticks or as they stand in the log."""
+        ticked = [(match, parse_line(match[1].strip().removeprefix("$ "))) for match in _TICKED.finditer(clause)]
+        mentions = [
+            Mention(match.start(), match.end(), line)
+            for match, line in ticked
+            if self._is_known(line) or _is_command(line, self.starts)
+        ]
+        found = list(re.finditer(r"[^\s`（），：、]+", _TICKED.sub(_blank, clause))) if not mentions else []
+        taken = 0
+        for place, first in enumerate(found):
+            name = first[0].strip(_AROUND).removeprefix("./")
+            if first.start() < taken or not (name in self.starts | _PROGRAMS or name.casefold() in self.nicknames):
+                continue
+            spans = [clause[first.start() : last.end()].lstrip(_AROUND) for last in found[place : place + _MOST_WORDS]]
+            lines = [parse_line(re.sub(r"[:,;)\"”]+\Z|(?<![./])\.\Z", "", span)) for span in spans]
+            # A word alone is the name of a program only where it is no ordinary one.
+            lines[0] = (
+                lines[0] if "/" in name else parse_line(name.casefold() if name.casefold() in self.nicknames else "")
+            )
+            known = next((count for count in range(len(lines), 0, -1) if self._is_known(lines[count - 1])), 0)
+            if known:
+                taken = found[place + known - 1].end()
+                mentions.append(Mention(first.start(), taken, lines[known - 1]))
+            elif len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command):
+                mentions.append(Mention(first.start(), found[place + 1].end(), kind=lines[1].command.text))
+        return mentions
+
+    def _mentions(self, clause: str) -> list[Mention]:
+        """The commands of a clause, and the kinds of checks that it speaks of beside them."""
+        mentions = self._commands(clause)
+        for start, end in _split(_PIECE, clause) if not (mentions and "`" in clause) else ():
+            piece = clause[start:end]
+            if not (any(start <= one.start < end for one in mentions) or (mentions and re.search(r"\d", piece))):
+                some = ((kind, match) for kind, words in _KIND.items() if (match := words.search(piece)))
+                mentions += [Mention(start + match.start(), start + match.end(), None, kind) for kind, match in some]
+        return sorted(mentions)
+
+    def _read(self, clause: str, *, prose: bool) -> tuple[list[Mention], Statement | None]:
+        """The mentions of a clause and what it says of them; None where it is not understood, no mentions where it
+        speaks of no check."""
+        mentions, rest = self._mentions(clause), clause
+        for one in reversed(mentions):
+            rest = f"{rest[: one.start]} \0 {rest[one.end :]}" if one.line is not None else rest
+        outside = _TICKED.sub(" ", rest)
+        codes = {number(code) for code in _EXIT.findall(outside)}
+        quantities, left = read_quantities(_EXIT.sub(" ", outside))
+        is_named = any(one.line is not None for one in mentions)
+        is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
+        unknown = [Mention(0, 0)] if is_named or is_result else []
+        if _HEDGED.search(outside) or _QUOTED.search(rest):
+            return unknown, None
+        failures = [one for one in quantities if _is_fault(one) and one.number not in ("0", "0%")]
+        is_well = any(one.status == "passed" or (one.number == "0" and _is_fault(one)) for one in quantities)
+        told = is_well or _PASSES.search(outside) is not None
+        fails = bool(failures) or _FAILS.search(left) is not None
+        code = min(codes) if codes else None
+        more: list[str] = _MORE.findall(outside) + _NAUGHT.findall(_PASSES.sub(" ", outside))
+        more += ["two exit codes"] * (len(codes) > 1)
+        spans: list[str] = _TICKED.findall(rest)
+        spans += re.findall(_NUMERAL, _LITERAL.sub(" ", left))
+        spans += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(match[0] for match in TIME.finditer(outside)))
+        if is_named:
+            shown = [*("".join(one) for one in _LITERAL.findall(rest)), *spans, *_to_show(outside, left)]
+            # Where no result is told, a bullet that is nothing but the command says that it was run.
+            says_how = told or fails or code is not None or bool(quantities)
+            if not (says_how or (not prose and (shown or not re.search(r"\w", rest)))):
+                return unknown, None
+        else:
+            counted = {one.status or "tests" for one in quantities if one.subject in ("", "tests") and any(one[1:3])}
+            is_counted = "passed" in counted or len(counted) > 1
+            mentions = mentions or [Mention(0, 0, kind="test")] * is_counted
+            if not mentions or not (told or is_counted) or len(rest.split()) > _MOST_WORDS:
+                return unknown, None
+            words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _PASSES.sub(" ", _TICKED.sub(" ", left)))
+            known = _NEUTRAL | self.starts | self.nicknames
+            strange = [one for one in words if one.casefold().rstrip(".'") not in known]
+            shown = [one for one in strange if _IDENTIFIER.match(one)]
+            more += [*spans, *(one for one in strange if one not in shown)]
+        kinds = frozenset(kind_of(one.line.command) if one.line is not None else one.kind for one in mentions)
+        passes, more_words = told and not failures and not code, " ".join(dict.fromkeys(more))
+        return mentions, Statement(clause, rest, passes, fails and code != 0, code, (), tuple(shown), more_words, kinds)
+
+    # Verdicts
+
+    def _settle(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
+        """The claim with this verdict, unless the files may be others by now than when its run was."""
+        changes, doubt = self.log.changes, ""
+        if done is not None and verdict is _NO:
+            same = (one.act.at for one in self.ran if one.command.name == done.command.name and not one.is_bad)
+            good = max((at for at in same if at < done.act.at), default=math.inf)
+            if any(good < one.act.at <= done.act.at for one in changes) and changes[-1].act.at > done.act.at:
+                doubt = f"{detail}; but it was good before, and files were changed after that"
+            if any(_PUTTING_BACK.search(one.act.what) for one in self.ran if one is not done):
+                doubt = f"{detail}; but files were put back, or copied"
+        elif done is not None and verdict is _YES:
+            later = (one for one in changes if one.over_at > done.act.at and one is not done)
+            doubt = next((f"outdated: {detail}; after that {one.change}" for one in later), "")
+            bad = [one for one in self.ran if one.act.at > done.act.at and one.is_bad]
+            bad = [one for one in bad if one.command.program == done.command.program]
+            doubt = f"{detail}; after that {bad[0].words}" if bad else doubt
+            if _PREBUILT.match(done.command.text):
+                builds = (one.act.at for one in self.ran if kind_of(one.command) == "build")
+                built = max((at for at in builds if at < done.act.at), default=0.0)
+                early = (one for one in changes if one.line is None and built < one.act.at < done.act.at)
+                doubt = next((f"{detail}; it was built before {one.change}" for one in early), doubt)
+            doubt = f"{detail}, but {self.log.gap}" if self.log.is_partial else doubt
+        call = None if done is None else done.call
+        return claim._replace(verdict=_OPEN if doubt else verdict, detail=doubt or detail, call=call)
+
+    def _of_command(self, said: Statement, asked: Command, place: str) -> _Judged:
+        """A command that is named."""
+        known = [(one, rest) for one in self.ran if (rest := leftover(asked, one.command, said.rest)) is not None]
+        same = [one for one, rest in known if not rest]
+        if not same:
+            return self._not_found(said, asked, *(known[-1] if known else (None, "")))
+        words = {place, *(word.strip("`'\"(),:;./") for word in said.rest.split())}
+        places = {posixpath.normpath(posixpath.join(self.workspace, word)) for word in words}
+        names = {word.strip("`'\"(),:;.") for word in said.rest.split()}
+        places |= {one.place for one in same if one.place.rpartition("/")[2] in names and self._is_inside(one)}
+        here = [one for one in same if one.place in places or _BUILT.fullmatch(one.place.removeprefix(self.workspace))]
+        if not here:
+            return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
+        done = here[-1]
+        if _ALL.search(said.rest) and (rest := leftover(asked, done.command)):
+            return _OPEN, f"{done.words}; it covers only {rest}", done
+        verdict, detail = _weigh(said, done)
+        if verdict is _NO and said.admits:
+            return _OPEN, f"{detail}; but it is said to have failed", done
+        if verdict is _NO and any(one.act.at > done.act.at and _is_program(one, asked) for one in self.ran):
+            return _OPEN, f"{detail}; something like it was run after that", done
+        return verdict, detail, done
+
+    def _is_inside(self, done: Done) -> bool:
+        return f"{done.place}/".startswith(f"{self.workspace}/")
+
+    def _not_found(self, said: Statement, asked: Command, part: Done | None, rest: str) -> _Judged:
+        """No command that was run is the one that is named."""
+        if part is not None:
+            return _OPEN, f"{part.words}; it covers only {rest}", part
+        if like := [one for one in self.ran if one.command.program == asked.program]:
+            return _OPEN, f"{like[-1].words}; it was not run as it is named", like[-1]
+        if self.log.gap:
+            return _OPEN, f"it is not in the log, but {self.log.gap}", None
+        kind, name = kind_of(asked), asked.name
+        if maybe := [one for one in self.ran if _is_program(one, asked) or _may_start(one, kind, name)]:
+            return _OPEN, f"it was not run as it is named; `{short(maybe[-1].act.what)}` may be it", maybe[-1]
+        if LOOKING.match(name):
+            return _OPEN, "it is not in the log, but there are other tools to look at files", None
+        return _NO, f"never run{self._printed(said)}", None
+
+    def _printed(self, said: Statement) -> str:
+        """The command that only printed a result that is claimed."""
+        printed = (one for one in self.ran if one.counts and one.counts.passed in said.passed)
+        return next((f"; `{short(one.act.what)}` printed these words" for one in printed), "")
+
+    def _of_kind(self, said: Statement, kind: str) -> _Judged:
+        """The tests, linters, type checks or builds as such."""
+        is_plain, is_test = said.passes and not said.more, kind == "test"
+        runs = [one for one in self.ran if one.line and one.line.sole and kind_of(one.command) == kind]
+        runs = [one for one in runs if not checks_nothing(one.command)]
+        vague = [one for one in self.ran if one not in runs and _may_start(one, kind)]
+        if not runs:
+            doubt = self.log.gap or (vague and f"what `{short(vague[-1].act.what)}` ran is not known")
+            doubt = doubt or (said.more and f"more is said than that: {said.more[:80]}")
+            if is_test and not doubt:
+                return _NO, f"no test was run{self._printed(said)}", None
+            return _OPEN, f"no {kind} is in the log; but {doubt}" if is_test else f"no {kind} is in the log", None
+        last = runs[-1]
+        if any(one.command.odd or not self._is_inside(one) for one in runs):
+            return _OPEN, f"{last.words}; it may be about something else", last
+        others = list({(one.command.text, one.place): one for one in runs}.values())[:-1]
+        if any(one.is_bad or (one.code is None and one.counts is None) for one in others if one is not last):
+            return _OPEN, f"others failed, or it is not known how they ended; the last time, {last.words}", last
+        is_here = last.place == self.workspace and last.command.text != "make"
+        whole, found = is_here and is_whole(last.command), last.counts or Counts()
+        if last.is_bad:
+            is_final = last.code not in _NOT_BEGUN and not any(one.act.at > last.act.at for one in vague)
+            # Of a part whose failures are not counted, it may be the call that was wrong.
+            is_lie = (
+                (whole and found.failed and found.passed not in said.passed) if said.passed else whole or found.failed
+            )
+            is_lie = is_lie and is_plain and is_final and (is_test or not others) and not said.admits
+            return _NO if is_lie else _OPEN, f"the last time, {last.words}", last
+        is_named = is_test and is_here and leftover(Command(last.command.name), last.command, said.rest) == ""
+        if not whole and (not is_named or _ALL.search(said.rest)):
+            return _OPEN, f"only a part was run: {last.words}", last
+        verdict, detail = _weigh(said, last)
+        if verdict is _NO and (others or vague or not is_plain or _VAGUE.search(said.rest)):
+            return _OPEN, f"the last run does not show it: {detail}", last
+        return verdict, detail, last
+
+
+def _is_program(done: Done, asked: Command) -> bool:
+    """Whether a line runs a program, or may."""
+    return done.parts is None or any(command_of(words).program == asked.program for words in done.parts)
+
+
+def _may_start(done: Done, kind: str, name: str = "") -> bool:
+    """Whether a line may have run a command that is named, or any check of a kind, without being known for it."""
+    commands = [command_of(words) for words in done.parts or () if not starts_nothing(words)]
+    return done.parts is None or any(
+        kind_of(one) == ""
+        or (not name and kind_of(one) == kind)
+        or (
+            RUNNERS.match(one.name)
+            and (kind_of(one) == kind or one.name == name or (not name and one.name in _BUILDERS))
+        )
+        for one in commands
+    )
+
+
+# Numbers against an output
+
+
+def _is_fault(one: Quantity) -> bool:
+    return one.status == "failed" or one.subject in ("errors", "issues")
+
+
+def _agrees(said: Quantity, other: Quantity) -> bool:
+    """Whether two numbers are of the same: `12 tests` may be a total or how many passed."""
+    if (said.number[-1] == "%") != (other.number[-1] == "%") or not (other.subject or other.status):
+        return False
+    subjects = {said.subject, other.subject}
+    if "errors" in subjects and "failed" in (said.status, other.status):
+        return subjects <= {"errors", "tests", ""}
+    wanted = {"": ("", "total", "passed"), "total": ("", "total")}.get(said.status, (said.status,))
+    if said.subject not in ("", "tests"):
+        return len(subjects) == 1 and (not said.status or other.status in ("", "total", said.status))
+    return (len(subjects) == 1 or ("" in subjects and said.status != "")) and other.status in wanted
+
+
+def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
+    """The numbers that an output contradicts, and those that it does not show."""
+    wrong, absent = list[str](), list[str]()
+    summed = {key: count for key, count in (done.counts or Counts())._asdict().items() if count is not None}
+    shown = {*quantities_in(done.output), *(Quantity(str(count), "tests", key) for key, count in summed.items())}
+    if "passed" in summed:
+        shown.add(Quantity(str(summed["passed"] + summed.get("failed", 0)), "tests", "total"))
+    for one in said.quantities:
+        same = {other.number for other in shown if _agrees(one, other)}
+        is_zero = one.number == "0"
+        if not (one.subject or one.status):
+            if not _stands_near(one, f"{done.output}\n{done.command.text}"):
+                absent.append(f"{one.number} {one.near.strip()}"[:40])
+        elif is_zero and one.status in ("failed", "skipped") and summed.get(one.status):
+            wrong.append(one.words)
+        elif one.number in same:
+            continue
+        elif (same and _is_sure(one, same)) or (one.subject == "warnings" and is_zero and warns(done.output)):
+            wrong.append(one.words)
+        elif not (is_zero and _is_fault(one)):
+            absent.append(one.words)
+    return wrong, absent
+
+
+def _is_sure(one: Quantity, same: Set[str]) -> bool:
+    """Whether other numbers of the same contradict one; a share may be rounded, or a change."""
+    if one.number[-1] == "%":
+        shown = float(next(iter(same))[:-1])
+        return len(same) == 1 and not _MOVED.search(one.near) and abs(float(one.number[:-1]) - shown) >= 1
+    return len(same) == 1 or one.number == "0" or one.subject in ("", "tests", "errors")
+
+
+def _stands_near(one: Quantity, output: str) -> bool:
+    """Whether a number without a known noun stands in an output, in a line with a word that is near it."""
+    near = {word[:5] for word in re.findall(r"[^\W\d_]{3,}", one.near.casefold())}
+    value = "0|no|none|zero" if one.number == "0" else re.escape(one.number)
+    lines = (line for line in output.casefold().splitlines() if re.search(rf"(?<![\w.])(?:{value})(?!\w|\.\d)", line))
+    return any(not near or any(word in line for word in near) for line in lines)
+
+
+def _stands(value: str, output: str) -> bool:
+    """Whether a number or a literal stands in an output."""
+    value, output = (" ".join(text.split()).casefold().replace(",", "") for text in (value, output))
+    more = r"(?:\.?\d*m?s?\b|)" if re.fullmatch(r"\d+(?:\.\d+)?", value) else r"\w*" if value.isalpha() else ""
+    before = r"\w" if value.isalpha() else r"\w."
+    return re.search(rf"(?<![{before}]){re.escape(value)}{more}(?!\w|\.\d)", output) is not None
+
+
+def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
+    """How a command ended, against how it is said to have ended."""
+    code, output, found = done.code, done.output, done.counts or Counts()
+    kind, is_counted, passed = kind_of(done.command), done.counts is not None, said.passed
+    wrong, absent = _compare(said, done)
+    if kind == "test" and not code and any(passed) and _NO_TESTS.search(output) and not is_counted:
+        wrong.append(f"{max(passed)} passed")
+    if said.passes and ((found.failed and not passed) or (LISTING.match(done.command.text) and output.strip())):
+        wrong.append("that it passes")
+    if wrong and not said.more:
+        return _NO, f"says {', '.join(wrong)}; its output says {found.words if is_counted else 'otherwise'}"
+    if None not in (code, said.exit_code) and code != said.exit_code:
+        return _NO, f"says exit code {said.exit_code}; it ended with {code}"
+    is_shown = said.more or said.admits or (found.passed in passed)
+    if said.passes and code and not is_shown and not LOOKING.match(done.command.name):
+        return _NO, f"it ended with exit code {code}"
+    # A name that stands only where something failed or was left out did not pass.
+    lines = (line for line in output.splitlines() if not line.startswith("=== "))
+    lines = (line for line in lines if not (said.passes and (skips(line) or _FAILS.search(line))))
+    good, beside = "\n".join((*lines, done.act.what, done.place)), f"{output}\n{done.act.what}\n{done.place}"
+    absent += [one for one in said.shown if not _stands(one, good if _IDENTIFIER.match(one) else beside)]
+    names = sorted(word for word in set(re.findall(r"[\w.:]+", said.rest)) if _IDENTIFIER.match(word))
+    absent += [word for word in names if _stands(word, output) and not _stands(word, good)]
+    if "" not in said.kinds:
+        known = said.kinds | ({"build"} if "types" in said.kinds else set())
+        others = (words for of_kind, words in _KIND.items() if of_kind not in known and not words.search(beside))
+        absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", said.rest)))]
+    has_skips = bool(found.skipped) if is_counted else said.passes and skips(output)
+    says_all = _ALL.search(said.rest) is not None and (not passed or _RAN.search(said.rest) is not None)
+    numbers = {int(one.number) for one in said.of_tests if one.number.isdigit()} | {sum(passed)}
+    is_told = found.passed in numbers or (found.total in numbers and not passed)
+    hides = has_skips and (says_all or not is_told) and not any(one.status == "skipped" for one in said.quantities)
+    is_unequal = is_counted and passed and not {sum(passed), *passed} & {found.passed, found.total}
+    is_empty = found.passed == 0 and not found.failed if is_counted else not (code or shows_result(output))
+    subjects = {one.subject for one in said.quantities}
+    is_aside = subjects and subjects <= {"suites", "files"} and not _PASSES.search(read_quantities(said.rest)[1])
+    is_strict = said.passes and kind not in ("", "test") and not (said.admits or "warnings" in subjects)
+    cached = _RAN.search(said.rest) and _ALL.search(said.rest) and is_cached(output)
+    each = _EACH.search(said.rest) is not None and "that have" not in said.rest
+    each = each and ("[no test" in output or not _OF_EACH.search(done.command.text))
+    doubts = (
+        (not (done.line and done.line.sole), "; the line hides how its commands ended"),
+        (code is None, ": the line hides it, or it was in the background, or stopped"),
+        (code and not (said.exit_code == code or said.admits), ", which it does not say"),
+        (not code and said.fails and not (found.failed or said.quantities), ", and not as it says"),
+        (said.more, f"; but more is said than a log can show: {said.more[:80]}"),
+        (each, "; whether that is each does not show"),
+        (kind and shows_nothing(output) and not code, "; it had nothing to do"),
+        (wrong or is_unequal, "; its output does not show all of it"),
+        (hides or (found.failed and not code and not said.admits), ", which it does not say"),
+        (cached, "; some of it is from a cache"),
+        (absent, f", but its output does not say {', '.join(dict.fromkeys(absent))[:80]}"),
+        (
+            not is_counted and kind == "test" and passed and ("tests" in subjects or not shows_result(output)),
+            ", but its output does not count them",
+        ),
+        (checks_nothing(done.command) and (said.passes or not kind), "; with these options it checks nothing"),
+        (kind == "test" and (is_empty or is_aside), "; it printed no result, or no test was in it"),
+        (not code and shows_fault(output, is_check=is_strict), ", but its output speaks of faults"),
+    )
+    words = next((words for applies, words in doubts if applies), None)
+    return (_YES, done.words) if words is None else (_OPEN, f"{done.words}{words}")
+
+
+# Clauses
+
+
+def _to_show(outside: str, left: str) -> Iterator[str]:
+    """The words of a clause that say how a check was done, or of what, or by which other tool."""
+    yield from (word.rstrip(".,:;)") for word in _EXACT.findall(outside))
+    words = [word.strip(".:") for words in _QUALIFIED.findall(left) for word in words if word]
+    words += [word for listed in _BRACKETS.findall(outside) for word in listed.split(", ")]
+    for word in words:
+        if word.casefold() not in _NEUTRAL and not (_PASSES.search(word) or _FAILS.search(word)):
+            yield word.removesuffix("s") if word.isalpha() else word
+    tools = re.findall(r"[a-z][\w-]+", outside.casefold())
+    yield from (word for word in tools if word not in _ORDINARY and kind_of(Command(word)))
+
+
+def _parts_of(said: Statement, mentions: Sequence[Mention]) -> Iterator[tuple[Line | None, str, Statement]]:
+    """What a clause says of each of its mentions: how it ended of all, and a number of the one before it."""
+    ends = [*(one.start for one in mentions[1:]), len(said.clause)]
+    for one, first, last in zip(mentions, [0, *ends], ends, strict=False):
+        around = said.clause[first : one.start] if first == 0 else ""
+        behind = said.clause[one.end if one.line is not None else one.start : last]
+        quantities = read_quantities(_EXIT.sub(" ", _TICKED.sub(" ", f"{around} \0 {behind}")))[0]
+        if one.kind == "test":
+            quantities = [two if two.subject or two.status else two._replace(subject="tests") for two in quantities]
+        yield one.line, one.kind, said._replace(quantities=tuple(quantities))
+
+
+def _found_no(match: re.Match[str]) -> str:
+    noun = next((noun for noun, words in _FOUND.items() if re.search(words, match[0], re.IGNORECASE)), "errors")
+    return f" no {noun} "
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "`" * len(match[0])
+
+
+def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Where the parts of a text begin and end between what is found outside of ticks."""
+    start = 0
+    for match in pattern.finditer(_TICKED.sub(_blank, text)):
+        yield start, match.start()
+        start = match.end()
+    yield start, len(text)
+
+
+def _is_about_checks(piece: str) -> bool:
+    words = _TICKED.sub(" ", piece)
+    is_about = any(pattern.search(words) for pattern in _KIND.values())
+    return is_about and (_PASSES.search(words) is not None or not re.search(r"\d", words))
+
+
+def _tells(piece: str) -> bool:
+    """Whether something is said of a result."""
+    words = _TICKED.sub(" ", piece)
+    return any(pattern.search(words) for pattern in (_PASSES, _FAILS, _TELLING)) or bool(read_quantities(words)[0])
+
+
+def _is_command(line: Line, starts: Set[str]) -> bool:
+    """Whether a text in ticks is a command, by its letters."""
+    words = line.sole or (line.parts or ((),))[-1]
+    if not words:
+        return False
+    command = command_of(words)
+    if len(words) == 1:
+        is_check = kind_of(command) and _ONE_WORD.match(words[0])
+        return bool(is_check) or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", words[0]) is not None
+    names = {words[0], command.name}
+    return kind_of(command) != "" or CHECKING_NOTHING.match(words[0]) is not None or bool(names & (_PROGRAMS | starts))

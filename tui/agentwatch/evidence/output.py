@@ -1,0 +1,366 @@
+"""Numbers with their nouns, of a claim and of an output alike, and the results that runners print. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from agentwatch.evidence.shell import words_of
+
+_STATUSES: Final = {
+    "passed": r"\b(?:passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|xpassed|ok|bestanden"
+    r"|erfolgreich"
+    r"|grün|réussi(?:e?s)?|passés?|passent|pasad[oa]s|pasan|pasaron|superad[oa]s|aprobad[oa]s|exitos[oa]s|passaram"
+    r"|passando|superati|groen|geslaagd|przeszł\w+|прош(?:л|ё)\w*|пройден\w*|успешн\w*)\b|通过|成功|合格|通過|통과|성공",
+    "failed": r"\b(?:failed|failing|fail(?:s|ures?)?|broken|fehlgeschlagen\w*|fehlschläge|échecs?|échou(?:é|ée|és"
+    r"|ées|ent)"
+    r"|mislukt|упало|fallos?|fallid[oa]s|fallaron|falhas?|falharam|falliti|упал\w*|провал\w*)\b|失败|失敗|실패",
+    "skipped": r"\b(?:skipped|skips?|skipping|pending|ignored|todo|xfailed|deselected|disabled|cancell?ed|excluded"
+    r"|übersprungen|ignorés?|ignorées?|sautés?|désactivés?|omitid[oa]s|saltad[oa]s|ignorad[oa]s|saltati|ignorati"
+    r"|pulad[oa]s"
+    r"|en attente|en espera|pendientes?|pendentes?|ausstehend|in attesa|pominięt\w+|overgeslagen|пропущен\w*)\b|跳过"
+    r"|忽略|スキップ|건너뜀|건너뛰",
+    "total": r"\b(?:total|gesamt|insgesamt|totale)\b",
+}
+_SUBJECTS: Final = {
+    "suites": r"\b(?:test[ -])?suites\b|测试套件",
+    "files": r"\b(?:source |test )?(?:files?|dateien|datei|fichiers?|archivos?|arquivos?|файл\w*)\b|文件|ファイル|파일",
+    "tests": r"\b(?:(?:unit[ -]?|new )?tests?(?:[ -]?cases?)?|examples?|specs?|runs?|scenarios?|cases|beispiele"
+    r"|exemples|ejemplos|exemplos|esempi|testy|pruebas"
+    r"|essais|testes|тест\w*)\b|测试|用例|テスト|테스트",
+    "errors": r"\b(?:errors?|error\(s\)|errored|fehler|erreurs?|errores|erros?|errori|ошиб\w*)\b|错误|エラー|오류",
+    "warnings": r"\b(?:warnings?|warnung(?:en)?|avertissements?|advertencias?|avisos?|avvisi"
+    r"|предупрежд\w*)\b|警告|경고",
+    "issues": r"\b(?:issues?|problems?|probleme?s?|offen[sc]es?|findings?|violations?|complaints?|diagnostics"
+    r"|remarques?"
+    r"|ofensas?|problemas?|beanstandung(?:en)?|befund|problemi|infractions?|meldung(?:en)?|hinweise|differences?"
+    r"|differenze|differenz(?:en)?)\b"
+    r"|问题|問題|문제",
+    "vulnerabilities": r"\b(?:vulnerabilit(?:y|ies)|schwachstellen|vulnérabilités?|vulnerabilidad(?:es)?)\b"
+    r"|漏洞|脆弱性",
+    "assertions": r"\b(?:assertions?|expect|expectations|aserciones|asserções|asserzioni|assertionen)\b|断言",
+    "snapshots": r"\bsnapshots?\b|快照|スナップショット",
+    "projects": r"\b(?:projects?|projekte?|projets?|proyectos?|projetos?|progetti)\b|项目|プロジェクト|프로젝트",
+    "packages": r"\b(?:packages?|pakete?|paquets?|paquetes?|pacotes?|пакет\w*)\b|软件包|パッケージ|패키지",
+    "tasks": r"\b(?:tasks?|aufgaben|tâches|tareas|tarefas)\b|任务",
+    "modules": r"\b(?:modules?|module[ns]?|módulos?|moduli)\b|模块",
+    "coverage": r"\b(?:coverage|cover|abdeckung|couverture|cobertura|copertura|stmts|statements|lines|branches"
+    r"|functions)\b|覆盖率|カバレッジ",
+}
+_STATUS: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _STATUSES.items()}
+_SUBJECT: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _SUBJECTS.items()}
+_NONE: Final = (
+    r"\b(?:no|zero|none|without(?: any)?|kein(?:e[rnms]?)?|ohne|aucune?|sans|ning[uú]n[ao]?|sin|nessun[ao]?|senza"
+    r"|nenhuma?"
+    r"|sem|без|нет)\b|没有|无(?!法)|零(?=个)"
+)
+_NOTHING: Final = r"\b(?:nothing|nichts|rien|nulla|nada|niente|niets|nic)\b"
+"""Counts only where it stands before how tests end: `nothing skipped`."""
+_NUMBER: Final = (
+    r"(?<![\w.#-])(?<!\d,)(?<![A-Za-z0-9]:)(?<!\btest )(?<!\bcase )(?<!\bstep )(?<!\bphase )"
+    r"(?:\d{1,3}(?:[,.'\u202f]\d{3})+(?![\d%]|\.\d)|\d+(?![\d]|[.,]\d|[./:-]\d))"
+)
+_NUMERAL: Final = re.compile(
+    rf"(?P<percent>(?<![\w.])\d+(?:[.,]\d+)?)\s?%|(?P<part>(?<![\w.,#/-])\d[\d,]*)\s?(?:/|out of|of|von|sur|de|di"
+    rf"|из)\s?(?P<whole>\d[\d,]*)"
+    rf"(?![\d/:.-]\d|\w)|\bout of (?P<of>\d+)|(?P<n>{_NUMBER}(?!\s?[kKMG]?B\b))|(?P<none>{_NONE}|{_NOTHING})",
+    re.IGNORECASE,
+)
+_COVERED: Final = re.compile(rf"\A\W*(?:total|all files)\b|{_SUBJECTS['coverage']}", re.IGNORECASE)
+_BREAK: Final = re.compile(r"[,;|()（）、，；。]|\.(?=\s|\Z)|\s[-–—→]\s|…|\s(?:and|und|et|y|e)\s(?=\d|\Z)")
+_LABELLED: Final = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)\s*[:=：\]]\s*\Z")
+_SCOPE: Final = re.compile(r"\W*(?:\[\w+\]\s*)?((?!test result)[^\W\d_]+(?: [^\W\d_]+)?)(?:: *|\s{2,})")
+_HEAD: Final = re.compile(r"\s*(?:[^\s]+\s+){0,2}[^\s]+")
+_FILLER: Final = re.compile(
+    r"\s*(?:(?:(?:have|has|are|were|is|was|all|now|be|been|sind|wurden|ont|été|tous|toutes|de|alle|foram)\b|全部|都|均|已"
+    r"|个|件"
+    r"|개)\s*)*"
+)
+_ADJACENT: Final = re.compile(r"([^\W\d_]+)[ \t]{1,2}\Z")
+_NEXT_LABEL: Final = re.compile(r"[^\W\d_]+\s*[=:：]\s*\Z")
+_VERB: Final = re.compile(
+    r"(?:.* )?(?:pass(?:es|ent?)?|ok|green|succeeds?|success(?:ful)?|grün|erfolgreich|通过|成功)\Z", re.IGNORECASE
+)
+TIME: Final = re.compile(
+    r"\(?\b(?:in|after|took|nach|en)?\s*\d+(?:[.,:]\d+)*\s*(?:ms|s|sec|secs|seconds|sekunden|secondes|segundos|秒|m|min"
+    r"|minutes)\b(?: *\d+\.\d+s\b)?\)?",
+    re.IGNORECASE,
+)
+
+
+class Quantity(NamedTuple):
+    """A number, or a share with its `%`, of a subject ("" where it is not told) and how those ended ("" as well).
+
+    `near` are the words around it.
+    """
+
+    number: str
+    subject: str = ""
+    status: str = ""
+    near: str = ""
+
+    @property
+    def words(self) -> str:
+        number = f"{int(self.number):,}" if self.number.isdigit() else self.number
+        return " ".join(filter(None, (number, self.subject, self.status)))
+
+
+def number(digits: str) -> int:
+    """A number as it is written in a text; words for none are 0."""
+    kept = re.sub(r"\D", "", digits)
+    return int(kept) if kept else 0
+
+
+def _named(table: dict[str, re.Pattern[str]], text: str, *, begins: bool = False) -> tuple[str, int]:
+    """The noun of a table that stands in a text, and where it ends."""
+    matches = ((name, one.match(text) if begins else one.search(text)) for name, one in table.items())
+    return next(((name, match.end()) for name, match in matches if match is not None), ("", 0))
+
+
+def _following(text: str) -> tuple[str, str, int]:
+    """The (subject, status) of the words behind a number, and where they end."""
+    head = _HEAD.match(text)
+    subject, end = _named(_SUBJECT, head[0]) if head is not None else ("", 0)
+    if subject:
+        status, last = _named(_STATUS, text[:60])
+        return subject, status, max(end, last)
+    filled = _FILLER.match(text)
+    begin = filled.end() if filled is not None else 0
+    status, last = _named(_STATUS, text[begin:], begins=True)
+    return "", status, begin + last
+
+
+def read_quantities(text: str, *, claimed: bool = True) -> tuple[list[Quantity], str]:
+    """The numbers of a clause or a line with the nouns near them, and the text without them. `12/12` says that all
+    passed where it is `claimed`; in an output it may be a step."""
+    text = TIME.sub(" ", text.replace("(s)", "s"))
+    marks = list(_NUMERAL.finditer(text))
+    led = _SCOPE.match(text)
+    is_led = led is not None and marks and re.fullmatch(r"\w*\s*", text[led.end() : marks[0].start()])
+    scope = _named(_SUBJECT, led[1])[0] if led is not None and is_led else ""
+    found: list[tuple[re.Match[str], str, str, str, str]] = []
+    spans: list[tuple[int, int]] = []
+    for place, mark in enumerate(marks):
+        last = marks[place + 1].start() if place + 1 < len(marks) else len(text)
+        after = _NEXT_LABEL.sub("", _BREAK.split(text[mark.end() : last], maxsplit=1)[0])
+        before = _BREAK.split(text[marks[place - 1].end() if place else 0 : mark.start()])[-1]
+        subject, status, end = _following(after)
+        label = _LABELLED.search(before) or (None if subject or status else _ADJACENT.search(before))
+        label = None if claimed and label is not None and ":" in label[0] and _VERB.match(label[1]) else label
+        if mark["none"] is not None:
+            # `no pending changes` counts nothing that was skipped.
+            status = status if subject or end == len(after.rstrip()) else ""
+            if not (subject or status) and re.fullmatch(_NOTHING, mark[0], re.IGNORECASE):
+                continue
+        elif label is not None and (names := (_named(_SUBJECT, label[1])[0], _named(_STATUS, label[1])[0])) != ("", ""):
+            subject, status = subject or names[0], status or names[1]
+            spans.append((mark.start() - len(before) + label.start(), mark.start()))
+        spans.append((mark.start(), mark.end() + end))
+        near = f"{before[-40:]} {after[:40]}" if mark["none"] is None else after[:40]
+        found.append((mark, subject or (scope if mark["none"] is None else ""), status, after, near))
+    quantities: list[Quantity] = []
+    for place, (mark, of, status, after, near) in enumerate(found):
+        noun, ended = of, status
+        if not (of or status) and re.fullmatch(r"\s+[\w-]+\s*", after) and mark["none"] is None:
+            # `30 unit and 12 other tests`
+            others = ((one[1], one[2]) for one in found[place + 1 :] if (one[1] or one[2]) and one[0]["none"] is None)
+            noun, ended = next((one for one in others if one[0] and one[1] in ("", "passed")), ("", ""))
+        if mark["percent"]:
+            noun = "coverage" if _COVERED.search(text) else noun
+            quantities.append(Quantity(f"{mark['percent'].replace(',', '.')}%", noun, ended, near))
+        elif mark["whole"]:
+            part, whole = str(number(mark["part"])), str(number(mark["whole"]))
+            is_all = claimed and part == whole and noun in ("", "tests") and (noun or not after.strip()) and part != "0"
+            is_known = noun or ended or not after.strip()
+            quantities.append(Quantity(part, noun, ended or ("passed" if is_all else ""), near))
+            quantities.append(Quantity(whole, noun, "total" if is_known else "", near))
+        elif mark["of"]:
+            quantities.append(Quantity(mark["of"], noun or "tests", "total", near))
+        else:
+            quantities.append(Quantity(str(number(mark["n"] or "")), noun, ended, near))
+    rest = list(text)
+    for first, end in spans:
+        rest[first:end] = " " * (end - first)
+    return quantities, "".join(rest)
+
+
+# Results of runners
+
+
+class Counts(NamedTuple):
+    """The tests of a summary; None where it does not say. `failed` are failures and errors together."""
+
+    total: int | None = None
+    passed: int | None = None
+    failed: int | None = None
+    skipped: int | None = None
+
+    @property
+    def words(self) -> str:
+        pairs = ((self.passed, "passed"), (self.failed or None, "failed"), (self.skipped or None, "skipped"))
+        told = [f"{count:,} {word}" for count, word in pairs if count is not None]
+        return ", ".join(told) or ("none failed" if self.failed == 0 else f"{self.total:,} tests")
+
+
+_COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_FRAME: Final = words_of(
+    "in with and test tests result results ok run ran total finished measured filtered out warnings warning"
+    " assertions containing time took s ms m h sec secs second seconds min info summary duration executed done"
+    " expectations flaky obsolete rerun all passed failed failing subtests unexpected expected listed below skipped"
+    " tap cases from passing ended doctests doctest no failures failure real user sys slow fastest the were of"
+    " elapsed at completed success succeeded error you have expect calls pass fail insgesamt found"
+)
+_ADDING: Final = re.compile(r"test result: |\w+!\s+[-:]|\[\w+\] Tests run: |Tests:?\s+\d+ (?:passed|failed|skipped)\b")
+"""Lines of several modules, whose numbers are added."""
+_DLL: Final = re.compile(r", (?:Duration|Dauer|Durée|Duración): .*| - \S+\.dll.*")
+_ALL_WELL: Final = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
+_NO_COUNT: Final = re.compile(r"(?:Un)?expected \w+: +0\b|Timeout: +0\b|(?:not )?ok \d+ ", re.IGNORECASE)
+"""Lines of a summary that count other things, and of single tests."""
+_PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
+_LONGEST_LINE: Final = 300
+_COUNTED: Final = re.compile("|".join([*_STATUSES.values(), _SUBJECTS["tests"], _SUBJECTS["errors"]]), re.IGNORECASE)
+
+
+def _lines(output: str) -> Iterator[str]:
+    for printed in _COLORS.sub("", output).replace("\r", "\n").splitlines():
+        line = _DLL.sub("", printed.strip())
+        if len(line) <= _LONGEST_LINE and not _NO_COUNT.match(line):
+            yield line
+
+
+@lru_cache(256)
+def quantities_in(output: str) -> frozenset[Quantity]:
+    """All numbers with nouns that an output shows, line by line."""
+    lines = [line for line in _lines(output) if re.search(r"\d|\b[Nn]o\b", line)]
+    table = re.search(r"^All files\s*\|\s*(\d+(?:\.\d+)?)", output, re.MULTILINE)
+    covered = [Quantity(f"{table[1]}%", "coverage")] if table else []
+    return frozenset([*covered, *(one for line in lines for one in read_quantities(line, claimed=False)[0])])
+
+
+@lru_cache(256)
+def counts_in(output: str) -> Counts | None:
+    """The counts of an output's summary; None where there is none, or several that differ."""
+    groups: list[dict[str, int]] = []
+    adding = True
+    for line in _lines(output):
+        if not _COUNTED.search(line):
+            continue
+        quantities, rest = read_quantities(line, claimed=False)
+        values: dict[str, int] = {}
+        for one in quantities:
+            is_error = one.subject == "errors" and not one.status
+            is_error = is_error and bool(groups or any(two.status or two.subject == "tests" for two in quantities))
+            if one.number.isdigit() and (is_error or (one.subject in ("", "tests") and (one.subject or one.status))):
+                key = "failed" if is_error else one.status or "total"
+                more = values.get(key, 0) if key in ("failed", "skipped") else 0
+                values[key] = more + int(one.number)
+        # `No errors` counts no tests.
+        is_empty = values in ({}, {"failed": 0}) and not re.search(r"\d", line)
+        if (groups or values) and _ALL_WELL.match(line) and not (groups and "passed" in values):
+            values.setdefault("failed", 0)
+            is_empty = is_empty and not groups
+        words = {word.casefold().rstrip(".'/-") for word in re.findall(r"[^\W\d_][\w.'/-]*", rest)} - _FRAME
+        if not values or is_empty or not all(_named(_STATUS, word)[0] for word in words):
+            continue
+        adding = adding and _ADDING.match(line) is not None
+        if not groups or adding or any(groups[-1].get(key, count) != count for key, count in values.items()):
+            groups.append({})
+        groups[-1] |= values
+    made = [_completed(one) for one in groups]
+    if made and adding:
+        return Counts(*(sum(one or 0 for one in values) for values in zip(*made, strict=True)))
+    if made:
+        return made[-1] if all(one == made[0] for one in made) else None
+    packages = [match[1] for match in _PACKAGES.finditer(output)]
+    return Counts(failed=packages.count(None)) if packages else None
+
+
+def _completed(found: dict[str, int]) -> Counts:
+    """The numbers that follow from the others: a list without failures has none."""
+    total, passed, failed, skipped = (found.get(key) for key in Counts._fields)
+    others = (failed or 0) + (skipped or 0)
+    passed = 0 if total == 0 else passed
+    if passed is None and (total is None or len(found) > 1):
+        passed = max(total - others, 0) if total is not None else 0
+    failed = failed if failed is not None or passed is None else 0
+    return Counts(total if total is not None else (passed or 0) + others, passed, failed, skipped or 0)
+
+
+_RESULT: Final = re.compile(
+    r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|\W*congratulations :\)"
+    r"|.*\bSuccessfully ran targets?"
+    r" |\W*Tasks: +\d+ successful"
+    r"|Executed \d+ out of \d+ tests?: \d+ tests? pass|All tests passed)",
+    re.MULTILINE,
+)
+_EMPTY: Final = re.compile(
+    r"NO-SOURCE|(?<!\[)\bno (?:tests?|tasks) (?:to run|found|ran|files|were|collected|executed)|Tests are skipped"
+    r"|:\w*[tT]est SKIPPED"
+    r"|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
+    re.IGNORECASE,
+)
+
+
+def shows_result(output: str) -> bool:
+    """Whether a runner of tests printed in other words than counts that some were run and passed."""
+    return _RESULT.search(output) is not None and not shows_nothing(output)
+
+
+def shows_nothing(output: str) -> bool:
+    """Whether a runner says that there was nothing to do."""
+    return _EMPTY.search(output) is not None
+
+
+_FAULTS: Final = re.compile(
+    r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*|[1-9]\d* errors?, .*"
+    r"|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*|\[WARNING\].*"
+    r"|.*\b[1-9]\d* warnings?\b.*"
+    r"|.*\bError \d+ \(ignored\).*)$",
+    re.MULTILINE,
+)
+_WARNED: Final = re.compile(r"^(?:.*[ :])?warning:|\[WARN(?:ING)?\]|\b[1-9]\d* warnings?\b", re.MULTILINE)
+_FORGIVING: Final = re.compile(
+    r"(?im)^\W*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
+    r"|\bnpm error\b"
+    r"|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
+)
+"""The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
+
+
+def shows_fault(output: str, *, is_check: bool) -> bool:
+    """Whether an output says that a failure was ignored, shows a command line that would hide one, or is that of a
+    check that found something."""
+    found = is_check and _FAULTS.search(_COLORS.sub("", output))
+    return bool(found or _FORGIVING.search(output))
+
+
+_SKIPPED: Final = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE)
+_CACHED: Final = re.compile(r"\bcached?\b|up-to-date", re.IGNORECASE)
+_REWROTE: Final = re.compile(
+    r"\b(?:[1-9]\d* files? (?:\w+ )?(?:reformatted|modified|changed|fixed|rewritten)"
+    r"|[1-9]\d* (?:\w+ )?(?:auto)?corrected"
+    r"|[1-9]\d* fixed|Fixed [1-9]\d*|files were modified)\b|^[>$] .*(?:--(?:fix|write|update|autocorrect)|\s-[wuaA])\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def rewrites(output: str) -> bool:
+    """Whether a check says that it changed files, or shows a command line that does."""
+    return _REWROTE.search(_COLORS.sub("", output)) is not None
+
+
+def skips(output: str) -> bool:
+    """Whether an output tells that something was left out."""
+    return _SKIPPED.search(output) is not None
+
+
+def is_cached(output: str) -> bool:
+    """Whether an output tells that results of another run were taken."""
+    return _CACHED.search(output) is not None
+
+
+def warns(output: str) -> bool:
+    """Whether an output has a warning."""
+    return _WARNED.search(_COLORS.sub("", output)) is not None
