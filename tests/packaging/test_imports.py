@@ -70,7 +70,7 @@ BARE: dict[str, tuple[str, list[str]]] = {
     "for agents": ("import " + ", ".join(ours("agents", *HOOK, *SERVER)), [*SCREEN, "mcp", "mcp_types"]),
     "the tree": ("import agentwatch.delegation.tree, agentwatch.cli.tree", [*HEAVY]),
     "before something is signed": (
-        "import agentwatch.decisions.desk, agentwatch.decisions.reader, agentwatch.decisions.policy",
+        "import agentwatch.decisions.service, agentwatch.decisions.reader, agentwatch.decisions.policy",
         ["cryptography", "keyring", *HEAVY],
     ),
 }

@@ -14,8 +14,8 @@ import pytest
 
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.checker import Checker
+from agentwatch.evidence.git import TooSlowError, run
 from agentwatch.evidence.inspect import difference
-from agentwatch.evidence.plumbing import TooSlowError, run
 from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, only, request, returned
 
 

@@ -30,15 +30,6 @@ def look(home: Path) -> bool | None:
     return processes.of(SESSION).gone
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="start times are read from /proc")
-def test_another_process_under_the_same_number_does_not_count(tmp_path: Path) -> None:
-    register(tmp_path, os.getpid(), procStart="1")
-    assert look(tmp_path) is True
-    start = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
-    register(tmp_path, os.getpid(), procStart=start)
-    assert look(tmp_path) is False
-
-
 def test_without_a_file_nothing_is_known_unless_it_was_there(tmp_path: Path) -> None:
     assert look(tmp_path) is None
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

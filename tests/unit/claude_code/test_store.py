@@ -7,23 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
 from agentwatch.sources.sessions import store as sessions_store
 from tests.unit.claude_code.building import SESSION, Store
-
-
-def sessions(store: Store) -> list[str]:
-    return list(store.runs())
-
-
-def test_a_store_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
-    reader = ClaudeCodeReader(tmp_path, home=tmp_path / "none")
-    assert list(reader.read(1.0)) == []
-    assert reader.trouble is None
-    assert list(reader.found()) == []
-    (tmp_path / "none" / "projects").mkdir(parents=True)
-    (found,) = reader.found()
-    assert (found.sessions, found.skipped) == (0, "no session of this workspace is there")
 
 
 def test_small_sessions_are_told_of_before_a_newer_large_one_is_read(

@@ -39,11 +39,6 @@ files_modified:
 """
 
 
-def task_name(*agents: str) -> str:
-    """The name that Codex gives an agent, below the topmost one, which it calls root."""
-    return "/" + "/".join(("root", *agents))
-
-
 def thread(number: int) -> str:
     """An id that begins with the time it was made, as those of Codex do."""
     return f"0190{number:04x}-0000-7000-8000-000000000000"
@@ -71,13 +66,6 @@ class Session:
             json.dumps(record | {"type": kind, "payload": payload}, separators=(",", ":")).encode() + b"\n"
         )
         self.clock += 1
-        return self
-
-    def copied(self, other: Session) -> Session:
-        """The history of another session, as a fork of it begins with."""
-        for line in other.lines:
-            record = json.loads(line)
-            self.add(record["type"], record["payload"])
         return self
 
     def event(self, kind: str, **fields: object) -> Session:

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.codex.codex_reader import CodexReader
-from agentwatch.sources.sessions import store
 from tests.unit.codex.home import Home
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
-
 
 HOSTILE = [
     {"type": "task_complete", "last_agent_message": [1], "error": {"message": {}}},
@@ -69,32 +60,3 @@ def test_hostile_lines_neither_break_the_reader_nor_hide_the_others(
     for message in (run.prompt, run.said, *(one.said for one in run.rounds[:-1] if one.said)):
         assert message is not None
         assert home.reader.text(message.digest) is not None
-
-
-def test_progress_counts_every_byte_and_comes_to_its_end(home: Home) -> None:
-    sessions = [home.root(number).said("x" * 700_000).said("y" * 700_000) for number in range(1, 5)]
-    home.write(*sessions)
-    home.reader.read(0.0)
-    progress = home.reader.progress
-    assert 0 < progress.done < progress.total
-    home.read()
-    assert home.reader.progress.done == sum(home.place(session).stat().st_size for session in sessions)
-
-
-def test_a_home_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
-    reader = CodexReader(tmp_path, tmp_path / "nowhere")
-    assert list(reader.read(1)) == []
-    assert (reader.trouble, list(reader.found())) == (None, [])
-    assert reader.progress.done == reader.progress.total
-
-
-def test_a_large_family_is_told_of_before_all_of_it_is_read(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "LARGE", 100_000)
-    root = home.root()
-    home.write(root, *(home.child(number, root).said("x" * 50_000).complete("Done.") for number in range(2, 30)))
-    told: list[int] = []
-    while not told or home.reader.progress.done < home.reader.progress.total:
-        told += [len(changes)] if (changes := home.reader.read(0.0)) else []
-    assert len(told) > 2
-    assert told[0] < 10
-    assert len(home.reader.given) == 29

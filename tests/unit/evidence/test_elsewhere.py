@@ -6,7 +6,7 @@ import pytest
 
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence import git
-from agentwatch.evidence.plumbing import GitFailedError
+from agentwatch.evidence.git import GitFailedError
 from tests.unit.evidence.repository import AFTER, Repository, check, only, returned
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE

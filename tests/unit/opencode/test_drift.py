@@ -19,18 +19,6 @@ def test_a_pipe_in_the_place_of_a_database_is_not_waited_for(database: Path, wat
     assert watched.reader.trouble == "opencode.db cannot be read: it is no regular file."
 
 
-def test_a_record_that_is_too_large_is_not_read(
-    program: Program, watched: Reading, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agentwatch.sources.opencode.database.LARGEST_RECORD", 10_000)
-    root = program.session()
-    message = program.begin(root)
-    program.say(root, message, "x" * 10_000)
-    program.finish(root, message)
-    assert watched.read()[root].said is None
-    assert watched.reader.trouble == "opencode.db has 1 record that cannot be read."
-
-
 def test_a_database_that_never_answers_is_given_up(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

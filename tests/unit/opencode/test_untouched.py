@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,20 +63,6 @@ def test_a_program_that_writes_all_the_time_is_never_kept_waiting(database: Path
     watched.reader.close()
 
 
-def test_a_program_that_reads_beside_us_finds_its_files_unchanged(database: Path, workspace: Path) -> None:
-    with running(database, workspace, "wal", 0.3) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        before = state_of(database.parent)
-        watched = reading(workspace, database)
-        for _ in range(5):
-            watched.read()
-        (text,) = {run.prompt.digest for run in watched.runs.values() if run.prompt is not None}
-        assert watched.reader.text(text) is not None
-        watched.reader.close()
-        assert state_of(database.parent) == before
-
-
 def test_what_is_written_during_a_look_that_locks_nothing_makes_it_void(
     program: Program, database: Path, workspace: Path
 ) -> None:
@@ -121,14 +106,6 @@ def test_what_no_program_has_open_is_read_without_a_trace(
     watched.reader.close()
     assert watched.reader.trouble is None
     assert state_of(database.parent) == before
-
-
-def test_nobody_can_write_through_a_look(program: Program, database: Path) -> None:
-    program.session()
-    looking = ForeignDatabase(database)
-    with looking.look() as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
-        connection.execute("DELETE FROM session")
-    looking.close()
 
 
 @pytest.mark.skipif(not is_linux, reason="only Linux tells who holds a lock")

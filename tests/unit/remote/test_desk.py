@@ -25,8 +25,8 @@ from agentwatch.decisions.errors import (
     UncertainError,
     UnreachableError,
 )
+from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.others import Role
 from agentwatch.decisions.record import AlreadyDecidedError, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Requested

@@ -41,26 +41,8 @@ def test_the_storages_of_all_editors_are_found(
     assert [found.place for found in reader.found()] == [str(path)]
 
 
-def test_the_tasks_of_cline_are_left_out_which_hand_nothing_on(
-    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reader = editors(storage, tmp_path, monkeypatch)
-    path = tmp_path / SETTINGS / "Code" / "User" / "globalStorage" / "saoudrizwan.claude-dev"
-    path.parent.mkdir(parents=True)
-    storage.item("one")
-    storage.messages("one")
-    storage.path.rename(path)
-    assert list(reader.read(10)) == []
-
-
 def editors(storage: Storage, home: Path, monkeypatch: pytest.MonkeyPatch) -> RooReader:
     """A reader of all that is in a home."""
     monkeypatch.setattr(Path, "home", lambda: home)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     return RooReader(storage.workspace)
-
-
-def test_a_storage_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
-    reader = RooReader(tmp_path, tmp_path / "nowhere")
-    assert list(reader.read(1)) == []
-    assert (reader.trouble, list(reader.found())) == (None, [])

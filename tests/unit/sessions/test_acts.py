@@ -73,15 +73,6 @@ def test_claude_code(words: str, error: bool, shown: dict[str, object] | None, r
     assert not act.refused
 
 
-def test_a_refused_call_never_happened() -> None:
-    call = _claude("assistant", {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make test"}})
-    words = "The user doesn't want to proceed with this tool use."
-    block: dict[str, object] = {"type": "tool_result", "tool_use_id": "a", "content": words, "is_error": True}
-    act = only(call, _claude("user", block))
-    assert act.refused
-    assert act.ended is None
-
-
 def _codex(payload: dict[str, object], kind: str = "response_item") -> dict[str, object]:
     return {"timestamp": AT, "type": kind, "payload": payload}
 

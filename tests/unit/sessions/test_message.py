@@ -5,30 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Document, Return
 from agentwatch.sources.sessions.reader import message
 from tests.unit.sessions.conformance import packet, report
 
-PARTS = st.sampled_from(
-    [*packet("t.a").splitlines(True), *report().splitlines(True), "Status\n======\n", "- [ ] One\n"]
-)
-
 
 def found(text: str) -> Document | None:
     read = read_document(text, "agents", embedded=True)
     return read and Document(read.document, read.findings, read.complete)
-
-
-TEXTS = st.lists(PARTS | st.text(max_size=8), max_size=12).map("".join)
-
-
-@given(TEXTS)
-def test_what_it_holds_is_what_the_contracts_find_in_it(text: str) -> None:
-    assert message(text, 1.0).reading == found(text)
 
 
 def test_a_packet_beside_a_return_is_found_too() -> None:

@@ -17,7 +17,6 @@ from agentwatch.sources.sessions import registry
 from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.registry import open_readers
 from agentwatch.sources.sessions.source import SessionsSource
-from tests.unit.opencode.program import Program
 from tests.unit.sessions.checks import CHECKS, Build
 from tests.unit.sessions.store import GARBAGE, Store, packet, report
 
@@ -70,19 +69,6 @@ def test_a_program_may_keep_its_sessions_elsewhere(
     assert VARIABLES[variable] in opened(tmp_path)
     (place,) = registry.looked_in()[VARIABLES[variable]]
     assert place.parent == directory
-
-
-@pytest.mark.parametrize("way", ["home", "XDG_DATA_HOME", "OPENCODE_DB"])
-def test_a_database_has_a_reader_wherever_it_lies(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    share = home / ".local" / "share" if way == "home" else tmp_path / "elsewhere"
-    database = share / "opencode" / "opencode.db"
-    database.parent.mkdir(parents=True)
-    Program(database, tmp_path).close()
-    if way != "home":
-        monkeypatch.setenv(way, str(share if way == "XDG_DATA_HOME" else database))
-    assert opened(tmp_path) == ["opencode"]
 
 
 # Readers that other packages ship

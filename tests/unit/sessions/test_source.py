@@ -73,18 +73,6 @@ def told(batch: Batch) -> list[tuple[str, bool]]:
     return [(one.path, one.run is not None) for one in batch.events if isinstance(one, Ran)]
 
 
-def test_each_scan_gives_all_runs_as_they_are_now() -> None:
-    one = Scripted("one", [Change("a", run("a"))], [Change("b", run("b"))])
-    other = Scripted("other", [Change("a", run("a", source="other")), Change("gone", None)])
-    source = source_of(one, other)
-    for _ in range(2):
-        assert told(source.scan()) == [("one:a", True), ("one:b", True), ("other:a", True)]
-    assert [source.content("other"), source.content("nobody")] == ["other has it", None]
-    assert [found.source for found in source.found()] == ["one", "other"]
-    one.rounds.append([Change("b", None)])
-    assert told(source.scan()) == [("one:a", True), ("other:a", True)]
-
-
 def test_a_reader_that_breaks_is_said_and_does_not_hide_the_others() -> None:
     broken = Scripted("broken", RecursionError("too deep"))
     batch = source_of(broken, Scripted("one", [Change("b", run("b"))])).scan()

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
-from queue import Empty, Queue
 from random import Random
 
 import pytest
@@ -17,7 +14,6 @@ from agentwatch.sources.sessions import following
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.following import (
-    Follower,
     LinesTranscript,
     Look,
     Outcome,
@@ -239,32 +235,3 @@ def test_records_that_stand_in_a_file_twice_are_told_once(file: File) -> None:
     transcript = LinesTranscript(file.path, lambda: entries_in, lambda fields: str(fields["id"]))
     assert said(transcript.look()) == ["one", "two"]
     assert [entry.text for entry in transcript.entries()] == ["one", "two"]
-
-
-# The thread
-
-
-def test_the_follower_goes_over_to_another_and_ends(tmp_path: Path) -> None:
-    told: Queue[tuple[RunTranscript, Look]] = Queue()
-    follower = Follower(lambda transcript, look: told.put((transcript, look)))
-    one, other = (File(tmp_path / name) for name in ("a.jsonl", "b.jsonl"))
-    one.words(0, 500)
-    other.words(7, 9)
-    first, second = one.follow(), other.follow()
-    follower.follow(first)
-    assert told.get(timeout=10)[0] is first
-    follower.follow(second)
-    transcript, look = told.get(timeout=10)
-    assert (transcript, said(look)) == (second, ["word 7", "word 8"])
-    follower.ask_for_older()
-    assert told.get(timeout=10)[0] is second
-    follower.follow(None)
-    end = time.monotonic() + 10
-    while (
-        is_running := any(one.name == "agentwatch-live" for one in threading.enumerate())
-    ) and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not is_running
-    other.words(9, 10)
-    with pytest.raises(Empty):
-        told.get(timeout=0.3)

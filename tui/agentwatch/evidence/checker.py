@@ -13,10 +13,8 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated, limit_of
-from agentwatch.evidence.disk import MISSING, DiskFacts, Fault, FileKind, beside, look, place_of
-from agentwatch.evidence.git import SLACK, GitFacts, GitView, ask_git, elsewhere
-from agentwatch.evidence.log import is_document
-from agentwatch.evidence.plumbing import SECONDS, NotInRepositoryError
+from agentwatch.evidence.disk import MISSING, DiskFacts, Fault, FileKind, beside, is_document, look, place_of
+from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.walk import to_name, to_path
 from agentwatch.sources.worktrees import NoRepositoryError

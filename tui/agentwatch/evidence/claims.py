@@ -11,9 +11,9 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
-from agentwatch.evidence.judge import NOT_UNDERSTOOD
 from agentwatch.sources.sessions.reader import read_stored
 
+NOT_UNDERSTOOD: Final = "not understood"
 MAX_CLAIMS: Final = 1_000  # claims of one return that are checked; one more says that there were more
 
 

@@ -27,9 +27,8 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:(?://|\S*@)")
 _SUFFIX: Final = re.compile(r"\.(?=[A-Za-z0-9_]*[A-Za-z])[A-Za-z0-9_]{1,12}\Z")
 _PATH_CHARACTERS: Final = re.compile(r"[\w.@+~#%=,()\[\]{}$!&'\\/-]+\Z")
 _BARE_SUFFIX: Final = re.compile(
-    r"\.(?:bash|c|cc|cfg|cpp|cs|css|csv|dart|ex|go|gradle|h|hpp|html|ini|java|json|jsonl|kt|lean|lock|lua|md"
-    r"|mdx|mjs|php"
-    r"|png|proto|py|pyi|rb|rs|rst|scala|sh|sql|svg|swift|tex|toml|ts|tsx|txt|vue|xml|yaml|yml|zig)\Z",
+    r"\.(?:bash|c|cc|cfg|cpp|cs|css|csv|dart|ex|go|gradle|h|hpp|html|ini|java|json|jsonl|kt|lean|lock|lua|md|mdx|mjs"
+    r"|php|png|proto|py|pyi|rb|rs|rst|scala|sh|sql|svg|swift|tex|toml|ts|tsx|txt|vue|xml|yaml|yml|zig)\Z",
     re.IGNORECASE,
 )
 _BARE_NAME: Final = re.compile(r"(?:\.[A-Za-z].*|Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
@@ -117,6 +116,16 @@ def _split_lines(word: str) -> tuple[str, tuple[int, int] | None]:
         return word, None
     first = int(match["a"] or match["c"])
     return match["path"], (first, int(match["b"] or match["d"] or first))
+
+
+_DOCUMENTS: Final = re.compile(
+    r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
+)
+
+
+def is_document(path: str) -> bool:
+    """Whether a file is one that no test is about: an agent writes of its work last."""
+    return _DOCUMENTS.search(path) is not None
 
 
 # Places

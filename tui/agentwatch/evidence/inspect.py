@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.disk import FileKind, look, place_of
-from agentwatch.evidence.git import commit_before
-from agentwatch.evidence.plumbing import SECONDS, find_repository, plumbing
+from agentwatch.evidence.git import SECONDS, commit_before, find_repository, plumbing
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.worktrees import NoRepositoryError
 

@@ -15,13 +15,16 @@ from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.walk import to_name
 
 if TYPE_CHECKING:
+    from agentwatch.delegation.claims import Deed
     from agentwatch.delegation.tree import Tree
     from agentwatch.evidence.checker import Checker, Request
+    from agentwatch.evidence.claims import Judge
     from agentwatch.evidence.log import TranscriptOf, WorkspaceLogs
 
 _ROUND: Final = 1_000  # returns that are checked against one answer of git
 _PAUSE_SECONDS: Final = (1.0, 60.0)
 _SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with the cost of a look
+_NO_LOG: Final = None, (), lambda _: ""
 _AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
 
 
@@ -191,20 +194,16 @@ class Inspector(Background[Sequence[Checked]]):
             return None
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
-        from agentwatch.evidence.judge import LogJudge
-        from agentwatch.evidence.log import WorkspaceLogs, read_log
-        from agentwatch.evidence.unsaid import unsaid_in
 
-        workspace, handoff_name = str(self._workspace), handoff.path if handoff is not None else None
-        logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of)
-        log = read_log(target.runs, self._transcript_of) if target.runs else None
+        handoff_name = handoff.path if handoff is not None else None
+        judge, unsaid, changed_since = self._by_log(target, text) if target.runs else _NO_LOG
         stated = claims_of(
             text,
             returned.path,
             self._text_of(handoff) if handoff is not None else None,
             handoff_name,
             stored=returned.stored,
-            judge=LogJudge(log, workspace).judge if log is not None else None,
+            judge=judge,
             read=self._parsed.open,
         )
         return Request(
@@ -217,9 +216,21 @@ class Inspector(Background[Sequence[Checked]]):
             stored=returned.stored,
             former=target.former,
             gone=gone,
-            unsaid=unsaid_in(log, text, workspace) if log is not None else (),
-            changed_since=lambda at: logs.changed(target.runs, at, returned.at),
+            unsaid=unsaid,
+            changed_since=changed_since,
         )
+
+    def _by_log(self, target: Target, text: str) -> tuple[Judge | None, tuple[Deed, ...], Callable[[float], str]]:
+        """What the log of a target's runs tells of its claims, of deeds that it does not speak of, and of changes."""
+        from agentwatch.evidence.judge import LogJudge
+        from agentwatch.evidence.log import WorkspaceLogs, read_log, unsaid_in
+
+        logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of)
+        if (log := read_log(target.runs, self._transcript_of)) is None:
+            return _NO_LOG
+        workspace = str(self._workspace)
+        judge, until = LogJudge(log, workspace).judge, target.returned.at
+        return judge, unsaid_in(log, text, workspace), lambda at: logs.changed(target.runs, at, until)
 
     def _runs(self) -> list[Run]:
         runs = self._tree.runs.all.values() if self._tree is not None else []

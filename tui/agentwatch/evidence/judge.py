@@ -14,8 +14,10 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.evidence.claims import NOT_UNDERSTOOD
 from agentwatch.evidence.log import Done, ToolLog, short
 from agentwatch.evidence.output import (
+    STATUSES,
     TIME,
     Counts,
     Quantity,
@@ -51,7 +53,6 @@ _MOST: Final = 20
 _MOST_WORDS: Final = 16  # words of a command in a clause without ticks, and of a clause about checks as such
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
-NOT_UNDERSTOOD: Final = "not understood"
 
 
 class Mention(NamedTuple):
@@ -101,22 +102,19 @@ class Statement(NamedTuple):
 
 _NAUGHT: Final = re.compile(r"\b(?:nothing|nichts|rien|nulla|nada|niente|nobody|any)\b", re.IGNORECASE)
 _FOUND_NO: Final = re.compile(
-    r"(?:エラー|警告|問題|失敗|違反|指摘|脆弱性)(?:は|も|が)?\s?(?:なし|無し|無く|なく|ありません(?:でした)?|ない|見つかりません|ゼロ)"
-    r"|(?:未|没有|没)(?:发现|检测到|报告|出现|报)?(?:任何)?(?:错误|问题|警告|失败|漏洞|差异)"
-    r"|(?:오류|에러|경고|문제|실패|위반)(?:가|는|도|은)?\s?(?:없음|없습니다|없이|없었\w*|없다)"
-    r"|\b(?:ne|n['’])\s?\w+ (?:aucun\w*|pas d['’e]) ?(?:erreurs?|problèmes?|avertissements?|vulnérabilités?|remarques?)"
-    r"|\bno (?:reporta|encuentra|encontró|muestra|hay|detecta|detectó|señala|da) (?:ningún )?"
-    r"(?:errores|problemas|fallos|avisos|advertencias|vulnerabilidades)"
-    r"|\bnon (?:segnala|trova|riporta|ci sono|rileva|ha trovato) (?:errori|problemi|avvisi|vulnerabilità)"
-    r"|\bnão (?:há|encontra|encontrou|reporta|apresenta|aponta|acusa) (?:erros|problemas|falhas|avisos)"
-    r"|(?:ошибок|предупреждений|проблем)\s(?:нет|не (?:найдено|обнаружено))",
+    r"(?:エラー|警告|問題|失敗|違反|指摘|脆弱性)(?:は|も|が)?\s?(?:なし|無し|無く|なく|ありません(?:でした)?|ない|見つかりません|ゼロ)|(?:未|没有|没)(?:发现|检测到|报告|出现"
+    r"|报)?(?:任何)?(?:错误|问题|警告|失败|漏洞|差异)|(?:오류|에러|경고|문제|실패|위반)(?:가|는|도|은)?\s?(?:없음|없습니다|없이|없었\w*|없다)|\b(?:ne"
+    r"|n['’])\s?\w+ (?:aucun\w*|pas d['’e]) ?(?:erreurs?|problèmes?|avertissements?|vulnérabilités?|remarques?)"
+    r"|\bno (?:reporta|encuentra|encontró|muestra|hay|detecta|detectó|señala|da) (?:ningún )?(?:errores|problemas"
+    r"|fallos|avisos|advertencias|vulnerabilidades)|\bnon (?:segnala|trova|riporta|ci sono|rileva"
+    r"|ha trovato) (?:errori|problemi|avvisi|vulnerabilità)|\bnão (?:há|encontra|encontrou|reporta|apresenta|aponta"
+    r"|acusa) (?:erros|problemas|falhas|avisos)|(?:ошибок|предупреждений|проблем)\s(?:нет|не (?:найдено|обнаружено))",
     re.IGNORECASE,
 )
 """That none was found, in languages that deny with words that also say that something was not done."""
-_FOUND: Final = {"warnings": r"警告|경고|avert|avis|advert|avvis|предупр", "vulnerabilities": r"漏洞|脆弱|vuln"}
+_OF_WARNINGS: Final = re.compile(r"警告|경고|avert|avis|advert|avvis|предупр", re.IGNORECASE)
 _VAGUE: Final = re.compile(r"\bspecs\b|\A(?!.*\btests?\b).*\d\s?/\s?\d", re.IGNORECASE)
 """Numbers that are perhaps of something else than tests."""
-_NO_TESTS: Final = re.compile(r"(?<!\[)\bno tests? (?:executed|found|were|collected|ran)\b", re.IGNORECASE)
 _MOVED: Final = re.compile(
     r"\b(?:by|up|down|um|more|higher|lower|increas\w*|improv\w*|from|von|plus|mehr)\b|\+", re.IGNORECASE
 )
@@ -139,70 +137,57 @@ _HEDGED: Final = re.compile(
     r"|parent|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
     r"|maybe|seems?|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except"
     r"|but for|although|pre-?existing|instead|blocked|next|used to|want\w*|try|tried|trying|attempt\w*"
-    r"|for example(?!\.)|e\.g"
-    r"|tomorrow|later|future|sibling|remain\w*|timed? ?out|abort\w*|interrupted|killed|crash\w*|wip|unknown"
-    r"|unclear|can|please|to (?:check|verify|confirm|reproduce|see|run)|didn|don|doesn|isn|aren|wasn|won|couldn|nicht"
-    r"|nie|konnten?|sollten?|würden?|müssen|vermutlich|wahrscheinlich|etwa|ungefähr|fast|außer|bis auf|vorher|zuvor"
-    r"|bisher|ne (?!demande rien|signale rien|trouve rien)|pas|jamais|devrai\w*|pourrai\w*|environ|presque|sauf|avant"
-    r"|probablement|debería\w*|podría\w*|casi|excepto|antes|quasi|circa|quase)\b|\bwithout (?:running|executing)"
-    r"|\bskipp(?:ed|ing)\s+(?:running|the|\0)|\b(?:left out|omitted)\b"
-    r"|\bno (?:se|fue|pude|pudo|he|hay|corr\w+)\b|\b(?:não|non (?!segnala|trova|rileva)|не|nunca|niemals)\b|未(?!失败)"
-    r"|没有?(?:运行|执行|跑|测试)|ません|ない|なかった|않|못"
-    r"|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|はず|できま",
+    r"|for example(?!\.)|e\.g|tomorrow|later|future|sibling|remain\w*|timed? ?out|abort\w*|interrupted|killed"
+    r"|crash\w*|wip|unknown|unclear|can|please|to (?:check|verify|confirm|reproduce|see|run)|didn|don|doesn|isn|aren"
+    r"|wasn|won|couldn|nicht|nie|konnten?|sollten?|würden?|müssen|vermutlich|wahrscheinlich|etwa|ungefähr|fast|außer"
+    r"|bis auf|vorher|zuvor|bisher|ne (?!demande rien|signale rien|trouve rien)|pas|jamais|devrai\w*|pourrai\w*"
+    r"|environ|presque|sauf|avant|probablement|debería\w*|podría\w*|casi|excepto|antes|quasi|circa|quase)\b"
+    r"|\bwithout (?:running|executing)|\bskipp(?:ed|ing)\s+(?:running|the|\0)|\b(?:left out|omitted)\b|\bno (?:se|fue"
+    r"|pude|pudo|he|hay|corr\w+)\b|\b(?:não|non (?!segnala|trova|rileva)|не|nunca|niemals)\b|未(?!失败)|没有?(?:运行"
+    r"|执行|跑|测试)|ません|ない|なかった|않|못|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|はず|できま",
     re.IGNORECASE,
 )
 """Said only perhaps, of somebody else, or of another time."""
 _QUOTED: Final = re.compile(
     r"(?:\.(?:md|markdown|mdx|rst|txt|adoc|json|ya?ml|toml|html?|log)(?::\d[\d-]*)?|\b(?:readme|changelog"
-    r"|contributing|makefile"
-    r"|docs?|documentation|manual|guide|issue|ticket|plan|comment|handoff|packet|task|description|badge))`?\s+"
-    r"(?:says?|said|states?|stated|claims?|claimed|reads?|documents?|promises?|mentions?|tells?|asks?|notes?|describes?"
-    r"|recommends?|requires?|shows?|lists?)\b",
+    r"|contributing|makefile|docs?|documentation|manual|guide|issue|ticket|plan|comment|handoff|packet|task"
+    r"|description|badge))`?\s+(?:says?|said|states?|stated|claims?|claimed|reads?|documents?|promises?|mentions?"
+    r"|tells?|asks?|notes?|describes?|recommends?|requires?|shows?|lists?)\b",
     re.IGNORECASE,
 )
 _MORE: Final = re.compile(
     r"\b(?:on|under|in|with|for) (?:windows|linux|macos|mac|ios|android|chrome|firefox|safari|production|staging|node"
-    r"|python|gcc|clang)\b|\b(?:windows|macos|new|newly|touched|platforms?|browsers|environments?|machines?"
-    r"|two|three|four|five|six|seven|eight|nine|ten|dozen|regressions?|includ\w+|incl|idempotent|stable"
-    r"|determinis\w+|reproducib\w+|twice|times|consistently|offline|fast(?:er)?"
-    r"|slow(?:er)?|secure|uncached|fresh\w*|really|actually|real|race|production-ready|as expected|handles?|rejects?"
-    r"|accepts?|proves?|scratch|re-?ran"
-    r"|(?:confirm|show|demonstrate|verif)\w* that|because|since|due|apart|other than|besides|bar|only|critical|high"
-    r"|major|more|further|first|least|less|fewer|faster|under \d|below|mindestens|höchstens|weniger|mehr als"
-    r"|au moins|moins de|plus de"
-    r"|al menos|menos de|más de|fixe[ds]|added|wrote|removed|return(?:s|ed)? \d+(?! (?:tests?|passed|failed))"
-    r"|\d[\d,]*\s+(?:\w+\s+)?(?:commands?|builds?|linters?|changes|edits|verifications?)\b"
-    r"|tests? \d+(?:, \d+| and\b| und\b| et\b| y\b)|neue[rn]?|nouveaux?|nouvelles?|nuev[oa]s)\b|新",
+    r"|python|gcc|clang)\b|\b(?:windows|macos|new|newly|touched|platforms?|browsers|environments?|machines?|two|three"
+    r"|four|five|six|seven|eight|nine|ten|dozen|regressions?|includ\w+|incl|idempotent|stable|determinis\w+"
+    r"|reproducib\w+|twice|times|consistently|offline|fast(?:er)?|slow(?:er)?|secure|uncached|fresh\w*|really"
+    r"|actually|real|race|production-ready|as expected|handles?|rejects?|accepts?|proves?|scratch|re-?ran|(?:confirm"
+    r"|show|demonstrate|verif)\w* that|because|since|due|unchanged|unaffected|unrelated|expected|known|unverändert"
+    r"|inchangé\w*|apart|other than|besides|bar|only|critical|high|major|more"
+    r"|further|first|least|less|fewer|faster|under \d|below|mindestens|höchstens|weniger|mehr als|au moins|moins de"
+    r"|plus de|al menos|menos de|más de|fixe[ds]|added|wrote|removed|return(?:s|ed)? \d+(?! (?:tests?|passed|failed))"
+    r"|\d[\d,]*\s+(?:\w+\s+)?(?:commands?|builds?|linters?|changes|edits|verifications?)\b|tests? \d+(?:, \d+| and\b"
+    r"| und\b| et\b| y\b)|neue[rn]?|nouveaux?|nouvelles?|nuev[oa]s)\b|新",
     re.IGNORECASE,
 )
 """More is said than a log shows."""
 _EXIT: Final = re.compile(
-    r"(?:\b(?:exit(?:s|ed|ing)?(?:[ -]?(?:code|status))?|return(?:s|ed)?\s+(?:exit\s+)?(?:code|status)|rc|rückgabewert"
-    r"|codes? (?:de )?(?:sortie|retour)|código de (?:salida|saída)|codice di uscita)|退出[代状]?[码态]|終了コード"
-    r"|종료 코드"
-    r"|код\w* (?:выхода|возврата))"
-    r"(?:\s+(?:with|code|status|value|was|is|of|a|mit|war|est))*\s*[:=：]?\s*\(?(?P<code>\d{1,3}|zero)\b"
-    r"(?!\s*/|\s+(?:passed|failed|tests?|errors?|warnings?))\)?",
+    r"(?:\b(?:exit(?:s|ed|ing)?(?:[ -]?(?:code|status))?|return(?:s|ed)?\s+(?:exit\s+)?(?:code|status)|rc"
+    r"|rückgabewert|codes? (?:de )?(?:sortie|retour)|código de (?:salida|saída)|codice di uscita)|退出[代状]?[码态]"
+    r"|終了コード|종료 코드|код\w* (?:выхода|возврата))(?:\s+(?:with|code|status|value|was|is|of|a|mit|war"
+    r"|est))*\s*[:=：]?\s*\(?(?P<code>\d{1,3}|zero)\b(?!\s*/|\s+(?:passed|failed|tests?|errors?|warnings?))\)?",
     re.IGNORECASE,
 )
 _PASSES: Final = re.compile(
-    r"\b(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?|successful(?:ly)?|success|ok|clean(?:ly)?|compiles|builds|works"
-    r"|formatted|valid|fine|good"
-    r"|bestanden|bestehen|erfolgreich|fehlerfrei|grün|sauber|durch(?:gelaufen)?|passe(?:nt)?"
-    r"|réussi\w*|vert[es]?|succès|pasan|pasa|pasaron|pasó|superad[oa]s|verde|éxito|limpi[oa]|passam|passou|passaram"
-    r"|sucesso|limpo|pulito|pulita|riuscit[oa]|superat[oi]|supera|superano|passano|passati|verdes|aprovad[oa]s"
-    r"|correct[oa]s?|correctamente|propre"
-    r"|einwandfrei|problemlos|in ordnung|laufen durch|läuft durch|успешн\w+|проходят|проходит|прошл\w+|пройден\w*"
-    r"|чисто|зелён\w+"
-    r"|(?:reports?|finds?|found|flags?|meldet|findet|demande|signale|trouve|segnala|trova|encuentra|reporta)"
-    r" (?:nothing|nichts|rien|nulla|nada|niente))\b"
-    r"|[\u2713\u2705\u2714]|通过|成功|正常|合格|通過|パス|グリーン|問題な|全绿|无误|干净|통과|성공|정상|이상 없",
+    rf"{STATUSES['passed']}|\b(?:succeeds?|successful(?:ly)?|clean(?:ly)?|compiles|builds|works|formatted|valid|fine"
+    r"|good|bestehen|fehlerfrei|sauber|durch(?:gelaufen)?|passe(?:nt)?|réussi\w*|vert[es]?|succès|pasa|pasó|verdes?"
+    r"|éxito|limpi[oa]|passam|passou|sucesso|limpo|pulit[oa]|riuscit[oa]|superat[oi]|supera(?:no)?|passano|passati"
+    r"|aprovad[oa]s|correct[oa]s?|correctamente|propre|einwandfrei|problemlos|in ordnung|laufen durch|läuft durch"
+    r"|проходят|проходит|чисто|зелён\w+|(?:reports?|finds?|found|flags?|meldet|findet|demande|signale|trouve|segnala"
+    r"|trova|encuentra|reporta) (?:nothing|nichts|rien|nulla|nada|niente))\b"
+    r"|[\u2713\u2705\u2714]|正常|パス|グリーン|問題な|全绿|无误|干净|정상|이상 없",
     re.IGNORECASE,
 )
-_FAILS: Final = re.compile(
-    r"\b(?:fail(?:s|ed|ing)?|red|broken|fehlgeschlagen|schlägt fehl|échoue|échoué|falla|falló|falha)\b|失败",
-    re.IGNORECASE,
-)
+_FAILS: Final = re.compile(rf"{STATUSES['failed']}|\b(?:red|schlägt fehl|échoue|falla|falló|falha)\b", re.IGNORECASE)
 _KINDS: Final = {
     "test": r"\b(?:tests?|test[- ]?suite|suite|specs|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트",
     "lint": r"\b(?:lint(?:er|ing|s)?|code style|formatting)\b",
@@ -218,43 +203,40 @@ _ALL: Final = re.compile(
 _NEUTRAL: Final = words_of(
     "ran run runs running re-ran rerun executed test tests suite suites spec specs output outputs result results shows"
     " show reports says all every full whole entire complete everything and with the a an of in is are was were be has"
-    " have it each reported printed shown that via using by locally successfully now still again exit exits exited code"
-    " status command verified checked confirmed completed complete finished final last project library crate package"
-    " total returned returns gives workspace repo verification both"
-    " validation evidence me i we after change this there on for to from at done test-suite alle die der das den laufen"
-    " läuft sind ist jetzt wieder komplett gesamte les des la le tous toutes tout passent est sont suite maintenant"
-    " todas todos las los el y e as os testes проходят все fully work works lint linting type types check checks build"
-    " packages package modules module crates projects workspaces fix change changes container directory folder errors"
-    " error warnings issues problems failures success ordnung fehler erreur erreurs succès errores éxito erros sucesso"
-    " end place time row gesamt insgesamt place that it us docker repository root"
-    " type-check type-checks wurden ausgeführt coverage abdeckung couverture cobertura bei"
+    " have it each reported printed shown that via using by locally successfully now still again exit exits exited"
+    " code status command verified checked confirmed completed complete finished final last project library crate"
+    " package total returned returns gives workspace repo verification both validation evidence me i we after change"
+    " this there on for to from at done test-suite alle die der das den laufen läuft sind ist jetzt wieder komplett"
+    " gesamte les des la le tous toutes tout passent est sont suite maintenant todas todos las los el y e as os testes"
+    " проходят все fully work works lint linting type types check checks build packages package modules module crates"
+    " projects workspaces fix change changes container directory folder errors error warnings issues problems failures"
+    " success ordnung fehler erreur erreurs succès errores éxito erros sucesso end place time row gesamt insgesamt"
+    " place that it us docker repository root type-check type-checks wurden ausgeführt coverage abdeckung couverture"
+    " cobertura bei"
 )
 _PROGRAMS: Final = words_of(
-    "python python3 node bash sh docker docker-compose podman npm npx pnpm yarn bun bunx cargo go mvn gradle uv"
-    " uvx poetry pip ruby bundle rake rails php composer artisan dotnet java javac deno make cmake ninja ctest"
-    " meson bazel gh just task tox nox turbo nx swift zig mix sbt kubectl helm terraform psql sqlite3 git rustc"
-    " gcc g++ clang perl lua julia Rscript"
+    "python python3 node bash sh docker docker-compose podman npm npx pnpm yarn bun bunx cargo go mvn gradle uv uvx"
+    " poetry pip ruby bundle rake rails php composer artisan dotnet java javac deno make cmake ninja ctest meson bazel"
+    " gh just task tox nox turbo nx swift zig mix sbt kubectl helm terraform psql sqlite3 git rustc gcc g++ clang perl"
+    " lua julia Rscript"
 )
 _ENGLISH: Final = words_of("make just task go")
 _ORDINARY: Final = words_of(
     "test tests build check run fmt format doc docs bench install update add audit tool generate fix lint publish"
-    " restore clean upgrade python python3 node bash sh npm npx yarn bun cargo go ruby bundle rake php java make"
-    " just task"
-    " git dotnet mix deno lake zig ci act cd rails swift docker mage composer mvn gradle uv"
+    " restore clean upgrade python python3 node bash sh npm npx yarn bun cargo go ruby bundle rake php java make just"
+    " task git dotnet mix deno lake zig ci act cd rails swift docker mage composer mvn gradle uv"
 )
 """Words that are no program where they stand alone in a sentence."""
 _NUMERAL: Final = r"(?<![\w.#/-])\d[\d.,]*\d|(?<![\w.#/-])\d(?![\w.])|(?<![\w./-])[A-Za-z]{1,8}-?\d[\w.]*\b(?![/\w])"
 _EXACT: Final = re.compile(
-    r"(?<!\S)\(?(--?[A-Za-z][\w-]*|(?i:unit|integration|e2e|end-to-end|smoke|functional|acceptance|strict|release|debug"
-    r"|fmt|vet|miri|clippy|nextest|audit|headless|parallel|doc(?=[- ]?tests?))\b)"
+    r"(?<!\S)\(?(--?[A-Za-z][\w-]*|(?i:unit|integration|e2e|end-to-end|smoke|functional|acceptance|strict|release"
+    r"|debug|fmt|vet|miri|clippy|nextest|audit|headless|parallel|doc(?=[- ]?tests?))\b)"
 )
 """Options, and words that qualify a check: they stand in the command, or in its output."""
 _QUALIFIED: Final = re.compile(
     r"\b(?:on|for|under|with|across|against|at|from|over|within|in|auf|unter|mit|für|im|sur|sous|avec|pour|dans|sous"
-    r"|con|bajo|para|com|sob|su|sotto|per|на|под)\s+(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le|la"
-    r"|les|el"
-    r"|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)(?:,?\s+([^\W\d][\w./+:-]*))?"
-    r"(?:,?\s+([^\W\d][\w./+:-]*))?",
+    r"|con|bajo|para|com|sob|su|sotto|per|на|под)\s+(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le|la|les"
+    r"|el|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)(?:,?\s+([^\W\d][\w./+:-]*))?(?:,?\s+([^\W\d][\w./+:-]*))?",
     re.IGNORECASE,
 )
 """How a check was done, or of what: that has to show."""
@@ -292,11 +274,14 @@ class LogJudge:
     """Judges what texts say of commands and checks by the log of what was done."""
 
     def __init__(self, log: ToolLog, workspace: str) -> None:
-        self.log, self.workspace, self.ran = log, workspace, log.ran
-        self.commands = list(dict.fromkeys(one.command for one in self.ran))
+        self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
+        self.commands: dict[str, list[Command]] = {}
+        for command in dict.fromkeys(one.command for one in self.ran):
+            for name in command.names:
+                self.commands.setdefault(name, []).append(command)
         self.starts = {one.command.name.removeprefix("./") for one in self.ran}
         self.starts |= {words[0].removeprefix("./") for one in self.ran for words in (one.parts or ())}
-        named = {one.nickname.casefold() for one in self.commands if not LOOKING.match(one.name)}
+        named = {one.command.nickname.casefold() for one in self.ran if not LOOKING.match(one.command.name)}
         self.nicknames = {name for name in named if name not in _ORDINARY and re.fullmatch(r"[a-z][\w.-]+", name)}
 
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
@@ -304,12 +289,19 @@ class LogJudge:
         found: list[Claim] = []
         for clause in self._clauses(text[:LONGEST_TEXT]):
             claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
-            mentions, said = self._read(_FOUND_NO.sub(_found_no, _ASIDE.sub(" ", clause)), prose=prose)
-            if mentions and said is None:
+            plain = _FOUND_NO.sub(
+                lambda found: " no warnings " if _OF_WARNINGS.search(found[0]) else " no errors ",
+                _ASIDE.sub(" ", clause),
+            )
+            mentions, said = self._read(plain, prose=prose)
+            # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
+            if said is None and (mentions or (found and not prose and re.search(r"\d", clause))):
                 found.append(claim)
-            for line, of_kind, part in _parts_of(said, mentions) if said is not None else ():
+            for line, of_kind, part in _parts_of(said, mentions[:_MOST]) if said is not None else ():
                 judged = self._of_command(part, line.command, line.place) if line else self._of_kind(part, of_kind)
                 found.append(self._settle(claim, *judged))
+            if len(found) >= _MOST:
+                break
         return found[:_MOST]
 
     # What a text says
@@ -333,7 +325,7 @@ class LogJudge:
                 yield clause
 
     def _is_known(self, line: Line) -> bool:
-        return any(leftover(line.command, one) is not None for one in self.commands)
+        return any(leftover(line.command, one) is not None for one in self.commands.get(line.command.name, ()))
 
     def _commands(self, clause: str) -> list[Mention]:
         """The commands that a clause names, in ticks or as they stand in the log."""
@@ -385,7 +377,7 @@ class LogJudge:
         is_named = any(one.line is not None for one in mentions)
         is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
         unknown = [Mention(0, 0)] if is_named or is_result else []
-        if _HEDGED.search(outside) or _QUOTED.search(rest):
+        if len(quantities) > _MOST or _HEDGED.search(outside) or _QUOTED.search(rest):
             return unknown, None
         failures = [one for one in quantities if _is_fault(one) and one.number not in ("0", "0%")]
         is_well = any(one.status == "passed" or (one.number == "0" and _is_fault(one)) for one in quantities)
@@ -422,7 +414,7 @@ class LogJudge:
 
     def _settle(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
         """The claim with this verdict, unless the files may be others by now than when its run was."""
-        changes, doubt = self.log.changes, ""
+        changes, doubt = self.changes, ""
         if done is not None and verdict is _NO:
             same = (one.act.at for one in self.ran if one.command.name == done.command.name and not one.is_bad)
             good = max((at for at in same if at < done.act.at), default=math.inf)
@@ -447,7 +439,8 @@ class LogJudge:
 
     def _of_command(self, said: Statement, asked: Command, place: str) -> _Judged:
         """A command that is named."""
-        known = [(one, rest) for one in self.ran if (rest := leftover(asked, one.command, said.rest)) is not None]
+        rests = {one: leftover(asked, one, said.rest) for one in self.commands.get(asked.name, ())}
+        known = [(one, rest) for one in self.ran if (rest := rests.get(one.command)) is not None]
         same = [one for one, rest in known if not rest]
         if not same:
             return self._not_found(said, asked, *(known[-1] if known else (None, "")))
@@ -617,55 +610,51 @@ def _stands(value: str, output: str) -> bool:
 
 def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     """How a command ended, against how it is said to have ended."""
-    code, output, found = done.code, done.output, done.counts or Counts()
+    code, output, found, clause = done.code, done.output, done.counts or Counts(), said.rest
     kind, is_counted, passed = kind_of(done.command), done.counts is not None, said.passed
     wrong, absent = _compare(said, done)
-    if kind == "test" and not code and any(passed) and _NO_TESTS.search(output) and not is_counted:
-        wrong.append(f"{max(passed)} passed")
     if said.passes and ((found.failed and not passed) or (LISTING.match(done.command.text) and output.strip())):
         wrong.append("that it passes")
     if wrong and not said.more:
         return _NO, f"says {', '.join(wrong)}; its output says {found.words if is_counted else 'otherwise'}"
     if None not in (code, said.exit_code) and code != said.exit_code:
         return _NO, f"says exit code {said.exit_code}; it ended with {code}"
-    is_shown = said.more or said.admits or (found.passed in passed)
+    is_shown = said.more or said.admits or found.passed in passed
     if said.passes and code and not is_shown and not LOOKING.match(done.command.name):
         return _NO, f"it ended with exit code {code}"
+    beside = f"{output}\n{done.act.what}\n{done.place}"
+    absent += [one for one in said.shown if not _stands(one, beside)]
     # A name that stands only where something failed or was left out did not pass.
-    lines = (line for line in output.splitlines() if not line.startswith("=== "))
-    lines = (line for line in lines if not (said.passes and (skips(line) or _FAILS.search(line))))
-    good, beside = "\n".join((*lines, done.act.what, done.place)), f"{output}\n{done.act.what}\n{done.place}"
-    absent += [one for one in said.shown if not _stands(one, good if _IDENTIFIER.match(one) else beside)]
-    names = sorted(word for word in set(re.findall(r"[\w.:]+", said.rest)) if _IDENTIFIER.match(word))
-    absent += [word for word in names if _stands(word, output) and not _stands(word, good)]
-    if "" not in said.kinds:
-        known = said.kinds | ({"build"} if "types" in said.kinds else set())
-        others = (words for of_kind, words in _KIND.items() if of_kind not in known and not words.search(beside))
-        absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", said.rest)))]
+    names = {word for word in re.findall(r"[\w.:]+", clause) if said.passes and _IDENTIFIER.match(word)}
+    lines = output.splitlines() if names else []
+    good = "\n".join(line for line in lines if not (line.startswith("=== ") or skips(line) or _FAILS.search(line)))
+    absent += [one for one in sorted(names) if _stands(one, output) and not _stands(one, good)]
+    known = said.kinds | ({"build"} if "types" in said.kinds else set())
+    others = (words for of_kind, words in _KIND.items() if not (known & {of_kind, ""} or words.search(beside)))
+    absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", clause)))]
+    says_all, says_ran = _ALL.search(clause) is not None, _RAN.search(clause) is not None
     has_skips = bool(found.skipped) if is_counted else said.passes and skips(output)
-    says_all = _ALL.search(said.rest) is not None and (not passed or _RAN.search(said.rest) is not None)
-    numbers = {int(one.number) for one in said.of_tests if one.number.isdigit()} | {sum(passed)}
+    numbers = {sum(passed), *(int(one.number) for one in said.of_tests if one.number.isdigit())}
     is_told = found.passed in numbers or (found.total in numbers and not passed)
-    hides = has_skips and (says_all or not is_told) and not any(one.status == "skipped" for one in said.quantities)
+    is_told = is_told and not (says_all and (says_ran or not passed))
+    hides = has_skips and not is_told and not any(one.status == "skipped" for one in said.quantities)
     is_unequal = is_counted and passed and not {sum(passed), *passed} & {found.passed, found.total}
     is_empty = found.passed == 0 and not found.failed if is_counted else not (code or shows_result(output))
     subjects = {one.subject for one in said.quantities}
-    is_aside = subjects and subjects <= {"suites", "files"} and not _PASSES.search(read_quantities(said.rest)[1])
+    is_aside = subjects and subjects <= {"suites", "files"} and not _PASSES.search(read_quantities(clause)[1])
     is_strict = said.passes and kind not in ("", "test") and not (said.admits or "warnings" in subjects)
-    cached = _RAN.search(said.rest) and _ALL.search(said.rest) and is_cached(output)
-    each = _EACH.search(said.rest) is not None and "that have" not in said.rest
-    each = each and ("[no test" in output or not _OF_EACH.search(done.command.text))
+    each = _EACH.search(clause) and "that have" not in clause
     doubts = (
         (not (done.line and done.line.sole), "; the line hides how its commands ended"),
         (code is None, ": the line hides it, or it was in the background, or stopped"),
         (code and not (said.exit_code == code or said.admits), ", which it does not say"),
         (not code and said.fails and not (found.failed or said.quantities), ", and not as it says"),
         (said.more, f"; but more is said than a log can show: {said.more[:80]}"),
-        (each, "; whether that is each does not show"),
+        (each and ("[no test" in output or not _OF_EACH.search(done.command.text)), "; that is not each, perhaps"),
         (kind and shows_nothing(output) and not code, "; it had nothing to do"),
         (wrong or is_unequal, "; its output does not show all of it"),
         (hides or (found.failed and not code and not said.admits), ", which it does not say"),
-        (cached, "; some of it is from a cache"),
+        (says_all and says_ran and is_cached(output), "; some of it is from a cache"),
         (absent, f", but its output does not say {', '.join(dict.fromkeys(absent))[:80]}"),
         (
             not is_counted and kind == "test" and passed and ("tests" in subjects or not shows_result(output)),
@@ -702,13 +691,10 @@ def _parts_of(said: Statement, mentions: Sequence[Mention]) -> Iterator[tuple[Li
         behind = said.clause[one.end if one.line is not None else one.start : last]
         quantities = read_quantities(_EXIT.sub(" ", _TICKED.sub(" ", f"{around} \0 {behind}")))[0]
         if one.kind == "test":
-            quantities = [two if two.subject or two.status else two._replace(subject="tests") for two in quantities]
-        yield one.line, one.kind, said._replace(quantities=tuple(quantities))
-
-
-def _found_no(match: re.Match[str]) -> str:
-    noun = next((noun for noun, words in _FOUND.items() if re.search(words, match[0], re.IGNORECASE)), "errors")
-    return f" no {noun} "
+            quantities = tuple(
+                two if two.subject or two.status else two._replace(subject="tests") for two in quantities
+            )
+        yield one.line, one.kind, said._replace(quantities=quantities)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -739,11 +725,9 @@ def _tells(piece: str) -> bool:
 def _is_command(line: Line, starts: Set[str]) -> bool:
     """Whether a text in ticks is a command, by its letters."""
     words = line.sole or (line.parts or ((),))[-1]
-    if not words:
-        return False
     command = command_of(words)
-    if len(words) == 1:
-        is_check = kind_of(command) and _ONE_WORD.match(words[0])
-        return bool(is_check) or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", words[0]) is not None
-    names = {words[0], command.name}
-    return kind_of(command) != "" or CHECKING_NOTHING.match(words[0]) is not None or bool(names & (_PROGRAMS | starts))
+    if len(words) < 2:
+        is_check = kind_of(command) != "" and _ONE_WORD.match(command.text) is not None
+        return is_check or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", "".join(words)) is not None
+    is_known = kind_of(command) != "" or CHECKING_NOTHING.match(words[0]) is not None
+    return is_known or not {words[0], command.name}.isdisjoint(_PROGRAMS | starts)

@@ -9,35 +9,29 @@ from typing import Final, NamedTuple
 
 from agentwatch.evidence.shell import words_of
 
-_STATUSES: Final = {
-    "passed": r"\b(?:passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|xpassed|ok|bestanden"
-    r"|erfolgreich"
-    r"|grün|réussi(?:e?s)?|passés?|passent|pasad[oa]s|pasan|pasaron|superad[oa]s|aprobad[oa]s|exitos[oa]s|passaram"
-    r"|passando|superati|groen|geslaagd|przeszł\w+|прош(?:л|ё)\w*|пройден\w*|успешн\w*)\b|通过|成功|合格|通過|통과|성공",
+STATUSES: Final = {
+    "passed": r"\b(?:passed|passing|pass(?:es)?|succeeded|successful|success(?:es)?|green|ok|bestanden"
+    r"|erfolgreich|grün|réussi(?:e?s)?|passés?|passent|pasad[oa]s|pasan|pasaron|superad[oa]s|aprobad[oa]s|exitos[oa]s"
+    r"|passaram|passando|superati|groen|geslaagd|przeszł\w+|прош(?:л|ё)\w*|пройден\w*|успешн\w*)\b|通过|成功|合格|通過|통과|성공",
     "failed": r"\b(?:failed|failing|fail(?:s|ures?)?|broken|fehlgeschlagen\w*|fehlschläge|échecs?|échou(?:é|ée|és"
-    r"|ées|ent)"
-    r"|mislukt|упало|fallos?|fallid[oa]s|fallaron|falhas?|falharam|falliti|упал\w*|провал\w*)\b|失败|失敗|실패",
-    "skipped": r"\b(?:skipped|skips?|skipping|pending|ignored|todo|xfailed|deselected|disabled|cancell?ed|excluded"
-    r"|übersprungen|ignorés?|ignorées?|sautés?|désactivés?|omitid[oa]s|saltad[oa]s|ignorad[oa]s|saltati|ignorati"
-    r"|pulad[oa]s"
-    r"|en attente|en espera|pendientes?|pendentes?|ausstehend|in attesa|pominięt\w+|overgeslagen|пропущен\w*)\b|跳过"
-    r"|忽略|スキップ|건너뜀|건너뛰",
+    r"|ées|ent)|mislukt|упало|fallos?|fallid[oa]s|fallaron|falhas?|falharam|falliti|упал\w*|провал\w*)\b|失败|失敗|실패",
+    "skipped": r"\b(?:skipped|skips?|skipping|pending|ignored|todo|xfailed|xpassed|deselected|disabled|cancell?ed"
+    r"|excluded|übersprungen|ignorés?|ignorées?|sautés?|désactivés?|omitid[oa]s|saltad[oa]s|ignorad[oa]s|saltati|ignorati"
+    r"|pulad[oa]s|en attente|en espera|pendientes?|pendentes?|ausstehend|in attesa|pominięt\w+|overgeslagen"
+    r"|пропущен\w*)\b|跳过|忽略|スキップ|건너뜀|건너뛰",
     "total": r"\b(?:total|gesamt|insgesamt|totale)\b",
 }
 _SUBJECTS: Final = {
     "suites": r"\b(?:test[ -])?suites\b|测试套件",
     "files": r"\b(?:source |test )?(?:files?|dateien|datei|fichiers?|archivos?|arquivos?|файл\w*)\b|文件|ファイル|파일",
     "tests": r"\b(?:(?:unit[ -]?|new )?tests?(?:[ -]?cases?)?|examples?|specs?|runs?|scenarios?|cases|beispiele"
-    r"|exemples|ejemplos|exemplos|esempi|testy|pruebas"
-    r"|essais|testes|тест\w*)\b|测试|用例|テスト|테스트",
+    r"|exemples|ejemplos|exemplos|esempi|testy|pruebas|essais|testes|тест\w*)\b|测试|用例|テスト|테스트",
     "errors": r"\b(?:errors?|error\(s\)|errored|fehler|erreurs?|errores|erros?|errori|ошиб\w*)\b|错误|エラー|오류",
     "warnings": r"\b(?:warnings?|warnung(?:en)?|avertissements?|advertencias?|avisos?|avvisi"
     r"|предупрежд\w*)\b|警告|경고",
     "issues": r"\b(?:issues?|problems?|probleme?s?|offen[sc]es?|findings?|violations?|complaints?|diagnostics"
-    r"|remarques?"
-    r"|ofensas?|problemas?|beanstandung(?:en)?|befund|problemi|infractions?|meldung(?:en)?|hinweise|differences?"
-    r"|differenze|differenz(?:en)?)\b"
-    r"|问题|問題|문제",
+    r"|remarques?|ofensas?|problemas?|beanstandung(?:en)?|befund|problemi|infractions?|meldung(?:en)?|hinweise"
+    r"|differences?|differenze|differenz(?:en)?)\b|问题|問題|문제",
     "vulnerabilities": r"\b(?:vulnerabilit(?:y|ies)|schwachstellen|vulnérabilités?|vulnerabilidad(?:es)?)\b"
     r"|漏洞|脆弱性",
     "assertions": r"\b(?:assertions?|expect|expectations|aserciones|asserções|asserzioni|assertionen)\b|断言",
@@ -49,12 +43,11 @@ _SUBJECTS: Final = {
     "coverage": r"\b(?:coverage|cover|abdeckung|couverture|cobertura|copertura|stmts|statements|lines|branches"
     r"|functions)\b|覆盖率|カバレッジ",
 }
-_STATUS: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _STATUSES.items()}
+_STATUS: Final = {name: re.compile(words, re.IGNORECASE) for name, words in STATUSES.items()}
 _SUBJECT: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _SUBJECTS.items()}
 _NONE: Final = (
     r"\b(?:no|zero|none|without(?: any)?|kein(?:e[rnms]?)?|ohne|aucune?|sans|ning[uú]n[ao]?|sin|nessun[ao]?|senza"
-    r"|nenhuma?"
-    r"|sem|без|нет)\b|没有|无(?!法)|零(?=个)"
+    r"|nenhuma?|sem|без|нет)\b|没有|无(?!法)|零(?=个)"
 )
 _NOTHING: Final = r"\b(?:nothing|nichts|rien|nulla|nada|niente|niets|nic)\b"
 """Counts only where it stands before how tests end: `nothing skipped`."""
@@ -64,8 +57,8 @@ _NUMBER: Final = (
 )
 _NUMERAL: Final = re.compile(
     rf"(?P<percent>(?<![\w.])\d+(?:[.,]\d+)?)\s?%|(?P<part>(?<![\w.,#/-])\d[\d,]*)\s?(?:/|out of|of|von|sur|de|di"
-    rf"|из)\s?(?P<whole>\d[\d,]*)"
-    rf"(?![\d/:.-]\d|\w)|\bout of (?P<of>\d+)|(?P<n>{_NUMBER}(?!\s?[kKMG]?B\b))|(?P<none>{_NONE}|{_NOTHING})",
+    rf"|из)\s?(?P<whole>\d[\d,]*)(?![\d/:.-]\d|\w)|\bout of (?P<of>\d+)|(?P<n>{_NUMBER}(?!\s?[kKMG]?B\b))"
+    rf"|(?P<none>{_NONE}|{_NOTHING})",
     re.IGNORECASE,
 )
 _COVERED: Final = re.compile(rf"\A\W*(?:total|all files)\b|{_SUBJECTS['coverage']}", re.IGNORECASE)
@@ -74,9 +67,8 @@ _LABELLED: Final = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)\s*[:=：\]]\s*\Z")
 _SCOPE: Final = re.compile(r"\W*(?:\[\w+\]\s*)?((?!test result)[^\W\d_]+(?: [^\W\d_]+)?)(?:: *|\s{2,})")
 _HEAD: Final = re.compile(r"\s*(?:[^\s]+\s+){0,2}[^\s]+")
 _FILLER: Final = re.compile(
-    r"\s*(?:(?:(?:have|has|are|were|is|was|all|now|be|been|sind|wurden|ont|été|tous|toutes|de|alle|foram)\b|全部|都|均|已"
-    r"|个|件"
-    r"|개)\s*)*"
+    r"\s*(?:(?:(?:have|has|are|were|is|was|all|now|be|been|sind|wurden|ont|été|tous|toutes|de|alle|foram)\b|全部|都|均|已|个"
+    r"|件|개)\s*)*"
 )
 _ADJACENT: Final = re.compile(r"([^\W\d_]+)[ \t]{1,2}\Z")
 _NEXT_LABEL: Final = re.compile(r"[^\W\d_]+\s*[=:：]\s*\Z")
@@ -84,8 +76,8 @@ _VERB: Final = re.compile(
     r"(?:.* )?(?:pass(?:es|ent?)?|ok|green|succeeds?|success(?:ful)?|grün|erfolgreich|通过|成功)\Z", re.IGNORECASE
 )
 TIME: Final = re.compile(
-    r"\(?\b(?:in|after|took|nach|en)?\s*\d+(?:[.,:]\d+)*\s*(?:ms|s|sec|secs|seconds|sekunden|secondes|segundos|秒|m|min"
-    r"|minutes)\b(?: *\d+\.\d+s\b)?\)?",
+    r"\(?\b(?:in|after|took|nach|en)?\s*\d+(?:[.,:]\d+)*\s*(?:ms|s|sec|secs|seconds|sekunden|secondes|segundos|秒|m"
+    r"|min|minutes)\b(?: *\d+\.\d+s\b)?\)?",
     re.IGNORECASE,
 )
 
@@ -123,67 +115,59 @@ def _following(text: str) -> tuple[str, str, int]:
     """The (subject, status) of the words behind a number, and where they end."""
     head = _HEAD.match(text)
     subject, end = _named(_SUBJECT, head[0]) if head is not None else ("", 0)
-    if subject:
-        status, last = _named(_STATUS, text[:60])
-        return subject, status, max(end, last)
-    filled = _FILLER.match(text)
-    begin = filled.end() if filled is not None else 0
-    status, last = _named(_STATUS, text[begin:], begins=True)
-    return "", status, begin + last
+    rest = text[:60] if subject else _FILLER.sub("", text, count=1)
+    status, last = _named(_STATUS, rest, begins=not subject)
+    return subject, status, max(end, last + len(text[:60] if subject else text) - len(rest))
 
 
-def read_quantities(text: str, *, claimed: bool = True) -> tuple[list[Quantity], str]:
+@lru_cache(4096)
+def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity, ...], str]:
     """The numbers of a clause or a line with the nouns near them, and the text without them. `12/12` says that all
     passed where it is `claimed`; in an output it may be a step."""
     text = TIME.sub(" ", text.replace("(s)", "s"))
-    marks = list(_NUMERAL.finditer(text))
-    led = _SCOPE.match(text)
-    is_led = led is not None and marks and re.fullmatch(r"\w*\s*", text[led.end() : marks[0].start()])
+    marks, rest = list(_NUMERAL.finditer(text)), list(text)
+    led = _SCOPE.match(text) if marks else None
+    is_led = led is not None and re.fullmatch(r"\w*\s*", text[led.end() : marks[0].start()]) is not None
     scope = _named(_SUBJECT, led[1])[0] if led is not None and is_led else ""
-    found: list[tuple[re.Match[str], str, str, str, str]] = []
-    spans: list[tuple[int, int]] = []
+    quantities: list[Quantity] = []
+    inheriting: list[int] = []
     for place, mark in enumerate(marks):
         last = marks[place + 1].start() if place + 1 < len(marks) else len(text)
         after = _NEXT_LABEL.sub("", _BREAK.split(text[mark.end() : last], maxsplit=1)[0])
         before = _BREAK.split(text[marks[place - 1].end() if place else 0 : mark.start()])[-1]
         subject, status, end = _following(after)
+        begin, near = mark.start(), f"{before[-40:]} {after[:40]}"
         label = _LABELLED.search(before) or (None if subject or status else _ADJACENT.search(before))
-        label = None if claimed and label is not None and ":" in label[0] and _VERB.match(label[1]) else label
         if mark["none"] is not None:
             # `no pending changes` counts nothing that was skipped.
-            status = status if subject or end == len(after.rstrip()) else ""
+            status, near = status if subject or end == len(after.rstrip()) else "", after[:40]
             if not (subject or status) and re.fullmatch(_NOTHING, mark[0], re.IGNORECASE):
                 continue
-        elif label is not None and (names := (_named(_SUBJECT, label[1])[0], _named(_STATUS, label[1])[0])) != ("", ""):
+        elif label is not None and not (claimed and ":" in label[0] and _VERB.match(label[1])):
+            names = _named(_SUBJECT, label[1])[0], _named(_STATUS, label[1])[0]
+            begin -= len(before) - label.start() if any(names) else 0
             subject, status = subject or names[0], status or names[1]
-            spans.append((mark.start() - len(before) + label.start(), mark.start()))
-        spans.append((mark.start(), mark.end() + end))
-        near = f"{before[-40:]} {after[:40]}" if mark["none"] is None else after[:40]
-        found.append((mark, subject or (scope if mark["none"] is None else ""), status, after, near))
-    quantities: list[Quantity] = []
-    for place, (mark, of, status, after, near) in enumerate(found):
-        noun, ended = of, status
-        if not (of or status) and re.fullmatch(r"\s+[\w-]+\s*", after) and mark["none"] is None:
-            # `30 unit and 12 other tests`
-            others = ((one[1], one[2]) for one in found[place + 1 :] if (one[1] or one[2]) and one[0]["none"] is None)
-            noun, ended = next((one for one in others if one[0] and one[1] in ("", "passed")), ("", ""))
+        if not (subject or status) and mark["none"] is None and re.fullmatch(r"\s+[\w-]+\s*", after):
+            inheriting.append(len(quantities))
+        subject = subject or (scope if mark["none"] is None else "")
+        rest[begin : mark.end() + end] = " " * (mark.end() + end - begin)
         if mark["percent"]:
-            noun = "coverage" if _COVERED.search(text) else noun
-            quantities.append(Quantity(f"{mark['percent'].replace(',', '.')}%", noun, ended, near))
+            subject = "coverage" if _COVERED.search(text) else subject
+            quantities.append(Quantity(f"{mark['percent'].replace(',', '.')}%", subject, status, near))
         elif mark["whole"]:
-            part, whole = str(number(mark["part"])), str(number(mark["whole"]))
-            is_all = claimed and part == whole and noun in ("", "tests") and (noun or not after.strip()) and part != "0"
-            is_known = noun or ended or not after.strip()
-            quantities.append(Quantity(part, noun, ended or ("passed" if is_all else ""), near))
-            quantities.append(Quantity(whole, noun, "total" if is_known else "", near))
-        elif mark["of"]:
-            quantities.append(Quantity(mark["of"], noun or "tests", "total", near))
+            part, whole, is_bare = number(mark["part"]), number(mark["whole"]), not after.strip()
+            is_all = claimed and 0 < part == whole and subject in ("", "tests") and (subject or is_bare)
+            quantities.append(Quantity(str(part), subject, status or ("passed" if is_all else ""), near))
+            quantities.append(Quantity(str(whole), subject, "total" if subject or status or is_bare else "", near))
         else:
-            quantities.append(Quantity(str(number(mark["n"] or "")), noun, ended, near))
-    rest = list(text)
-    for first, end in spans:
-        rest[first:end] = " " * (end - first)
-    return quantities, "".join(rest)
+            subject, status = (subject or "tests", "total") if mark["of"] else (subject, status)
+            quantities.append(Quantity(str(number(mark["of"] or mark["n"] or "")), subject, status, near))
+    for place in inheriting:
+        # `30 unit and 12 other tests`
+        named = (one for one in quantities[place + 1 :] if one.number != "0" and (one.subject or one.status))
+        other = next((one for one in named if one.subject and one.status in ("", "passed")), quantities[place])
+        quantities[place] = quantities[place]._replace(subject=other.subject, status=other.status)
+    return tuple(quantities), "".join(rest)
 
 
 # Results of runners
@@ -206,11 +190,11 @@ class Counts(NamedTuple):
 
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FRAME: Final = words_of(
-    "in with and test tests result results ok run ran total finished measured filtered out warnings warning"
-    " assertions containing time took s ms m h sec secs second seconds min info summary duration executed done"
-    " expectations flaky obsolete rerun all passed failed failing subtests unexpected expected listed below skipped"
-    " tap cases from passing ended doctests doctest no failures failure real user sys slow fastest the were of"
-    " elapsed at completed success succeeded error you have expect calls pass fail insgesamt found"
+    "in with and test tests result results ok run ran total finished measured filtered out warnings warning assertions"
+    " containing time took s ms m h sec secs second seconds min info summary duration executed done expectations flaky"
+    " obsolete rerun all passed failed failing subtests unexpected expected listed below skipped tap cases from"
+    " passing ended doctests doctest no failures failure real user sys slow fastest the were of elapsed at completed"
+    " success succeeded error you have expect calls pass fail insgesamt found"
 )
 _ADDING: Final = re.compile(r"test result: |\w+!\s+[-:]|\[\w+\] Tests run: |Tests:?\s+\d+ (?:passed|failed|skipped)\b")
 """Lines of several modules, whose numbers are added."""
@@ -220,7 +204,7 @@ _NO_COUNT: Final = re.compile(r"(?:Un)?expected \w+: +0\b|Timeout: +0\b|(?:not )
 """Lines of a summary that count other things, and of single tests."""
 _PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
 _LONGEST_LINE: Final = 300
-_COUNTED: Final = re.compile("|".join([*_STATUSES.values(), _SUBJECTS["tests"], _SUBJECTS["errors"]]), re.IGNORECASE)
+_COUNTED: Final = re.compile("|".join([*STATUSES.values(), _SUBJECTS["tests"], _SUBJECTS["errors"]]), re.IGNORECASE)
 
 
 def _lines(output: str) -> Iterator[str]:
@@ -289,16 +273,14 @@ def _completed(found: dict[str, int]) -> Counts:
 
 
 _RESULT: Final = re.compile(
-    r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|\W*congratulations :\)"
-    r"|.*\bSuccessfully ran targets?"
-    r" |\W*Tasks: +\d+ successful"
-    r"|Executed \d+ out of \d+ tests?: \d+ tests? pass|All tests passed)",
+    r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
+    r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
+    r"|All tests passed)",
     re.MULTILINE,
 )
 _EMPTY: Final = re.compile(
     r"NO-SOURCE|(?<!\[)\bno (?:tests?|tasks) (?:to run|found|ran|files|were|collected|executed)|Tests are skipped"
-    r"|:\w*[tT]est SKIPPED"
-    r"|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
+    r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
     re.IGNORECASE,
 )
 
@@ -314,17 +296,15 @@ def shows_nothing(output: str) -> bool:
 
 
 _FAULTS: Final = re.compile(
-    r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*|[1-9]\d* errors?, .*"
-    r"|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*|\[WARNING\].*"
-    r"|.*\b[1-9]\d* warnings?\b.*"
-    r"|.*\bError \d+ \(ignored\).*)$",
+    r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*"
+    r"|[1-9]\d* errors?, .*|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*"
+    r"|\[WARNING\].*|.*\b[1-9]\d* [Ww]arning.*|.*\bError \d+ \(ignored\).*)$",
     re.MULTILINE,
 )
 _WARNED: Final = re.compile(r"^(?:.*[ :])?warning:|\[WARN(?:ING)?\]|\b[1-9]\d* warnings?\b", re.MULTILINE)
 _FORGIVING: Final = re.compile(
-    r"(?im)^\W*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
-    r"|\bnpm error\b"
-    r"|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
+    r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
+    r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
 )
 """The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
 
@@ -340,8 +320,8 @@ _SKIPPED: Final = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGN
 _CACHED: Final = re.compile(r"\bcached?\b|up-to-date", re.IGNORECASE)
 _REWROTE: Final = re.compile(
     r"\b(?:[1-9]\d* files? (?:\w+ )?(?:reformatted|modified|changed|fixed|rewritten)"
-    r"|[1-9]\d* (?:\w+ )?(?:auto)?corrected"
-    r"|[1-9]\d* fixed|Fixed [1-9]\d*|files were modified)\b|^[>$] .*(?:--(?:fix|write|update|autocorrect)|\s-[wuaA])\b",
+    r"|[1-9]\d* (?:\w+ )?(?:auto)?corrected|[1-9]\d* fixed|Fixed [1-9]\d*|files were modified)\b|^[>$] .*(?:--(?:fix"
+    r"|write|update|autocorrect)|\s-[wuaA])\b",
     re.MULTILINE | re.IGNORECASE,
 )
 

@@ -25,8 +25,8 @@ Words = tuple[str, ...]
 
 _MARKS: Final = "();<>|&\n"
 _WORDS_OF_SHELL: Final = words_of(
-    "if then else elif fi for while until do done case esac in function select coproc { } ! [[ ]] eval exec"
-    " trap alias unalias exit return break continue shopt wait builtin command"
+    "if then else elif fi for while until do done case esac in function select coproc { } ! [[ ]] eval exec trap alias"
+    " unalias exit return break continue shopt wait builtin command"
 )
 _SUBSTITUTED: Final = re.compile(r"`|\$\(|\$\{|<\(|>\(|<<|\(\)|\0")
 _DOCUMENT: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -99,12 +99,12 @@ def _split(text: str) -> tuple[Words, ...] | None:
 # Wrappers
 
 _WRAPPERS: Final = re.compile(
-    r"(?:time|env|nice|nohup|sudo|command|xvfb-run|stdbuf -\w+|timeout (?:-\S+ )*\S+"
-    r"|(?:uv|poetry|pipenv|pdm|rye) run|hatch run(?= (?:pytest|ruff|mypy|python))|conda run -n \S+|coverage run"
-    r" -m|mise exec --|direnv exec \S+|dotenv --"
-    r"|bundle exec|npx|bunx|pnpm (?:exec|dlx)|yarn exec|npm exec|nix develop -c"
-    r"|(?P<box>docker[ -]compose (?:-\S+ \S+ )?(?:exec|run) (?:-\S+ )*\S+|(?:docker|podman) exec (?:-\S+ )*\S+))"
-    r"(?: (?:-y|--yes|--no-install|--frozen|--locked|--no-sync|-q|--quiet|--preserve-status|--))* "
+    r"(?:time|env|nice|nohup|sudo|command|xvfb-run|stdbuf -\w+|timeout (?:-\S+ )*\S+|(?:uv|poetry|pipenv|pdm|rye) run"
+    r"|hatch run(?= (?:pytest|ruff|mypy|python))|conda run -n \S+|coverage run -m|mise exec --|direnv exec \S+"
+    r"|dotenv --|bundle exec|npx|bunx|pnpm (?:exec|dlx)|yarn exec|npm exec|nix develop -c"
+    r"|(?P<box>docker[ -]compose (?:-\S+ \S+ )?(?:exec|run) (?:-\S+ )*\S+|(?:docker"
+    r"|podman) exec (?:-\S+ )*\S+))(?: (?:-y|--yes|--no-install|--frozen|--locked|--no-sync|-q|--quiet"
+    r"|--preserve-status|--))* "
 )
 _QUIET_VARIABLES: Final = re.compile(
     r"(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|DEBUG|PORT|\w+_ENV|\w*LOG(?:_LEVEL)?|PYTHON(?:UNBUFFERED"
@@ -127,18 +127,16 @@ _RENAMED: Final = [
 ]
 _NEUTRAL: Final = re.compile(
     r"(?<= )(?:-(?:[qsvxi]{1,4}|l|D \S+|p tsconfig\S*|ntp|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1"
-    r"|race)|--(?:(?:tb|format|ext|colou?rs?"
-    r"|durations|cov|cov-report|maxfail|max-warnings|reporters?|timeout)(?:[= ]\S+)?|no-(?:cache|header|summary"
-    r"|color|cov"
-    r"|watch|error-summary|fail-fast|progress|ansi|pager|transfer-progress|daemon|bail|build|restore)|quiet|silent"
-    r"|verbose|exitfirst"
-    r"|watch(?:All)?=false|ci|coverage|run-?[iI]n-?[bB]and|pretty|show-error-codes|locked|nocapture|parallel"
-    r"|strict-markers|passWithNoTests|batch-mode|nologo|stacktrace|output-on-failure|continue|diff))(?= |\Z)"
+    r"|race)|--(?:(?:tb|format|ext|colou?rs?|durations|cov|cov-report|maxfail|max-warnings|reporters?"
+    r"|timeout)(?:[= ]\S+)?|no-(?:cache|header|summary|color|cov|watch|error-summary|fail-fast|progress|ansi|pager"
+    r"|transfer-progress|daemon|bail|build|restore)|quiet|silent|verbose|exitfirst|watch(?:All)?=false|ci|coverage"
+    r"|run-?[iI]n-?[bB]and|pretty|show-error-codes|locked|nocapture|parallel|strict-markers|passWithNoTests|batch-mode"
+    r"|nologo|stacktrace|output-on-failure|continue|diff))(?= |\Z)"
 )
 """Options that say how much is printed or how a check is done, and not of what."""
 _PRINTING: Final = re.compile(
-    r"(?<= )(?:-[qsvx]+|-B|--(?:tb|colou?rs?|quiet|silent|verbose|no-color|no-header|no-progress|batch-mode)(?:=\S+)?)"
-    r"(?= |\Z)"
+    r"(?<= )(?:-[qsvx]+|-B|--(?:tb|colou?rs?|quiet|silent|verbose|no-color|no-header|no-progress"
+    r"|batch-mode)(?:=\S+)?)(?= |\Z)"
 )
 """Those of them that only say how much is printed."""
 _WHERE_BUILT: Final = re.compile(
@@ -160,6 +158,11 @@ class Command(NamedTuple):
         return self.text.partition(" ")[0]
 
     @property
+    def names(self) -> set[str]:
+        """The words by which it may be called."""
+        return {self.name, self.nickname, self.name.removeprefix("./")}
+
+    @property
     def nickname(self) -> str:
         """The tool that a program such as cargo or go starts, by which people call it."""
         words = self.text.split()
@@ -167,11 +170,10 @@ class Command(NamedTuple):
 
     @property
     def program(self) -> tuple[str, ...]:
-        """The program, with the words behind it that choose another one."""
-        chosen = [word for word in self.text.split()[1:] if not word.startswith("-")]
-        if not _CHOOSING.match(self.name) and (kind_of(self) or not chosen or not chosen[0].isalpha()):
-            return (self.name,)
-        return (self.name, *chosen[: 2 if re.match(r"(?:python3?|php|docker|nx|turbo)\Z", self.name) else 1])
+        """The program, with the word behind it that chooses another one."""
+        chosen = [word for word in self.text.split()[1:] if not word.startswith("-")][:1]
+        is_chosen = _CHOOSING.match(self.name) or (kind_of(self) == "" and all(map(str.isalpha, chosen)))
+        return (self.name, *chosen) if is_chosen else (self.name,)
 
 
 _STARTING_TOOLS: Final = words_of("cargo go dotnet npm bundle composer mix")
@@ -197,12 +199,17 @@ def command_of(words: Words) -> Command:
     return Command(" ".join(text.replace(" -- ", " ").split() if text.startswith("npm ") else text.split()), odd, box)
 
 
+_LONGEST_COMPARED: Final = 600  # characters of a command that is compared word by word
+
+
 def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
     """The words of a run by which it is less than the command that a clause names: "" where it is the same; None where
     it is another. It may print more or less, check in a way that was not asked for, or be narrowed as the clause says.
     """
     if asked.odd != ran.odd or (asked.box and asked.box != ran.box):
         return None
+    if len(ran.text) > _LONGEST_COMPARED or len(asked.text) > _LONGEST_COMPARED:
+        return "" if asked == ran else None
     known = ran.name != "make" and kind_of(ran) != ""
     wanted = (_PRINTING.sub("", asked.text) if known else asked.text).split()
     words = ran.text.split()
@@ -239,19 +246,17 @@ _LINT: Final = re.compile(
     r"|stylelint|biome(?: check| lint)?|hadolint|yamllint|markdownlint\S*|pre-commit|gofmt|goimports|oxlint"
     r"|lint-imports|phpcs|php-cs-fixer|pint|phpstan|psalm|ktlint|detekt|clang-(?:tidy|format)|cppcheck|swiftlint"
     r"|sqlfluff|staticcheck|bandit|brakeman|semgrep|cargo (?:clippy|fmt)|go vet|dotnet format|mix (?:credo"
-    r"|format))(?= |\Z)"
-    r"|\S+ (?:\S+ )?(?:\S*(?:lint|checkstyle|spotless|spotbugs|cs-check|stan|sniff|analy[sz]e)\S*|\S*(?:format"
-    r"|fmt)\S*check\S*|fmt)(?= |\Z)"
+    r"|format))(?= |\Z)|\S+ (?:\S+ )?(?:\S*(?:lint|checkstyle|spotless|spotbugs|cs-check|stan|sniff|analy[sz]e)\S*"
+    r"|\S*(?:format|fmt)\S*check\S*|fmt)(?= |\Z)"
 )
 _TYPES: Final = re.compile(
-    r"(?:tsc|mypy|pyright|basedpyright|pyre|vue-tsc|ty|srb|flow)(?= |\Z)|\S+ (?:\S+ )?(?:type-?check\S*|types?"
-    r"|tsc|check[:-]types)(?= |\Z)"
+    r"(?:tsc|mypy|pyright|basedpyright|pyre|vue-tsc|ty|srb|flow)(?= |\Z)|\S+ (?:\S+ )?(?:type-?check\S*|types?|tsc"
+    r"|check[:-]types)(?= |\Z)"
 )
 _TESTS: Final = re.compile(
     r"(?:pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|pest|ctest|bats|trial|nose2|karma|cypress"
-    r"|node (?:\S+ )*--test|playwright|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?"
-    r"|\S*tests?\.(?:sh|py|exe))(?= |\Z)"
-    r"|\S+ (?:(?:-\S+|\w[\w:-]*|\S+\.(?:py|php|js|rb)) ){0,3}(?!-)(?:[\w:-]*[:_-])?(?:tests?"
+    r"|node (?:\S+ )*--test|playwright|behave|cucumber|gotestsum|busted|cargo nextest|\S*[/_-]tests?|\S*tests?\.(?:sh"
+    r"|py|exe))(?= |\Z)|\S+ (?:(?:-\S+|\w[\w:-]*|\S+\.(?:py|php|js|rb)) ){0,3}(?!-)(?:[\w:-]*[:_-])?(?:tests?"
     r"|specs?)(?:[:_-][\w.:-]+)?(?= |\Z)|(?:make|just|task|npm|gradle|mvn|rake|composer"
     r"|ninja)(?: -\S+)* (?:[\w:-]*[:_-])?(?:check|verify|ci)(?:[:_-][\w:-]+)?(?= |\Z)"
 )
@@ -266,8 +271,8 @@ RUNNERS: Final = re.compile(
 )
 """Programs that start what somebody has written down for them elsewhere."""
 _WHOLE: Final = words_of(
-    ". ./... --workspace --all run discover check --check --noEmit -r --release --all-features --all-targets -- analyse"
-    " analyze --verify-no-changes --all-files"
+    ". ./... --workspace --all run discover check --check --noEmit -r --release --all-features --all-targets --"
+    " analyse analyze --verify-no-changes --all-files"
 )
 _OWN: Final = re.compile(r"/(?<!\Abin/)|bin/(?!rails |rake )|tests?[:_-]|[:_-]tests?\b")
 """Programs of one's own, and scripts that test a part: `test:unit`."""
@@ -350,24 +355,23 @@ _STARTING: Final = re.compile(
 )
 """Calls of such programs that start others, or what runs elsewhere."""
 _STARTS_NOTHING: Final = re.compile(
-    rf"(?:{_LOOKS}|{_DOES})(?= |\Z)|(?:source|\.) (?:.*/)?activate\Z"
-    rf"|{_GIT}(?:{_GIT_READS}|{GIT_HOOKED}|restore|reset|stash|clean|rm|mv|init|clone|apply)(?= |\Z)"
+    rf"(?:{_LOOKS}|{_DOES})(?= |\Z)|(?:source|\.) (?:.*/)?activate\Z|{_GIT}(?:{_GIT_READS}|{GIT_HOOKED}|restore|reset"
+    rf"|stash|clean|rm|mv|init|clone|apply)(?= |\Z)"
 )
 _PREPARING: Final = re.compile(
     r"(?:npm|pip3?|gem|composer|bundle|poetry|pnpm|brew|apt(?:-get)?|go) (?:install|add|ci|mod|get|download)(?= |\Z)"
-    r"|uv (?:sync|pip|add|lock)(?= |\Z)|dotnet (?!run|watch|tool|msbuild|test|exec)"
-    r"|cargo (?!run|xtask|make|watch|test|nextest|insta)|go (?!run|generate|tool|test)"
+    r"|uv (?:sync|pip|add|lock)(?= |\Z)|dotnet (?!run|watch|tool|msbuild|test|exec)|cargo (?!run|xtask|make|watch|test"
+    r"|nextest|insta)|go (?!run|generate|tool|test)"
 )
 _READING: Final = re.compile(
     rf"(?!(?:{_LOOKS}|{_DOES}|(?:ba|z)?sh|python3?|node|make|just|git) )\S+ (?:\S+ )?(?:validate|show|list|ls|info"
     r"|audit|outdated|plan|graph|dependencies|dependency:\S+|config|query|doctor|status|version|diff|logs|ps|inspect"
-    r"|tree|why|view|describe|--version|-[vV]|--help|dev|start|serve"
-    r"|preview)(?!.* (?:fix|--fix)\b)(?= |\Z)"
-    r"|(?:grep|egrep|fgrep|rg|ag|ls|ps|id|wc|diff|pgrep|sort|date|cat|stat|which|test|\[|mkdir)(?= |\Z)"
+    r"|tree|why|view|describe|--version|-[vV]|--help|dev|start|serve|preview)(?!.* (?:fix|--fix)\b)(?= |\Z)|(?:grep"
+    r"|egrep|fgrep|rg|ag|ls|ps|id|wc|diff|pgrep|sort|date|cat|stat|which|test|\[|mkdir)(?= |\Z)"
     r"|\S+ (?:\S+ )?\S*:(?:check|status|show|list|routes|version)(?= |\Z)|(?:valgrind|nm|ldd|objdump|readelf|size"
     r"|hyperfine|javap)(?= |\Z)|curl (?!.*(?:-o|-O|--output|--remote-name))"
-    rf"|(?:source|\.) (?:.*/)?activate\Z|{_GIT}(?:{_GIT_READS})(?= |\Z)"
-    rf"|(?:{_LOOKS})(?= |\Z)(?!.* (?:-i\S*|--in-place\S*|-delete|-exec\w*|-ok\w*|-fprint\w*|-w|-o"
+    rf"|(?:source|\.) (?:.*/)?activate\Z|{_GIT}(?:{_GIT_READS})(?= |\Z)|(?:{_LOOKS})(?= |\Z)(?!.* (?:-i\S*"
+    rf"|--in-place\S*|-delete|-exec\w*|-ok\w*|-fprint\w*|-w|-o"
     r"|--output\S*)(?= |\Z))",
     re.DOTALL,
 )

@@ -28,7 +28,7 @@ from nats.aio.client import Client
 from nats.js import api
 
 from agentwatch.decisions.errors import KeyMissingError
-from agentwatch.decisions.passphrase import unlocked
+from agentwatch.decisions.keys import unlocked
 from agentwatch.remote.nats_accounts import STREAM, host_of, host_subject, nkey_of, screen_subject, store, store_subject
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive, RelayEnd, pauses
 

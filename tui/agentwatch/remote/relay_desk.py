@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.decisions import policy
-from agentwatch.decisions.answering import asked_of
 from agentwatch.decisions.delivery import NOT_DELIVERED
-from agentwatch.decisions.desk import Desk, operator_name
 from agentwatch.decisions.envelope import EnvelopeError, UnsignedError, UntrustedError
 from agentwatch.decisions.errors import (
     DecisionError,
@@ -30,17 +28,25 @@ from agentwatch.decisions.errors import (
     reason,
     remedy,
 )
+from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import DecisionMade, Draft
-from agentwatch.decisions.others import Role
-from agentwatch.decisions.record import AlreadyDecidedError, time_of, written
-from agentwatch.decisions.signed import AHEAD, SignedRequest, read
+from agentwatch.decisions.record import (
+    AHEAD,
+    AlreadyDecidedError,
+    SignedRequest,
+    asked_of,
+    read_request,
+    time_of,
+    written,
+)
+from agentwatch.decisions.service import LocalService, operator_name
 from agentwatch.disk import DISK, Disk, PrivateDirectory
 from agentwatch.remote.desk import says_the_same
 from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.clerk import Clerk
+    from agentwatch.decisions.watcher import DecisionWatcher
     from agentwatch.monitor import Monitor
 
 _START_SECONDS: Final = 20.0
@@ -166,7 +172,7 @@ class RelayDesk:
     async def _record(self, text: str, sha256: str) -> tuple[DecisionMade, str]:
         clerk = await self._clerk()
         desk = clerk.desk
-        if not isinstance(desk, Desk):
+        if not isinstance(desk, LocalService):
             raise DecisionError("not recorded: this workspace is on another host; ask that one")
         # Before the keys are looked at: a key that is distrusted from now on is trusted at this time.
         signed = await asyncio.to_thread(_opened, desk, text, sha256, self._clock())
@@ -175,7 +181,7 @@ class RelayDesk:
             made = await self._decide(clerk, desk, signed)
         return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
 
-    async def _decide(self, clerk: Clerk, desk: Desk, signed: _Signed) -> DecisionMade:
+    async def _decide(self, clerk: DecisionWatcher, desk: LocalService, signed: _Signed) -> DecisionMade:
         try:
             self._check(desk, signed.draft)
             return await asyncio.to_thread(self._doing(desk, signed))
@@ -184,7 +190,7 @@ class RelayDesk:
         finally:
             clerk.look_soon()
 
-    async def _clerk(self) -> Clerk:
+    async def _clerk(self) -> DecisionWatcher:
         """What keeps the decisions, once the monitor knows all that was there at first."""
         end = time.monotonic() + _START_SECONDS
         while self._monitor.clerk is None or not (self._has_settled or self._monitor.is_settled):
@@ -194,7 +200,7 @@ class RelayDesk:
         self._has_settled = True
         return self._monitor.clerk
 
-    def _check(self, desk: Desk, draft: Draft) -> None:
+    def _check(self, desk: LocalService, draft: Draft) -> None:
         """Raises ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
         subject = draft.subject
         if subject.request is not None:
@@ -212,7 +218,7 @@ class RelayDesk:
         if (why_not := policy.refusal(task, draft.action, draft.params, draft.note)) is not None:
             raise NotAllowedError(f"not recorded: {draft.action} is not possible: {why_not}")
 
-    def _doing(self, desk: Desk, signed: _Signed) -> Callable[[], DecisionMade]:
+    def _doing(self, desk: LocalService, signed: _Signed) -> Callable[[], DecisionMade]:
         """How it is recorded, if nothing has changed until then. Once the ledger is locked, no other relay refuses it
         meanwhile."""
         draft = signed.draft
@@ -249,12 +255,12 @@ class RelayDesk:
 # What follows waits for the disk, in a thread
 
 
-def _opened(desk: Desk, text: str, sha256: str, now: datetime) -> _Signed:
+def _opened(desk: LocalService, text: str, sha256: str, now: datetime) -> _Signed:
     """What was signed, if it is by a key that counts, and for this ledger. Raises RefusedError; that is not written
     down, for it stays so, or anybody could have sent it."""
     trust = desk.keys.trust()
     try:
-        request, keyid = read(text, trust)
+        request, keyid = read_request(text, trust)
     except UntrustedError as error:
         raise _not_trusted("this host does not trust the key that signed it") from error
     except UnsignedError as error:
@@ -291,7 +297,7 @@ def _not_trusted(why: str) -> RefusedError:
     return RefusedError(Outcome.NOT_TRUSTED, f"not recorded: {why}")
 
 
-def _known(desk: Desk, signed: _Signed) -> DecisionMade | None:
+def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
     """The decision that was recorded for it before, None where there is none. Raises RefusedError where it was refused
     before, its time is over, or something else is decided."""
     draft, asked = signed.draft, signed.request.asked
@@ -318,7 +324,7 @@ def _known(desk: Desk, signed: _Signed) -> DecisionMade | None:
     return _refuse(desk, signed, refused)
 
 
-def _refuse(desk: Desk, signed: _Signed, refused: RefusedError) -> DecisionMade:
+def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> DecisionMade:
     """Write down that it is refused, for good. Raises RefusedError; gives the decision where it was recorded by
     another relay meanwhile."""
     trust, decision_id = desk.keys.trust(), signed.draft.subject.decision_id

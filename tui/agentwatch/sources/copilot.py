@@ -1,8 +1,6 @@
-"""The reader of GitHub Copilot CLI, as 1.0 writes it: one file of events for a session and all its agents.
-
-An event is `{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands
-work out. An agent ends by `subagent.completed` or `subagent.failed`, in the rounds after its first one with its turn.
-"""
+"""The reader of GitHub Copilot CLI, as 1.0 writes it: one file of events for a session and all its agents. An event is
+`{type, data, id, timestamp, agentId?}`; without an `agentId` it is the session's own. The tool `task` hands work out.
+An agent ends by `subagent.completed` or `subagent.failed`, in the rounds after its first one with its turn."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, text, whole
+from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, string, text, whole
 from agentwatch.sources.sessions.following import EntriesIn, Placed
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, Account, Answer, Keep, run_of
@@ -30,27 +28,22 @@ _SENDER: Final = "agent-"
 _REFUSED: Final = ("denied", "rejected")
 _COPIED: Final = "Forked from "
 """How a fork says what it is a copy of; the session that was forked says so in other words."""
-_ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")
-"""What Copilot writes behind what a command printed."""
+_ENDING: Final = re.compile(r"\n?<[^<>\n]*exit code -?\d+>\s*\Z")  # what Copilot writes behind what a command printed
 _SHUT: Final = "not over when Copilot was closed"
 
 
 class Agent(Account):
     """The state of one agent, or of the session itself, after its events."""
 
-    call = NO_CALL
-    """The call that asked for it, made by `asker`."""
+    call = NO_CALL  # the call that asked for it, made by `asker`
     asker = SESSION
-    last: Answer | None = None
-    """The last words of the round."""
-    calls = True
-    """The last message of the turn calls tools, or there is none yet."""
+    last: Answer | None = None  # the last words of the round
+    calls_tools = True  # the last message of the turn calls tools, or there is none yet
     was_over = False
 
     def __init__(self, keep: Keep, places: Sequence[str]) -> None:
         super().__init__(keep, places)
-        self.asks: dict[str, str] = {}
-        """The permissions that a human has not given yet, by the id of the request."""
+        self.asks: dict[str, str] = {}  # the permissions that a human has not given yet, by the id of the request
 
     @property
     def waiting(self) -> str:
@@ -64,7 +57,7 @@ class Agent(Account):
 
     def ask(self, data: Fields, at: float, *, is_agent: bool) -> None:
         """It is told something."""
-        words, was_working = text(data, "content") or "", self.state is RunState.WORKING
+        words, was_working = string(data, "content"), self.state is RunState.WORKING
         if is_agent and not (was_working and data.get("delivery") == "steering"):
             if was_working and self.begun is not None:
                 self.end(RunState.FAILED, at, CUT_OFF)
@@ -91,15 +84,13 @@ class Events:
     cwd: str | None = None
     not_understood = 0
 
-    def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
-        self.agents: dict[str, Agent] = {}
-        """By id; that of the session itself under SESSION."""
-        self.asked: dict[str, Agent] = {}
-        """Those that did not begin, by the ids of their calls."""
+    def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool) -> None:  # noqa: ARG002
+        self.agents: dict[str, Agent] = {}  # by id; that of the session itself under SESSION
+        self.asked: dict[str, Agent] = {}  # those that did not begin, by the ids of their calls
         self._begin = partial(Agent, keep, places)
 
     def add(self, fields: Record) -> None:
-        at, kind = moment(fields.get("timestamp")), text(fields, "type")
+        at, kind = moment(fields), text(fields, "type")
         if at is None or kind is None or text(fields, "id") is None:
             self.not_understood += 1
             return
@@ -111,7 +102,7 @@ class Events:
         match kind:
             case "session.start":
                 self.cwd = self.cwd or text(inner(data, "context"), "cwd")
-            case "session.info" if (text(data, "message") or "").startswith(_COPIED):
+            case "session.info" if string(data, "message").startswith(_COPIED):
                 # All before is a copy of what another session holds.
                 self.agents.clear()
                 self.asked.clear()
@@ -131,23 +122,23 @@ class Events:
                 agent.ask(data, at, is_agent=whose != SESSION)
             case "assistant.message" if text(data, "model") is not None:
                 agent.go_on(at)
-                agent.calls = bool(listed(data, "toolRequests"))
-            case "assistant.turn_end" if is_working and not agent.calls:
+                agent.calls_tools = bool(listed(data, "toolRequests"))
+            case "assistant.turn_end" if is_working and not agent.calls_tools:
                 agent.end(RunState.ENDED, at)
             case "abort" if is_working:
                 agent.end(RunState.CANCELED, at, (text(data, "reason") or "aborted").replace("_", " "))
             case "assistant.turn_start" | "permission.requested":
                 # A permission is asked for before the message that calls the tool.
                 agent.go_on(at)
-                agent.calls = True
+                agent.calls_tools = True
                 if kind == "permission.requested":
-                    agent.asks[text(data, "requestId") or ""] = _leave_for(inner(data, "permissionRequest"))
+                    agent.asks[string(data, "requestId")] = _leave_for(inner(data, "permissionRequest"))
             case "permission.completed":
                 for one in self.agents.values():
-                    one.asks.pop(text(data, "requestId") or "", None)
+                    one.asks.pop(string(data, "requestId"), None)
             case "subagent.started":
                 agent.go_on(at)
-                asked = self.asked.pop(text(data, "toolCallId") or "", agent)
+                asked = self.asked.pop(string(data, "toolCallId"), agent)
                 is_background = data.get("executionMode") == "background"
                 agent.asker = asked.asker
                 agent.call = replace(asked.call, agent_type=text(data, "agentName"), background=is_background)
@@ -164,7 +155,7 @@ class Events:
                 agent.last = agent.later(entry.text, entry.at)
             case EntryKind.CALL, "task":
                 asked = self.asked[entry.call] = self._begin()
-                asked.asker, prompt = whose, agent.keep(text(entry.given, "prompt") or "", entry.at)
+                asked.asker, prompt = whose, agent.keep(string(entry.given, "prompt"), entry.at)
                 asked.call = agent.asked(entry, prompt, "agent_type")
             case EntryKind.RESULT, _ if entry.failed and entry.call in self.asked:
                 self.asked[entry.call].end(RunState.FAILED, entry.at, first_line(entry.text or "error"))
@@ -178,8 +169,8 @@ def _leave_for(asked: Fields) -> str:
 
 def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
     """What an event says; `at` (epoch seconds) is for one that has no time. Not what Copilot makes up itself."""
-    at, data = moment(fields.get("timestamp")) or at, inner(fields, "data")
-    words, call = text(data, "content"), text(data, "toolCallId") or ""
+    at, data = moment(fields) or at, inner(fields, "data")
+    words, call = text(data, "content"), string(data, "toolCallId")
     match fields.get("type"):
         case "user.message" if words:
             source = text(data, "source")
@@ -193,10 +184,10 @@ def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
             if words:
                 yield Entry(at, EntryKind.WORDS, words)
         case "tool.execution_start" if text(data, "model") is not None:
-            yield Entry(at, EntryKind.CALL, "", call, text(data, "toolName") or "", inner(data, "arguments"))
+            yield Entry(at, EntryKind.CALL, "", call, string(data, "toolName"), inner(data, "arguments"))
         case "tool.execution_complete":
             error, code = inner(data, "error"), whole(inner(data, "shellExecution"), "exitCode")
-            came = text(inner(data, "result"), "content") or text(error, "message") or ""
+            came = text(inner(data, "result"), "content") or string(error, "message")
             refused = text(error, "code") in _REFUSED
             failed = data.get("success") is False or bool(code)
             ended = None if refused else Ended(code, _ENDING.sub("", came))
@@ -210,6 +201,7 @@ class CopilotReader(FilesReader[Events]):
     """`home` is `$COPILOT_HOME`, else `~/.copilot`. All of a session is in one file."""
 
     name = NAME
+    fold = Events
     layout: ClassVar = Layout(
         r"(?P<own>[0-9a-zA-Z_-]{1,128})/events\.jsonl", r"(?P<session>[0-9a-zA-Z_-]{1,128})", root="session-state"
     )
@@ -230,10 +222,7 @@ class CopilotReader(FilesReader[Events]):
             locks = Path(self.root, session.id).glob("inuse.*.lock")
             # Where a process has got its number since, it counts as running.
             found += (Registered(int(path.name.split(".")[1]), path.stat().st_mtime) for path in locks)
-        return self.processes.program(found)
-
-    def begin(self, agent: str, path: str) -> Events:  # noqa: ARG002
-        return Events(self.message, self.places)
+        return self.processes.of(session.id, found)
 
     def mark(self, fields: Fields) -> str | None:
         return text(fields, "id")

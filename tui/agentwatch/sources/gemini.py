@@ -1,9 +1,6 @@
-"""The reader of Gemini CLI: what the lines of one chat come to, and the runs of one session.
-
-A session has a chat, as 0.61 writes it, and beside it a directory with the chats of its agents. A line is a message
-`{id, timestamp, type, content, toolCalls?}`, or changes what was written before: a message with the same id takes its
-place, once its calls are over; `$set` sets keys of the whole. That `$rewindTo` takes messages back is left aside.
-"""
+"""The reader of Gemini CLI, as 0.61 writes it: a chat for a session, a directory with those of its agents beside it.
+A line is a message `{id, timestamp, type, content, toolCalls?}`, which takes the place of one with the same id once its
+calls are over, or changes the whole (`$set`). That `$rewindTo` takes messages back is left aside."""
 
 from __future__ import annotations
 
@@ -23,7 +20,9 @@ from agentwatch.sources.sessions.fields import (
     listed,
     mapping,
     moment,
+    objects,
     parts_in,
+    string,
     text,
     todos_in,
     whole,
@@ -32,13 +31,13 @@ from agentwatch.sources.sessions.following import EntriesIn, Placed
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
+    NO_ACCOUNT,
     NO_CALL,
     OPEN,
     Account,
     AgentCall,
     Keep,
     Standing,
-    no_message,
     run_of,
 )
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session, holds
@@ -57,23 +56,15 @@ _ROOT_BYTES: Final = 64 * 1024
 class Chat(Account):
     """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
 
-    cwd: str | None = None
-    not_understood = 0
-    prompted_at = 0.0
-    """When a human, or a parent, has told it something."""
-
-    def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
-        super().__init__(keep, places)
-        self.calls: dict[str, AgentCall] = {}
-        self._is_agent = is_agent
-        self._messages: dict[str, tuple[int, int]] = {}
-        """The tokens and calls of each message, by id."""
+    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
+        super().__init__(keep, places, is_agent=is_agent)
+        self._messages: dict[str, tuple[int, int]] = {}  # the tokens and calls of each message, by id
 
     def add(self, fields: Record) -> None:
-        name, at = text(fields, "id"), moment(fields.get("timestamp"))
+        name, at = text(fields, "id"), moment(fields)
         if name is not None and at is not None:
             self._message(name, fields, at)
-        elif inner(fields, "$set").get("messages") == [] and self._is_agent and self.state is RunState.WORKING:
+        elif inner(fields, "$set").get("messages") == [] and self.is_agent and self.state is RunState.WORKING:
             # It failed, or was stopped, in its answer: its parent is told which.
             self.end(RunState.FAILED, self.updated_at, CUT_OFF)
         elif not fields.keys() & {"$set", "$rewindTo", "projectHash"}:
@@ -96,7 +87,7 @@ class Chat(Account):
             self.prompt = self.prompt or self.keep(words, at)
         elif fields.get("type") == "gemini":
             self.go_on(at)
-            if not calls and words.strip() and not self._is_agent:
+            if not calls and words.strip() and not self.is_agent:
                 # So it looks, too, while its calls are under way: they are written once they are over.
                 self.end(RunState.ENDED, at)
                 self.answer = self.later(words, at)
@@ -106,11 +97,11 @@ class Chat(Account):
     def _called(self, call: Fields, at: float) -> None:
         """A call that is over."""
         given, status, came = inner(call, "args"), call.get("status"), _came_of(call)
-        ended_at = moment(call.get("timestamp")) or at
+        ended_at = moment(call) or at
         self.updated_at = max(self.updated_at, ended_at)
-        if status == "cancelled" and _STOPPED in came and not self._is_agent:
+        if status == "cancelled" and _STOPPED in came and not self.is_agent:
             self.end(RunState.CANCELED, ended_at, first_line(came))
-        if self._is_agent and (said := _handed_back(call)) is not None:
+        if self.is_agent and (said := _handed_back(call)) is not None:
             self.end(RunState.ENDED, ended_at)
             self.answer = self.later(said, ended_at) if said.strip() else None
         elif call.get("name") == "write_todos":
@@ -123,11 +114,11 @@ class Chat(Account):
                 reason = first_line(came)
             state = RunState.ENDED if reason == "GOAL" else RunState.FAILED
             state = RunState.CANCELED if status == "cancelled" else state
-            name = text(call, "id") or ""
+            name = string(call, "id")
             self.calls[name] = AgentCall(
                 name,
                 at,
-                prompt=self.keep(text(given, "prompt") or "", at),
+                prompt=self.keep(string(given, "prompt"), at),
                 agent_type=text(given, "agent_name"),
                 child=text(call, "agentId"),
                 told=Standing(state, reason, None, ended_at),
@@ -136,22 +127,22 @@ class Chat(Account):
 
 def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
     """What a line says, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(fields.get("timestamp")) or at
+    at = moment(fields) or at
     words = _words_of(fields)
     match fields.get("type"):
         case "user" if words:
             yield Entry(at, EntryKind.PROMPT, words)
         case "gemini":
-            for thought in map(mapping, listed(fields, "thoughts")):
-                yield Entry(at, EntryKind.THOUGHT, text(thought, "description") or "")
+            for thought in objects(fields, "thoughts"):
+                yield Entry(at, EntryKind.THOUGHT, string(thought, "description"))
             if words:
                 yield Entry(at, EntryKind.WORDS, words)
-            for call in map(mapping, listed(fields, "toolCalls")):
-                name, ended_at, came = text(call, "id") or "", moment(call.get("timestamp")) or at, _came_of(call)
+            for call in objects(fields, "toolCalls"):
+                name, ended_at, came = string(call, "id"), moment(call) or at, _came_of(call)
                 if (said := _handed_back(call)) is not None:
                     yield Entry(ended_at, EntryKind.WORDS, said)
                     continue
-                yield Entry(at, EntryKind.CALL, "", name, text(call, "name") or "", inner(call, "args"))
+                yield Entry(at, EntryKind.CALL, "", name, string(call, "name"), inner(call, "args"))
                 refused = call.get("status") == "cancelled"
                 failed, ended = refused or call.get("status") == "error", None if refused else _ended(came)
                 yield Entry(ended_at, EntryKind.RESULT, came, name, failed=failed, refused=refused, ended=ended)
@@ -166,7 +157,7 @@ def _words_of(fields: Fields) -> str:
 
 def _came_of(call: Fields) -> str:
     responses = (inner(mapping(one), "functionResponse", "response") for one in listed(call, "result"))
-    return "\n".join(text(one, "error") or text(one, "output") or "" for one in responses)
+    return "\n".join(text(one, "error") or string(one, "output") for one in responses)
 
 
 def _ended(told: str) -> Ended | None:
@@ -205,13 +196,11 @@ def _directory_in(fields: Fields) -> str | None:
     return str(places[0]) if len(places) == 1 else None
 
 
-_NO_CHAT: Final = Chat(no_message, is_agent=True)
-
-
 class GeminiReader(FilesReader[Chat]):
     """`home` is `.gemini` in `$GEMINI_CLI_HOME`, else in the user's home. Agents run in the foreground."""
 
     name = "gemini"
+    fold = Chat
     layout: ClassVar = Layout(
         r"chats/(?:session-[^/]+|(?P<session>[^/]+)/(?P<agent>[^/]+))\.jsonl",
         r"chats(?:/(?P<session>[^/]+))?",
@@ -221,16 +210,13 @@ class GeminiReader(FilesReader[Chat]):
 
     def projects(self) -> list[str]:
         found = []
-        for project in self.directories():
+        for project in (one.path for one, _ in self.scan(self.root) if one.is_dir(follow_symlinks=False)):
             self.refused.discard(project)
             try:
                 found += [project] if holds(self.workspace, root_of(project)) else []
             except OSError as error:
                 self.refused |= set() if isinstance(error, FileNotFoundError) else {project}
         return found
-
-    def begin(self, agent: str, path: str) -> Chat:  # noqa: ARG002
-        return Chat(self.message, agent != SESSION, self.places)
 
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         return Placed(entries, _directory_in)
@@ -240,12 +226,13 @@ class GeminiReader(FilesReader[Chat]):
         return f"{text(fields, 'id')}/{len(listed(fields, 'toolCalls'))}"
 
     def runs_of(self, session: Session[Chat]) -> dict[str, Run]:
-        main, runs = session.folds.get(SESSION, _NO_CHAT), dict[str, Run]()
+        main, runs = session.folds.get(SESSION, NO_ACCOUNT), dict[str, Run]()
         begun = {name: chat for name, chat in session.folds.items() if chat.started_at is not None}
         asked = _asked(main, begun)
+        rows: list[tuple[str, str, Account, AgentCall | None]]
         rows = [(name, name, chat, asked.get(name)) for name, chat in begun.items()]
         lone = (call for call in main.calls.values() if call not in asked.values())
-        rows += [(f"{session.id}/{call.id}", call.id, _NO_CHAT, call) for call in lone]
+        rows += [(f"{session.id}/{call.id}", call.id, NO_ACCOUNT, call) for call in lone]
         # The session last, for it waits for its agents, and says nothing of that.
         for key, name, chat, call in sorted(rows, key=lambda row: row[2] is main):
             is_waiting = chat is main and any(one.state in OPEN for one in runs.values())
@@ -259,12 +246,12 @@ class GeminiReader(FilesReader[Chat]):
                 session_id=name or session.id,
                 parent=session.id if name else None,
                 place=session.place(name),
-                link="the parent's tool call" if chat is _NO_CHAT else "the directory of its chat",
+                link="the parent's tool call" if chat is NO_ACCOUNT else "the directory of its chat",
             )
         return runs
 
 
-def _asked(main: Chat, begun: dict[str, Chat]) -> dict[str, AgentCall]:
+def _asked(main: Account, begun: dict[str, Chat]) -> dict[str, AgentCall]:
     """The call that each agent was begun by, as far as it is over: one that was stopped does not name its agent."""
     asked = {call.child: call for call in main.calls.values() if call.child in begun}
     for call in main.calls.values():
@@ -278,7 +265,7 @@ def _asked(main: Chat, begun: dict[str, Chat]) -> dict[str, AgentCall]:
     return asked
 
 
-def _standing(chat: Chat, call: AgentCall | None, main: Chat) -> Standing | Chat:
+def _standing(chat: Account, call: AgentCall | None, main: Account) -> Standing | Account:
     """By what it has handed back, then by what its parent was told."""
     if chat.state is not RunState.ENDED and call is not None and call.told is not None:
         return call.told

@@ -1,8 +1,6 @@
 """The reader of Qwen Code, as 0.24 writes it: chats of sessions and agents, in a directory for each working directory.
-
 A record is `{uuid, timestamp, type, subtype?, message: {role, parts}}`. The tool `agent` hands work out. How an agent
-stands is in its description at once, while its parent hears of it when all agents of its message have ended.
-"""
+stands is in its description at once, while its parent hears of it when all agents of its message have ended."""
 
 from __future__ import annotations
 
@@ -18,9 +16,10 @@ from agentwatch.sources.sessions.fields import (
     first_line,
     inner,
     listed,
-    mapping,
     moment,
+    objects,
     read_notification,
+    string,
     text,
     todos_in,
     whole,
@@ -29,13 +28,12 @@ from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
+    NO_ACCOUNT,
     NO_CALL,
     Account,
     AgentAnswer,
     AgentCall,
-    Keep,
     Standing,
-    no_message,
     run_of,
 )
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
@@ -55,33 +53,19 @@ _STATES: Final = {
 _BY_HUMAN: Final = "[Operation Cancelled]"
 _COMMAND: Final = re.compile(
     r"^Output: (?P<output>.*)^Error: .*^Exit Code: (?:(?P<code>-?\d{1,9})|\(none\))$", re.DOTALL | re.MULTILINE
-)
-"""The output of a command stands between two of the lines about it."""
+)  # the output of a command stands between two of the lines about it
 _REFUSED: Final = re.compile(
     r"\[Operation Cancelled\] Reason: User did not allow|Qwen Code requires permission to use .{1,200} was declined"
     r"|Tool .{1,200} (?:is blocked in plan mode|is not listed in the active core tools)"
-)
-"""How the results of calls begin that nobody allowed, whatever their status."""
-_STOPPED: Final = f"{_BY_HUMAN} User cancelled tool execution"
-"""A call that had begun."""
+)  # how the results of calls begin that nobody allowed, whatever their status
+_STOPPED: Final = f"{_BY_HUMAN} User cancelled tool execution"  # A call that had begun
 
 
 class Chat(Account):
     """The state of one file after the lines that were folded in. `places` are the spellings of the workspace."""
 
-    cwd: str | None = None
-    not_understood = 0
-    round_at = 0.0
-    prompted_at = 0.0
-    """When a human, or a parent, has told it something."""
-
-    def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
-        super().__init__(keep, places)
-        self.calls: dict[str, AgentCall] = {}
-        self._is_agent = is_agent
-
     def add(self, fields: Record) -> None:
-        at = moment(fields.get("timestamp"))
+        at = moment(fields)
         if at is None or text(fields, "uuid") is None:
             self.not_understood += 1
             return
@@ -100,7 +84,7 @@ class Chat(Account):
                 # What a signal breaks off stands nowhere else.
                 event = inner(fields, "systemPayload", "uiEvent")
                 if event.get("status") == "cancelled":
-                    self._break_off(text(event, "call_id") or "", at, "")
+                    self._break_off(string(event, "call_id"), at, "")
 
     def _prompted(self, fields: Fields, at: float) -> None:
         words, by_program = words_of(fields), "subtype" in fields
@@ -109,7 +93,7 @@ class Chat(Account):
             said = self.keep(told.said, at) if told.said is not None else None
             call.answer = AgentAnswer(at, told.status, told.summary, said)
         prompt = self.keep(words, at)
-        if self._is_agent:
+        if self.is_agent:
             if self.state is RunState.WORKING:
                 self.state, self.reason = RunState.FAILED, CUT_OFF
             self.ended_at = self.ended_at or self.updated_at
@@ -130,10 +114,10 @@ class Chat(Account):
             if entry.tool == "todo_write":
                 self.list(todos_in(listed(given, "todos"), "content"), at)
             elif entry.tool == "agent":
-                self.calls[entry.call] = self.asked(entry, self.keep(text(given, "prompt") or "", at))
+                self.calls[entry.call] = self.asked(entry, self.keep(string(given, "prompt"), at))
         words = words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
-        if not calls and (words.strip() or not self._is_agent):
+        if not calls and (words.strip() or not self.is_agent):
             self.end(RunState.ENDED, at)
             self.answer = self.later(words, at) if words.strip() else None
 
@@ -141,7 +125,7 @@ class Chat(Account):
         self.updated_at = max(self.updated_at, entry.at)
         if result.get("status") == "cancelled":
             self._break_off(entry.call, entry.at, entry.text)
-        status = text(inner(result, "resultDisplay"), "status") or text(result, "status") or ""
+        status = text(inner(result, "resultDisplay"), "status") or string(result, "status")
         call = self.calls.get(entry.call)
         if call is not None and status == "background":
             call.background = True
@@ -160,7 +144,7 @@ class Chat(Account):
 
 def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
     """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(fields.get("timestamp")) or at
+    at = moment(fields) or at
     match fields.get("type"):
         case "user" if words := words_of(fields):
             told = read_notification(words) if "subtype" in fields else None
@@ -171,22 +155,20 @@ def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
                 if (said := text(part, "text")) is not None:
                     yield Entry(at, EntryKind.THOUGHT if part.get("thought") is True else EntryKind.WORDS, said)
                 elif call := inner(part, "functionCall"):
-                    name, tool, cwd = (
-                        text(one, key) or "" for one, key in ((call, "id"), (call, "name"), (fields, "cwd"))
-                    )
+                    name, tool, cwd = (string(one, key) for one, key in ((call, "id"), (call, "name"), (fields, "cwd")))
                     yield Entry(at, EntryKind.CALL, "", name, tool, inner(call, "args"), cwd=cwd)
         case "tool_result":
             status = inner(fields, "toolCallResult").get("status")
             for part in _parts_of(fields):
                 answer = inner(part, "functionResponse")
                 response = inner(answer, "response")
-                came = text(response, "error") or text(response, "output") or ""
+                came = text(response, "error") or string(response, "output")
                 refused = _REFUSED.match(came) is not None or (status == "cancelled" and not came.startswith(_STOPPED))
                 failed = refused or status in ("cancelled", "error") or "error" in response
                 ran = None if refused else _COMMAND.search(came)
                 ended = Ended(int(ran["code"]) if ran["code"] else None, ran["output"]) if ran else None
                 yield Entry(
-                    at, EntryKind.RESULT, came, text(answer, "id") or "", failed=failed, refused=refused, ended=ended
+                    at, EntryKind.RESULT, came, string(answer, "id"), failed=failed, refused=refused, ended=ended
                 )
 
 
@@ -197,24 +179,19 @@ def words_of(fields: Fields) -> str:
 
 
 def _parts_of(fields: Fields) -> Iterator[Fields]:
-    return map(mapping, listed(inner(fields, "message"), "parts"))
-
-
-_NO_CHAT: Final = Chat(no_message, is_agent=True)
+    return objects(inner(fields, "message"), "parts")
 
 
 class QwenReader(FilesReader[Chat]):
     """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is `agent-<id>.meta.json`."""
 
     name = NAME
+    fold = Chat
     layout: ClassVar = Layout(
         r"chats/(?P<own>[0-9a-zA-Z_-]{1,128})\.jsonl"
         r"|subagents/(?P<session>[^/]+)/agent-(?P<agent>.+)(?:\.jsonl|(?P<meta>\.meta\.json))",
         r"chats|subagents(?:/(?P<session>[^/]+))?",
     )
-
-    def begin(self, agent: str, path: str) -> Chat:  # noqa: ARG002
-        return Chat(self.message, agent != SESSION, self.places)
 
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         return entries
@@ -223,27 +200,27 @@ class QwenReader(FilesReader[Chat]):
         folds, metas = session.folds, session.descriptions
         calls: dict[str, tuple[str, AgentCall]] = {}
         # The session first: a later copy of a call is none.
-        for asker, chat in sorted(folds.items()):
-            for call in chat.calls.values():
+        for asker, talk in sorted(folds.items()):
+            for call in talk.calls.values():
                 calls.setdefault(call.id, (asker, call))
-        rows = []
+        rows: list[tuple[str, str, Account, Fields, str, AgentCall]] = []
         # The session last.
         for agent_id in sorted(folds.keys() | metas.keys(), reverse=True):
             meta = metas.get(agent_id, {})
             name = text(meta, "toolUseId") or next((one for one in calls if agent_id.endswith(f"-{one}")), "")
             asker, call = calls.pop(name, (SESSION, NO_CALL))
             key = name or f"{session.id}/{agent_id}".removesuffix("/")
-            rows.append((key, agent_id, folds.get(agent_id, _NO_CHAT), meta, asker, call))
-        rows += [(name, name, _NO_CHAT, {}, asker, call) for name, (asker, call) in calls.items()]
+            rows.append((key, agent_id, folds.get(agent_id, NO_ACCOUNT), meta, asker, call))
+        rows += [(name, name, NO_ACCOUNT, {}, asker, call) for name, (asker, call) in calls.items()]
         runs: dict[str, Run] = {}
         for key, agent_id, chat, meta, asker, call in rows:
             if (chat.started_at, call.at) == (None, None):
                 continue
-            written = moment(meta.get("lastUpdatedAt"))
+            written = moment(meta, "lastUpdatedAt")
             run = run_of(
                 chat,
                 call,
-                _standing(chat, meta, call, folds.get(asker, _NO_CHAT).prompted_at),
+                _standing(chat, meta, call, folds.get(asker, NO_ACCOUNT).prompted_at),
                 source=NAME,
                 session_id=agent_id or session.id,
                 parent=(text(meta, "parentAgentId") or asker or session.id) if agent_id else None,
@@ -257,12 +234,12 @@ class QwenReader(FilesReader[Chat]):
         return runs
 
 
-def _standing(chat: Chat, meta: Fields, call: AgentCall, prompted_at: float) -> Standing:
+def _standing(chat: Account, meta: Fields, call: AgentCall, prompted_at: float) -> Standing:
     """By the description first, then by what the parent was told, then by the chat."""
     # The end of an earlier round says nothing of one that began later.
     answer = call.answer if call.answer is not None and call.answer.at >= chat.round_at else None
-    written = moment(meta.get("lastUpdatedAt"))
-    status = "running" if written is not None and written < chat.round_at else text(meta, "status") or ""
+    written = moment(meta, "lastUpdatedAt")
+    status = "running" if written is not None and written < chat.round_at else string(meta, "status")
     state, reason = _STATES.get(status), ""
     is_open = state in (None, RunState.WORKING)
     # An agent that is broken off in a streamed answer calls that a failure.

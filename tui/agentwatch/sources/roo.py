@@ -1,14 +1,8 @@
-"""The reader of Roo Code, the extensions that were made of it, and their command lines: tasks of a few files each.
-
-Taken from public sources and files (Roo Code 2025-11 to 2026-10, Zoo Code), not from running them:
-
-`tasks/<id>/history_item.json`   {id, parentTaskId?, ts, task, tokensIn, tokensOut, workspace, mode?, status}, with
-                                 status one of active, delegated, completed, interrupted, aborted
-`ui_messages.json` beside it     a list of {ts, type: ask | say, ask?, say?, text?, partial?}. The first is the prompt;
-                                 a `newTask` is handed on, a `completion_result` handed back
-
-Times are in milliseconds. All are replaced as a whole, and read again as a whole.
-"""
+"""The reader of Roo Code, the extensions that were made of it, and their command lines, taken from public sources and
+files, not from running them. `tasks/<id>/history_item.json` holds {id, parentTaskId?, ts, task, tokensIn, tokensOut,
+workspace, mode?, status}, `ui_messages.json` beside it a list of {ts, type: ask | say, ask?, say?, text?, partial?}:
+the first is the prompt, a `newTask` is handed on, a `completion_result` handed back. Times are in milliseconds. Both
+are replaced, and read again, as a whole."""
 
 from __future__ import annotations
 
@@ -24,7 +18,7 @@ from typing import Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, text, todos_in, whole
+from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, string, text, todos_in
 from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, is_at
 from agentwatch.sources.sessions.registry import roo_storages
@@ -38,8 +32,7 @@ _MESSAGES: Final = "ui_messages.json"
 _SEARCH_SECONDS: Final = 2.0
 _LONGEST: Final = 500
 
-_CANCELED: Final = "user_cancelled"
-"""Why a request to the model was broken off, in the extension's word."""
+_CANCELED: Final = "user_cancelled"  # why a request to the model was broken off, in the extension's word
 _STATES: Final = {
     "active": RunState.WORKING,
     "delegated": RunState.WORKING,
@@ -56,8 +49,7 @@ _WAITING: Final = {
     "mistake_limit_reached": "help after too many mistakes",
     "auto_approval_max_req_reached": "leave to go on",
 }
-_RESUMED: Final = ("resume_task", "resume_completed_task")
-"""Asked when a task is only looked at again."""
+_RESUMED: Final = ("resume_task", "resume_completed_task")  # asked when a task is only looked at again
 _SAID: Final = {
     "text": EntryKind.WORDS,
     "completion_result": EntryKind.WORDS,
@@ -74,10 +66,8 @@ class _Task:
     """A directory, and its run, None where it is of another workspace or its item cannot be read."""
 
     run: Run | None = None
-    stamps: tuple[Stamp | None, ...] = ()
-    """Of its files, as they were read."""
-    refusal: str = ""
-    """Why it, or what is in it, cannot be read."""
+    stamps: tuple[Stamp | None, ...] = ()  # of its files, as they were read
+    refusal: str = ""  # why it, or what is in it, cannot be read
 
 
 class RooReader(StoreReader):
@@ -93,8 +83,7 @@ class RooReader(StoreReader):
         self._storages: list[Path] = []
         self._search_at = 0.0
         self._tasks: dict[Path, _Task] = {}
-        self._refused: dict[Path, str] = {}
-        """Storages that cannot be listed, and why."""
+        self._refused: dict[Path, str] = {}  # storages that cannot be listed, and why
 
     @property
     def trouble(self) -> str | None:
@@ -153,7 +142,7 @@ class RooReader(StoreReader):
         """Half a file, in an editor that does not replace it at once, changes nothing."""
         try:
             item = mapping(document(path / _ITEM, _MOST_BYTES))
-            is_ours = is_at(self._workspace, text(item, "workspace") or "")
+            is_ours = is_at(self._workspace, string(item, "workspace"))
             messages = document(path / _MESSAGES, _MOST_BYTES) if is_ours else None
         except FileNotFoundError:
             task.refusal, task.run = "", None
@@ -190,7 +179,7 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
         _add(task, message)
     status, at = text(item, "status"), _moment(item)
     task.touch(at)
-    task.tokens = (whole(item, "tokensIn") or 0) + (whole(item, "tokensOut") or 0)
+    task.tokens = int((number(item, "tokensIn") or 0) + (number(item, "tokensOut") or 0))
     is_over = task.state is RunState.ENDED
     # A task that was not handed on may have no status: what it said last tells how it is.
     state = _STATES.get(status or ("completed" if is_over else ""), RunState.WORKING)
@@ -205,7 +194,7 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
         NO_CALL,
         Standing(state, reason, task.said, task.updated_at),
         source=RooReader.name,
-        session_id=text(item, "id") or "",
+        session_id=string(item, "id"),
         parent=text(item, "parentTaskId"),
         place=place,
         link="its history item names the parent",
@@ -217,7 +206,7 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
 
 def _add(task: Account, message: Fields) -> None:
     """Fold in a message. A request to the model that a human broke off is the reason until the next one."""
-    at, say, words, inside = _moment(message), message.get("say"), text(message, "text") or "", _inside(message)
+    at, say, words, inside = _moment(message), message.get("say"), string(message, "text"), _inside(message)
     if task.begun is None:
         task.begun, task.prompt = Turn(at), task.keep(words, at)
     task.touch(at)
@@ -238,7 +227,7 @@ def _add(task: Account, message: Fields) -> None:
 
 def _waits(last: Fields) -> str:
     """The thing that a task needs from a human by its last message, "" for nothing."""
-    what, inside = _WAITING.get(text(last, "ask") or ""), _inside(last)
+    what, inside = _WAITING.get(string(last, "ask")), _inside(last)
     if what is None or last.get("partial") is True or last.get("isAnswered") is True:
         return ""
     words = text(inside, "question") or text(inside, "tool")
@@ -257,7 +246,7 @@ def _moment(fields: Fields) -> float:
 
 def _inside(message: Fields) -> Fields:
     """The object that some messages have as their text."""
-    words = text(message, "text") or ""
+    words = string(message, "text")
     return object_in(words) if words.startswith("{") else {}
 
 
@@ -274,23 +263,21 @@ def _stamp(path: Path) -> Stamp | None:
 
 
 def entries(messages: Sequence[Fields]) -> Iterator[tuple[int, list[Entry]]]:
-    """(number of the message, what it says) of those that say something. A call is over once something follows it.
-
-    The store does not say what came of a tool, but for commands and MCP servers, nor whether a human refused it.
-    """
+    """(number of the message, what it says) of those that say something. A call is over once something follows it. The
+    store does not say what came of a tool, but for commands and MCP servers, nor whether a human refused it."""
     for place, (message, following) in enumerate(zip_longest(messages, messages[1:])):
         entry = _entry(message, is_first=place == 0)
         said = [] if entry is None else [entry]
         if entry is not None and entry.kind is EntryKind.CALL and following is not None:
             is_result = text(following, "say") in ("command_output", "mcp_server_response")
-            words = (text(following, "text") or "") if is_result else ""
+            words = string(following, "text") if is_result else ""
             said.append(Entry(_moment(following), EntryKind.RESULT, words, entry.call))
         yield place, said
 
 
 def _entry(message: Fields, *, is_first: bool) -> Entry | None:
     at, fields = _moment(message), _inside(message)
-    words, say, ask = text(message, "text") or "", text(message, "say"), text(message, "ask")
+    words, say, ask = string(message, "text"), text(message, "say"), text(message, "ask")
     if is_first and words.strip():
         return Entry(at, EntryKind.PROMPT, words)
     if say in _SAID and words.strip():

@@ -319,7 +319,7 @@ class AskedCall:
             call_id = text(block, "id") or ""
             if block.get("type") == "tool_result":
                 call_id = text(block, "tool_use_id") or ""
-                if (moment(fields.get("timestamp")) or 0.0) < self._since:
+                if (moment(fields) or 0.0) < self._since:
                     self._calls.pop(call_id, None)
                 elif call_id in self._calls:
                     self._answered.add(call_id)

@@ -12,8 +12,8 @@ from agentwatch.app.dialogs.cases import AttemptCase, RequestCase
 from agentwatch.app.dialogs.dialog import DecisionScreen, End
 from agentwatch.app.messages import TaskDecided
 from agentwatch.decisions import policy
-from agentwatch.decisions.form import FACES, unfit
-from agentwatch.delegation.decision import Action
+from agentwatch.decisions.form import unfit
+from agentwatch.delegation.decision import SPECS, Action
 from agentwatch.text import clean, quoted
 from agentwatch.view.words import plural
 
@@ -98,7 +98,7 @@ class Opener(NamedTuple):
             if reason is None:
                 reason = _closed(monitor)
             if wanted is None or reason is not None or monitor.clerk is None:
-                what = FACES[wanted].word if wanted is not None else "Review"
+                what = SPECS[wanted].word if wanted is not None else "Review"
                 self._refuse(f"{what} {quoted(task.title if task.workspace else own_id, 60)}: {reason}.")
                 return None
             case = AttemptCase(monitor, monitor.clerk.desk, task, wanted, self._where(task_id))

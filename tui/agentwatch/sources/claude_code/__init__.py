@@ -2,5 +2,4 @@
 
 from typing import Final
 
-NAME: Final = "claude-code"
-"""The name of the program in its runs."""
+NAME: Final = "claude-code"  # the name of the program in its runs

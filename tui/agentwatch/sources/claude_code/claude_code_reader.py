@@ -1,9 +1,6 @@
-"""The reader of Claude Code: where its files lie, who asked for whom, and the runs of one session.
-
-The program writes that it waits, and not which agent asks. So that is inferred: the agent whose use of a tool came
-just before, or the only one without a result. If there are several, the session asks: a wrong name would be worse than
-none.
-"""
+"""The reader of Claude Code: where its files lie, who asked for whom, and the runs of one session. The program writes
+that it waits, and not which agent asks. So that is inferred: the agent whose use of a tool came just before, or the
+only one without a result. If there are several, the session asks: a wrong name would be worse than none."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.transcript import DELEGATING, QUESTIONS, Transcript, entries, words_of_use
 from agentwatch.sources.sessions.entries import Entry
-from agentwatch.sources.sessions.fields import Fields, first_line, number, text
+from agentwatch.sources.sessions.fields import Fields, first_line, number, string, text
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Processes, Wait
 from agentwatch.sources.sessions.runs import (
@@ -46,8 +43,7 @@ _WAITS: Final = {
     "goal proposal": "an approval of its goal",
     "input needed": "an answer",
 }
-_TITLES: Final = ("custom-title", "ai-title", "summary", "prompt")
-"""The kinds of titles, the best first."""
+_TITLES: Final = ("custom-title", "ai-title", "summary", "prompt")  # the kinds of titles, the best first
 _BY_HUMAN: Final = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
 _LIMIT: Final = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
 _LOST: Final = ("[tool call did not complete", "no completion record")
@@ -58,13 +54,14 @@ _STATES: Final = {
     "canceled": RunState.CANCELED,
     "cancelled": RunState.CANCELED,
 }
-_UNTOLD: Final = Transcript(no_message, is_agent=True)
+_UNTOLD: Final = Transcript(no_message)
 
 
 class ClaudeCodeReader(FilesReader[Transcript]):
     """`home` is `$CLAUDE_CONFIG_DIR`, else `~/.claude`."""
 
     name = NAME
+    fold = Transcript
     # Older programs put agents among the sessions. The two that are left out are run by the program for itself.
     layout: ClassVar = Layout(
         r"(?:(?P<session>[^/]+)/(?:subagents/(?:.+/)?)?)?"
@@ -76,9 +73,6 @@ class ClaudeCodeReader(FilesReader[Transcript]):
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__(workspace, home)
         self.processes = Processes(home / "sessions", wait_in)
-
-    def begin(self, agent: str, path: str) -> Transcript:  # noqa: ARG002
-        return Transcript(self.message, agent != SESSION, self.places)
 
     def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
         return entries
@@ -119,14 +113,25 @@ class ClaudeCodeReader(FilesReader[Transcript]):
         return runs
 
     def ask(self, session: Session[Transcript], runs: dict[str, Run], wait: Wait) -> None:
-        """One of its agents waits for a human, or it itself where that cannot be told."""
-        folds, uses = session.folds, dict[str, Sequence[Entry]]()
-        for key, run in runs.items():
-            talk = folds.get(run.session_id if run.parent_session is not None else SESSION)
-            if talk is not None and run.state is RunState.WORKING and not run.process_gone:
-                uses[key] = talk.uses
-        agent, what = find_asker(uses, wait)
-        key = agent or session.id
+        """One of its agents waits for a human, or it itself where that cannot be told: the program does not say it. A
+        use that came long before it began to wait is at work, unless there is no other."""
+        folds, key, what = session.folds, session.id, wait.what
+        working = {key: run for key, run in runs.items() if run.state is RunState.WORKING and not run.process_gone}
+        for earliest in (wait.since - _SLACK, 0.0):
+            chosen: dict[str, list[Entry]] = {}
+            for one, run in working.items():
+                talk = folds.get(run.session_id if run.parent_session is not None else SESSION, _UNTOLD)
+                if uses := [use for use in talk.uses if use.at >= earliest]:
+                    chosen[one] = uses
+            if len(chosen) == 1:
+                ((key, (first, *others)),) = chosen.items()
+                # Several of one message are asked about in their order, but some of them may be at work.
+                what = f"{wait.what}{', it seems' if others else ''}: {words_of_use(first)}"
+                what = words_of_use(first) if first.tool in QUESTIONS else what
+            elif chosen:
+                what = f"{wait.what}; which of its agents asks is not known"
+            if chosen:
+                break
         if key in runs:
             # A session whose own turn is over is not, as long as somebody has to answer it for its agents.
             runs[key] = replace(
@@ -140,9 +145,7 @@ _BY_DIRECTORY: Final = "the session's directory"
 
 class Bond(NamedTuple):
     """The link of an agent to its parent: an agent's id or SESSION, the calls in their order, and by what it is known.
-
-    `claim` is the id of the call that began the agent, which may not have been read yet; None where none is known.
-    """
+    `claim` is the id of the call that began the agent, which may not have been read yet; None where none is known."""
 
     parent: str
     calls: tuple[AgentCall, ...]
@@ -151,10 +154,8 @@ class Bond(NamedTuple):
 
 
 def link_agents(transcripts: Mapping[str, Transcript], metas: Mapping[str, Fields]) -> dict[str, Bond]:
-    """The bonds of all agents of which anything is known, by id, and of calls that none is known of.
-
-    `transcripts` are by agent id, the session's own under SESSION.
-    """
+    """The bonds of all agents of which anything is known, by id, and of calls that none is known of. `transcripts` are
+    by agent id, the session's own under SESSION."""
     calls: dict[str, AgentCall] = {}
     owners: dict[str, str] = {}
     # The session first: what a forked agent's transcript repeats of it is not the agent's own.
@@ -163,8 +164,7 @@ def link_agents(transcripts: Mapping[str, Transcript], metas: Mapping[str, Field
             calls.setdefault(call.id, call)
             owners.setdefault(call.id, agent_id)
     links = [(agent_id, text(meta, "toolUseId"), "meta.json") for agent_id, meta in sorted(metas.items())]
-    told = ((call, call.answer) for call in calls.values() if call.answer is not None)
-    links += [(answer.agent_id, call.id, "the parent's tool result") for call, answer in told if answer.agent_id]
+    links += [(call.child, call.id, "the parent's tool result") for call in calls.values() if call.child]
     known = {one for agent_id, call_id, _ in links if call_id is not None for one in (agent_id, call_id)}
     waiting: defaultdict[str, list[str]] = defaultdict(list)
     for call in calls.values():
@@ -221,28 +221,9 @@ def _standing(talk: Transcript, heard: Sequence[AgentAnswer]) -> Standing:
 
 def wait_in(process: Fields) -> Wait | None:
     """The wait that `sessions/<pid>.json` names."""
-    what = text(process, "waitingFor") or ""
+    what = string(process, "waitingFor")
     # Somebody who sits there has opened a dialog; no work waits for it.
     if process.get("status") != "waiting" or what == "dialog open":
         return None
     since = (number(process, "statusUpdatedAt") or 0.0) / 1000
     return Wait(_WAITS.get(what) or first_line(what, 100) or "an answer", since)
-
-
-def find_asker(open_uses: Mapping[str, Sequence[Entry]], wait: Wait) -> tuple[str | None, str]:
-    """The waiting ones of the agents that work, and their requests. None where it cannot be told.
-
-    The program does not say it. A use that came long before it began to wait is at work, unless there is no other.
-    """
-    for earliest in (wait.since - _SLACK, 0.0):
-        recent = {agent: [use for use in uses if use.at >= earliest] for agent, uses in open_uses.items()}
-        chosen = {agent: uses for agent, uses in recent.items() if uses}
-        if len(chosen) == 1:
-            ((agent, (first, *others)),) = chosen.items()
-            if first.tool in QUESTIONS:
-                return agent, words_of_use(first)
-            # Several of one message are asked about in their order, but some of them may be at work.
-            return agent, f"{wait.what}{', it seems' if others else ''}: {words_of_use(first)}"
-        if chosen:
-            return None, f"{wait.what}; which of its agents asks is not known"
-    return None, wait.what

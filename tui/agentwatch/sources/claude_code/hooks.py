@@ -5,23 +5,17 @@ from __future__ import annotations
 import json
 from typing import Final, NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
+from agentwatch.sources.sessions.fields import Fields, inner, mapping, objects, text
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _NOTHING: Final[Fields] = {}
-ASKS: Final = "PermissionRequest"
-"""The event of a call that a person is asked about."""
+ASKS: Final = "PermissionRequest"  # the event of a call that a person is asked about
 
 
 class HookCall(NamedTuple):
-    """One call of a hook. Every text is foreign and unsanitised; None stands for what the payload does not say.
-
-    `event` is `SubagentStart`, `SubagentStop`, `PostToolUse`, …; `agent_id` is None for the session's own agent.
-    `agent_transcript` is the transcript of the agent that stops. `last_message` is whole, while the transcript may
-    still lack its last lines. `stop_hook_active` says that a stop was already blocked. `given` and `answered` are what
-    a tool was used with and what came of it. `transcript` is that of the session, `suggestions` are the rules that the
-    program would offer to a person.
-    """
+    """One call of a hook, None for what it does not say. Every text is foreign and unsanitised. `agent_id` is None for
+    the session's own agent. `last_message` is whole, while the transcript may still lack its last lines.
+    `stop_hook_active`: a stop was already blocked. `given` and `answered` are what a tool was used with and came to."""
 
     event: str
     session_id: str
@@ -65,5 +59,5 @@ def read_hook_call(payload: bytes | str) -> HookCall | None:
         given=inner(fields, "tool_input"),
         answered=inner(fields, "tool_response"),
         transcript=text(fields, "transcript_path"),
-        suggestions=tuple(map(mapping, listed(fields, "permission_suggestions"))),
+        suggestions=tuple(objects(fields, "permission_suggestions")),
     )

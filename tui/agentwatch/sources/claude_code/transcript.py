@@ -3,7 +3,6 @@ for, what it heard of them."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -23,18 +22,17 @@ from agentwatch.sources.sessions.fields import (
     moment,
     question_in,
     read_notification,
+    string,
     text,
     todos_in,
     todos_of,
     whole,
 )
-from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, AgentCall, Answer, Keep
+from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, Answer, Keep
 from agentwatch.sources.sessions.tail import Record
 
-DELEGATING: Final = frozenset({"Task", "Agent"})
-"""The tool that hands out work, by its old and its new name."""
-NOTHING: Final = frozenset({"", "(no content)"})
-"""The content of a message without a word."""
+DELEGATING: Final = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
+NOTHING: Final = frozenset({"", "(no content)"})  # the content of a message without a word
 
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 """Tools that do nothing but ask; a use of any other may need a permission."""
@@ -43,8 +41,7 @@ _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}
 _CHECKLIST: Final = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate"})
 _MOST_ITEMS: Final = 500
 _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
-_ENDS: Final = ("end_turn", "stop_sequence")
-"""`max_tokens` and `pause_turn` are no ends: the program goes on by itself."""
+_ENDS: Final = ("end_turn", "stop_sequence")  # `max_tokens` and `pause_turn` are no ends: the program goes on by itself
 _KNOWN: Final = ("thinking", "tool_use", "tool_result")
 """How the types of other blocks end that are known: `redacted_thinking`, `server_tool_use`."""
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
@@ -55,10 +52,8 @@ _FEEDBACK: Final = "Stop hook feedback"
 _COMMANDS: Final = ("<command-", "<bash-input>")
 _LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _DECISIONS: Final = {"accept": True, "reject": False, "allow": True, "deny": False}
-_UNASKED: Final = ("", "config")
-"""Sources of calls that ran because nothing forbade them."""
-_REJECTED: Final = "user-rejected"
-"""A kind of denial that a person is behind, where the record names no source."""
+_UNASKED: Final = ("", "config")  # sources of calls that ran because nothing forbade them
+_REJECTED: Final = "user-rejected"  # A kind of denial that a person is behind, where the record names no source
 
 INTERRUPTED: Final = "[Request interrupted by user"
 _ERROR_TAG: Final = re.compile("</?tool_use_error>")
@@ -73,10 +68,8 @@ _EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})(?:\n|\Z)")
 _MOVED: Final = re.compile(
     r"\bCommand (?:running in|was (?:manually )?(?:moved|backgrounded)|timed out|did not complete)"
     r"|\b(?:in|into|to) the background\b"
-)
-"""Words of the program for a command that goes on in the background; they may follow what it has printed."""
-_EDGE: Final = 2_000
-"""Characters at both ends of a result that are searched for them."""
+)  # words of the program for a command that goes on in the background; they may follow what it has printed
+_EDGE: Final = 2_000  # characters at both ends of a result that are searched for them
 _NOT_OVER: Final = ("backgroundTaskId", "returnCodeInterpretation", "backgroundedByUser", "assistantAutoBackgrounded")
 _STORED: Final = ("persistedOutputPath", "persistedOutputSize")
 _LEVELS: Final = ("error", "warning")
@@ -90,34 +83,24 @@ _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"}
 
 
 class Transcript(Account):
-    """The state of one file after the records that were folded in: the account of its agent, the calls with which it
-    handed out work, and the last notification of each agent that it heard of. It depends on these records alone.
+    """The account of the agent of one file, with the last notification of each agent that it heard of."""
 
-    `places` are the spellings of the workspace.
-    """
-
-    def __init__(self, keep: Keep, is_agent: bool, places: Sequence[str] = ()) -> None:
-        super().__init__(keep, places)
-        self.calls: dict[str, AgentCall] = {}
+    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
+        super().__init__(keep, places, is_agent=is_agent)
         self.ends: dict[str, AgentAnswer] = {}
         self.titles: dict[str, str] = {}
-        self.round_at = -math.inf
-        """When the last round began, unless it is the first: what an agent's parent heard before is of others."""
-        self._is_agent = is_agent
         self._uuids: set[int] = set()
         self._told: dict[str, object] = {}
         self._message_id: str | None = None
         self._usage = 0
-        self._text: Answer | None = None
-        """That of the last message."""
+        self._text: Answer | None = None  # that of the last message
         self._uses_tools = self._is_strange = False
         """Whether it asks for tools, and whether not all of it is understood."""
         self._command: tuple[str, float] | None = None
         """A command that was typed, until the program or the model answers it."""
         self._by_hooks: dict[str, bool | None] = {}
         self._written: tuple[Todo, ...] | None = None
-        self._items: dict[str, tuple[str, str]] = {}
-        """By number; one that has none yet by the call that makes it."""
+        self._items: dict[str, tuple[str, str]] = {}  # by number; one that has none yet by the call that makes it
 
     @property
     def uses(self) -> list[Entry]:
@@ -131,15 +114,15 @@ class Transcript(Account):
 
     def add(self, fields: Record) -> None:
         self.cwd = self.cwd or text(fields, "cwd")
-        written, kind = moment(fields.get("timestamp")), fields.get("type")
-        at, uuid = self.updated_at if written is None else written, text(fields, "uuid")
+        written, kind, uuid = moment(fields), fields.get("type"), text(fields, "uuid")
+        at = written or self.updated_at
         match kind:
             case "user" | "assistant" if uuid is None:
                 # The program never writes one without; a forged one must not end, or begin again, what is sound.
                 self.not_understood += 1
             case "user" | "assistant":
                 # Some records are written twice, when a session is gone on with; agents once stood in its file.
-                if hash(uuid) not in self._uuids and (self._is_agent or fields.get("isSidechain") is not True):
+                if hash(uuid) not in self._uuids and (self.is_agent or fields.get("isSidechain") is not True):
                     self._uuids.add(hash(uuid))
                     self.touch(at)
                     (self._user if kind == "user" else self._assistant)(fields, at)
@@ -154,7 +137,7 @@ class Transcript(Account):
                     self._notified(attachment.get("prompt"), at)
                 elif attachment.get("hookEvent") == "PermissionRequest" and "decision" in attachment:
                     # A hook has decided about a call that was asked about.
-                    call = text(attachment, "toolUseID") or ""
+                    call = string(attachment, "toolUseID")
                     self._by_hooks[call] = _DECISIONS.get(str(attachment["decision"]))
                 elif fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
                     self._end_turn(at)
@@ -169,13 +152,14 @@ class Transcript(Account):
         return self._text() if self._text is not None and not self._uses_tools else None
 
     def _user(self, fields: Fields, at: float) -> None:
-        results = [block for block in blocks_of(fields) if block.get("type") == "tool_result"]
-        result = inner(fields, "toolUseResult") if len(results) == 1 else {}
+        content = inner(fields, "message").get("content")
+        results = [block for block in blocks_of(content) if block.get("type") == "tool_result"]
         for block in results:
+            result = inner(fields, "toolUseResult")
             call = self._returned(block, result, at)
-            if call is not None and len(results) == 1:
+            if call is not None:
                 self._permit(call, fields, block, result, at)
-        said = "\n".join(texts(inner(fields, "message").get("content")))
+        said = "\n".join(texts(content))
         if said.startswith(INTERRUPTED):
             # An answer that was whole by then stays one.
             if self.state is not RunState.ENDED:
@@ -201,7 +185,7 @@ class Transcript(Account):
         asker = StartedBy.PROGRAM if is_told else StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
-        prompt = self.keep(said, at) if self.prompt is None or self._is_agent else None
+        prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
         if self.prompt is not None and self.state is RunState.WORKING:
             self.round_at = at
         self.prompt = self.prompt or prompt
@@ -252,21 +236,16 @@ class Transcript(Account):
             self._end_turn(at)
         if fields.get("forkedFrom") is None:
             for entry in told:
-                if entry.kind is EntryKind.CALL and entry.call:
-                    self._called(entry, at)
-
-    def _called(self, entry: Entry, at: float) -> None:
-        tool, call, given = entry.tool, entry.call, entry.given
-        if tool in _CHECKLIST:
-            self._update_checklist(tool, call, given, at)
-        elif tool in _SPAWNING and call not in self.calls:
-            prompt = text(given, "prompt") if tool in DELEGATING else None
-            self.calls[call] = self.asked(entry, self.keep(prompt, at) if prompt is not None else None)
+                if entry.tool in _CHECKLIST:
+                    self._update_checklist(entry.tool, entry.call, entry.given, at)
+                elif entry.tool in _SPAWNING:
+                    prompt = text(entry.given, "prompt")
+                    self.calls[entry.call] = self.asked(entry, self.keep(prompt, at) if prompt is not None else None)
 
     def _returned(self, block: Fields, result: Fields, at: float) -> Entry | None:
         """A call has its result. Returns the call, None where it is not open."""
         name = str(block.get("tool_use_id"))
-        blocks = texts(block.get("content")) if name in self._items or name in self.calls else []
+        blocks = texts(block.get("content"))
         if (item := self._items.pop(name, None)) is not None:
             number = text(inner(result, "task"), "id")
             if number is None and (match := _CREATED.search("".join(blocks[:1]))) is not None:
@@ -276,7 +255,8 @@ class Transcript(Account):
         call = self.calls.get(name)
         if call is not None and call.answer is None:
             said = "\n".join(blocks)
-            call.answer = answer = AgentAnswer(at, agent_id=text(result, "agentId") or named_agent(blocks))
+            call.answer, call.child = AgentAnswer(at), text(result, "agentId") or named_agent(blocks)
+            answer = call.answer
             if block.get("is_error") is True:
                 answer.error = first_line(_ERROR_TAG.sub("", said)) or "failed"
             elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
@@ -308,7 +288,7 @@ class Transcript(Account):
             self.answer, self.reason = self._text, ""
 
     def _begin(self, at: float, begun: Turn) -> None:
-        if self.state is not RunState.WORKING and self._is_agent:
+        if self.state is not RunState.WORKING and self.is_agent:
             self.round_at = self.round_at if self.begun is None else at
             self.begin_round(begun)
         self.go_on(at)
@@ -327,7 +307,7 @@ class Transcript(Account):
             self._written = todos_in(listed(given, "todos"), "content")
         elif tool == "TaskCreate":
             if len(self._items) < _MOST_ITEMS:
-                self._items[call] = text(given, "subject") or "", "pending"
+                self._items[call] = string(given, "subject"), "pending"
         elif status == "deleted":
             self._items.pop(number, None)
         elif number in self._items:
@@ -341,7 +321,7 @@ class Transcript(Account):
     def _permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
         """A call has its result, and the program may write beside it who allowed it, or refused it."""
         decision, denial = inner(record, "permissionDecision"), text(record, "toolDenialKind")
-        source = text(decision, "source") or ""
+        source = string(decision, "source")
         if denial is None and source in _UNASKED:
             return
         allowed = _DECISIONS.get(str(decision.get("decision")), None if denial is None else False)
@@ -384,7 +364,7 @@ def _spell(value: object) -> tuple[str, str]:
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
     """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(record.get("timestamp")) or at
+    at = moment(record) or at
     match record.get("type"):
         case "assistant":
             yield from answer_entries(record, at)
@@ -400,20 +380,20 @@ def answer_entries(record: Fields, at: float) -> list[Entry]:
     """Entries of a record of the model."""
     said: list[Entry] = []
     failed = record.get("isApiErrorMessage") is True
-    for block in blocks_of(record):
+    for block in blocks_of(inner(record, "message").get("content")):
         match block.get("type"):
             case "text" if words := text(block, "text"):
                 said.append(Entry(at, EntryKind.WORDS, words, failed=failed))
             case "thinking" if words := text(block, "thinking"):
                 said.append(Entry(at, EntryKind.THOUGHT, words))
             case "tool_use" if tool := text(block, "name"):
-                call, cwd = text(block, "id") or "", text(record, "cwd") or ""
+                call, cwd = string(block, "id"), string(record, "cwd")
                 said.append(Entry(at, EntryKind.CALL, "", call, tool, inner(block, "input"), cwd=cwd))
     return said
 
 
 def _told(record: Fields, at: float) -> Iterator[Entry]:
-    for block in blocks_of(record):
+    for block in blocks_of(inner(record, "message").get("content")):
         match block.get("type"):
             case "text" if (words := text(block, "text")) and not words.startswith(_REMINDER):
                 yield _prompt(record, words, at)
@@ -422,7 +402,7 @@ def _told(record: Fields, at: float) -> Iterator[Entry]:
                 words = _came_back(texts(block.get("content")), result)
                 failed = block.get("is_error") is True
                 refused = failed and (text(record, "toolDenialKind") is not None or words.startswith(_REFUSED))
-                call = text(block, "tool_use_id") or ""
+                call = string(block, "tool_use_id")
                 words = _ERROR_TAG.sub("", words)
                 ended = None if refused else _ended(words, result, failed=failed)
                 yield Entry(at, EntryKind.RESULT, words, call, failed=failed, refused=refused, ended=ended)
@@ -462,22 +442,16 @@ def _prompt(record: Fields, words: str, at: float) -> Entry:
     return Entry(at, EntryKind.NOTE if is_own else EntryKind.PROMPT, _LOCAL_TAG.sub("", words))
 
 
-def blocks_of(record: Fields) -> list[Fields]:
-    """The blocks of a message."""
-    return _blocks_in(inner(record, "message").get("content"))
-
-
-def _blocks_in(content: object) -> list[Fields]:
+def blocks_of(content: object) -> list[Fields]:
+    """The blocks of a message's or a tool result's content, which may be one string."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def handed_back(blocks: list[str], result: Fields) -> str | None:
-    """An agent's words out of the parent's copy, None where it has none.
-
-    `blocks` are the texts of the tool result, `result` its structured form, which nested agents' parents do not have.
-    """
+    """An agent's words out of the parent's copy, None where it has none. `blocks` are the texts of the tool result,
+    `result` its structured form, which nested agents' parents do not have."""
     if isinstance(result.get("content"), list):
         parts = texts(result.get("content"))
         behind = len(parts) - (whole(result, "harnessTailCount") or 0)
@@ -521,6 +495,6 @@ def _unframed(text: str) -> str:
 
 
 def texts(content: object) -> list[str]:
-    """The text blocks of a message's or a tool result's content, which may be one string."""
-    said = [block.get("text") for block in _blocks_in(content) if block.get("type") == "text"]
+    """The texts in content."""
+    said = [block.get("text") for block in blocks_of(content) if block.get("type") == "text"]
     return [words for words in said if isinstance(words, str)]

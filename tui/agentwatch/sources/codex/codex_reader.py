@@ -23,19 +23,15 @@ LEFT_BEHIND: Final = "left behind when Codex was stopped"
 
 _DAMAGED: Final = "damaged"
 _STRANGE: Final = "it does not say whose it is, and in which directory"
-_SECONDS: Final = 2.0
-"""Between two looks at all locks: the kernel takes its time to list them."""
-_FIRST_VERSION: Final = (0, 169)
-"""The first with locks."""
+_SECONDS: Final = 2.0  # between two looks at all locks: the kernel takes its time to list them
+_FIRST_VERSION: Final = (0, 169)  # the first with locks
 _SETTLED: Final = 1.0
 """Seconds of silence before a lock that is not held tells anything: a session takes it as it begins."""
 
 
 class CodexReader(FilesReader[Rollout]):
     """`home` is `$CODEX_HOME`, else `~/.codex`. All sessions are read, however old, but not those that are compressed.
-
-    A session of the store is a family: a session that a human began, and all that came of it, wherever it works.
-    """
+    A session of the store is a family: a session that a human began, and all that came of it, wherever it works."""
 
     name = NAME
     layout: ClassVar = Layout(
@@ -52,8 +48,7 @@ class CodexReader(FilesReader[Rollout]):
         """By the name of a rollout, for archiving moves it: when it was looked into, and its header, or why it has
         none; "" for one that is still being written."""
         self._headers: dict[str, Header] = {}
-        self._parents: dict[str, str | None] = {}
-        """By thread."""
+        self._parents: dict[str, str | None] = {}  # by thread
 
     def begin(self, agent: str, path: str) -> Rollout:
         return Rollout(path, self._headers[agent], self.message, self.places)

@@ -1,8 +1,6 @@
-"""One rollout of Codex: what a record says, and the fold of all of them.
-
-A session is a series of turns: `task_started`, then `task_complete` or `turn_aborted`. Sessions of before Codex wrote
-turns have `user_message` and `agent_message` only; there an answer ends what a message began.
-"""
+"""One rollout of Codex: what a record says, and the fold of all of them. A session is a series of turns:
+`task_started`, then `task_complete` or `turn_aborted`. Sessions of before Codex wrote turns have `user_message` and
+`agent_message` only; there an answer ends what a message began."""
 
 from __future__ import annotations
 
@@ -22,6 +20,7 @@ from agentwatch.sources.sessions.fields import (
     object_in,
     parts_in,
     question_in,
+    string,
     text,
     todos_in,
     whole,
@@ -37,31 +36,23 @@ _OWN_WORK: Final = frozenset({"compact", "memory_consolidation", "guardian"})
 _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})")
 _LOST: Final = "not_found"
 
-MCP: Final = "mcp__"
-"""How the names of the servers of tools begin."""
-TASK: Final = "task of an agent"
-"""The kind of a message between agents; that of an answer is `agent_message`."""
+MCP: Final = "mcp__"  # how the names of the servers of tools begin
+TASK: Final = "task of an agent"  # the kind of a message between agents; that of an answer is `agent_message`
 _PAYLOAD: Final = "\nPayload:\n"
 _REFUSED: Final = re.compile(
     r"(?:exec_command|apply_patch|execution|command)[^\n]{0,20} failed[^\n]{0,80}Rejected\("
     r"|patch rejected by user|(?:Wall time: [\d.]+ seconds\nOutput:\n)?user rejected MCP tool call"
-)
-"""How the output of a call begins that was refused: of a command, a patch, a server's tool."""
+)  # how the output of a call begins that was refused: of a command, a patch, a server's tool
 _ABORTED: Final = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user")
 _EXIT: Final = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
-_HEAD: Final = 600
-"""Characters before the output of a command in which Codex tells of it."""
+_HEAD: Final = 600  # characters before the output of a command in which Codex tells of it
 _OUTPUT: Final = "\nOutput:\n"
 _FAILED: Final = re.compile(r"\A(?:exec_command|execution|apply_patch|command)[\w ]* failed", re.IGNORECASE)
 
 
 class Header(NamedTuple):
-    """The session by the first line of a rollout, from Codex 0.66 to 0.169. `began_at` is in epoch seconds;
-    texts are foreign.
-
-    `inherited_below`: records with a smaller ordinal are a copy of the parent's history, None where that is not told.
-    `own_work`: no task of anybody, but housekeeping of Codex.
-    """
+    """The session by the first line of a rollout, from Codex 0.66 to 0.169; texts are foreign. Records with an ordinal
+    that is `inherited_below` are a copy of the parent's history. `own_work` is housekeeping of Codex."""
 
     thread: str
     parent: str | None
@@ -86,12 +77,12 @@ def header_of(record: Fields) -> Header | None:
     told = {**meta, **spawn}
     kind = subagent if isinstance(subagent, str) else text(mapping(subagent), "other")
     role, nickname = text(told, "agent_role") or text(told, "agent_type") or kind, text(told, "agent_nickname")
-    version = _VERSION.match(text(meta, "cli_version") or "")
+    version = _VERSION.match(string(meta, "cli_version"))
     return Header(
         thread=thread,
         parent=text(told, "parent_thread_id"),
-        directory=text(meta, "cwd") or "",
-        began_at=moment(meta.get("timestamp")) or 0.0,
+        directory=string(meta, "cwd"),
+        began_at=moment(meta) or 0.0,
         ordinal=whole(record, "ordinal") or 0,
         agent=f"{nickname} ({role})" if nickname and role else nickname or role,
         task_name=text(told, "agent_path"),
@@ -102,11 +93,9 @@ def header_of(record: Fields) -> Header | None:
 
 
 class History:
-    """The copy of its parent's history that a rollout may open with; its records are asked about in their order.
-
-    Newer versions say where it ends. In the others it begins with the parent's header, and ends with the first turn
-    that is younger than this session; ids of threads and turns begin with the time they were made.
-    """
+    """The copy of its parent's history that a rollout may open with; its records are asked about in their order. Newer
+    versions say where it ends. In the others it begins with the parent's header, and ends with the first turn that is
+    younger than this session; ids of threads and turns begin with the time they were made."""
 
     def __init__(self, header: Header) -> None:
         self._header = header
@@ -123,7 +112,7 @@ class History:
             return True
         payload = mapping(fields.get("payload")) if self._goes_on else {}
         if payload.get("type") in ("task_started", "turn_started"):
-            turn = text(payload, "turn_id") or ""
+            turn = string(payload, "turn_id")
             self._goes_on = THREAD_ID.fullmatch(turn) is None or turn < self._header.thread
         return self._goes_on
 
@@ -156,16 +145,13 @@ class Rollout(Account):
         self.header = header
         self.started_at = self.updated_at = header.began_at
         self.is_encrypted = False
-        self.spawned: dict[str, AgentCall] = {}
-        """By the ids of other sessions, the calls that they came of."""
-        self.refused: dict[str, AgentCall] = {}
-        """By their ids, the calls that came to nothing."""
+        self.spawned: dict[str, AgentCall] = {}  # by the ids of other sessions, the calls that they came of
+        self.refused: dict[str, AgentCall] = {}  # by their ids, the calls that came to nothing
         self.lost: dict[str, float] = {}
         """Agents that Codex did not find, and when it last said so: their process is gone, and nobody took them up."""
         self._history = History(header)
         self._has_turns = False
-        self._last: Answer | None = None
-        """What it said last in a round that has not ended."""
+        self._last: Answer | None = None  # what it said last in a round that has not ended
         self._failure: str | None = None
         self._spawns: dict[str, AgentCall] = {}
 
@@ -178,7 +164,7 @@ class Rollout(Account):
     def add(self, fields: Record) -> None:
         if self._history.holds(fields):
             return
-        at = moment(fields.get("timestamp")) or self.updated_at
+        at = moment(fields) or self.updated_at
         self.updated_at = max(self.updated_at, at)
         kind, payload = kind_of(fields)
         for entry in entries(fields, at):
@@ -221,7 +207,7 @@ class Rollout(Account):
     def _begin(self, at: float) -> None:
         self.forget_activity()
         self.begin_round(Turn(at))
-        self.state, self.answer, self.ended_at, self.reason = RunState.WORKING, None, None, ""
+        self.go_on(at)
         self._last = self._failure = None
 
     def _complete(self, payload: Fields, at: float) -> None:
@@ -281,7 +267,7 @@ class Rollout(Account):
         """Codex tells that it has done something with other agents."""
         self._miss(inner(item, "agents_states"), at)
         if item.get("tool") == "spawn_agent" or item.get("kind") == "started":
-            entry = Entry(at, EntryKind.CALL, "", text(item, "id") or "", given=item)
+            entry = Entry(at, EntryKind.CALL, "", string(item, "id"), given=item)
             asked = self._spawns.get(entry.call) or self.asked(entry, None, "", "agent_path")
             for thread in (item.get("agent_thread_id"), *listed(item, "receiver_thread_ids")):
                 if isinstance(thread, str):
@@ -300,15 +286,15 @@ def kind_of(record: Fields) -> tuple[str, Fields]:
     kind = text(payload, "type") or (text(record, "type") if payload else None) or ""
     if kind == "item_completed":
         payload = inner(payload, "item")
-        kind = text(payload, "type") or ""
+        kind = string(payload, "type")
     return TASK if kind == "agent_message" and record.get("type") == "response_item" else kind, payload
 
 
 def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
     """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(record.get("timestamp")) or at
+    at = moment(record) or at
     kind, payload = kind_of(record)
-    call = text(payload, "call_id") or ""
+    call = string(payload, "call_id")
     match kind:
         case "user_message" | "UserMessage" | "task of an agent" if words := prompt_in(kind, payload):
             yield Entry(at, EntryKind.PROMPT, words)
@@ -325,7 +311,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
         case "reasoning" if words := "\n".join(parts_in(payload, "summary")):
             yield Entry(at, EntryKind.THOUGHT, words)
         case "function_call":
-            name, server = text(payload, "name") or "", text(payload, "namespace") or ""
+            name, server = string(payload, "name"), string(payload, "namespace")
             given = object_in(text(payload, "arguments"))
             if name == "spawn_agent" and "message" in given:
                 given = {**given, "prompt": given["message"]}
@@ -333,7 +319,7 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
             is_mcp = server.startswith(MCP) and not name.startswith(MCP)
             yield Entry(at, EntryKind.CALL, "", call, f"{server.rstrip('_')}__{name}" if is_mcp else name, given)
         case "custom_tool_call":
-            yield Entry(at, EntryKind.CALL, "", call, text(payload, "name") or "", {"input": payload.get("input")})
+            yield Entry(at, EntryKind.CALL, "", call, string(payload, "name"), {"input": payload.get("input")})
         case "local_shell_call":
             yield Entry(at, EntryKind.CALL, "", call, "shell", inner(payload, "action"))
         case "web_search_call":
@@ -367,7 +353,7 @@ def prompt_in(kind: str, payload: Fields) -> str | None:
     if kind != TASK:
         return _words_of(payload)
     parts = [mapping(part) for part in listed(payload, "content")]
-    opening = (text(parts[0], "text") or "") if parts else ""
+    opening = string(parts[0], "text") if parts else ""
     if _PAYLOAD not in opening or "NEW_TASK" not in opening:
         return None
     task = opening.partition(_PAYLOAD)[2]
@@ -375,7 +361,7 @@ def prompt_in(kind: str, payload: Fields) -> str | None:
         encrypted = text(part, "encrypted_content")
         if encrypted is not None and not is_readable(encrypted):
             return None
-        task += encrypted or text(part, "text") or ""
+        task += encrypted or string(part, "text")
     return task or None
 
 
@@ -398,10 +384,8 @@ def answers_in(output: str) -> str:
 
 
 def is_readable(words: str) -> bool:
-    """Whether a text that may be encrypted is not: what is encrypted has no space in it.
-
-    A model provider of the user's own leaves the texts of other agents readable.
-    """
+    """Whether a text that may be encrypted is not: what is encrypted has no space in it. A model provider of the user's
+    own leaves the texts of other agents readable."""
     return any(character.isspace() for character in words)
 
 

@@ -1,9 +1,7 @@
-"""A database of OpenCode or Kilo Code, read without leaving a trace: no lock that lasts, no file, no byte.
-
-A connection is opened for one look and closed again: one that stays open keeps the program from removing its log.
-Beside a log with its shared memory, `readonly_shm=1` makes no file. Without a log or journal the file is read as if
-nobody could write it, and the look is void where somebody did. To a log alone, as in a copy, SQLite adds its memory.
-"""
+"""A database of OpenCode or Kilo Code, read without leaving a trace: no lock that lasts, no file, no byte. A connection
+is opened for one look and closed again: one that stays open keeps the program from removing its log. Beside a log with
+its shared memory, `readonly_shm=1` makes no file. Without a log or journal the file is read as if nobody could write
+it, and the look is void where somebody did. To a log alone, as in a copy, SQLite adds its memory."""
 
 from __future__ import annotations
 
@@ -26,20 +24,17 @@ from agentwatch.sources.sessions.tail import Stamp
 
 LARGEST_RECORD: Final = 16 * 1024 * 1024
 """Characters of JSON. What was handed over or back is a few KiB; only attached files are larger."""
-_LATEST: Final = 1 << 43
-"""Milliseconds, in the year 2248. No program has written anything later."""
+_LATEST: Final = 1 << 43  # milliseconds, in the year 2248. No program has written anything later.
 
 _BUSY_SECONDS: Final = 0.1
 _LONGEST_LOOK: Final = 5.0
 """Seconds after which a look is broken off: a crafted database can keep a query busy for ever."""
-_STEPS: Final = 100_000
-"""Of SQLite's machine between two looks at the clock: a few milliseconds."""
+_STEPS: Final = 100_000  # of SQLite's machine between two looks at the clock: a few milliseconds
 _USERS_LOCK: Final = 128
 """The byte of `-shm` on which every process that has the database open holds a lock, SQLite's UNIX_SHM_DMS."""
 _ASK_FOR_LOCK: Final[int | None] = getattr(fcntl, "F_OFD_GETLK", None)
 """Asks for the locks of all processes, this one included. Only Linux has it."""
-_LOCK: Final = "hhqqi"
-"""struct flock: kind, origin, first byte, length, process."""
+_LOCK: Final = "hhqqi"  # struct flock: kind, origin, first byte, length, process
 
 Signature = tuple[Stamp | None, ...]
 

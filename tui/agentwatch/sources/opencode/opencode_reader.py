@@ -1,8 +1,6 @@
-"""The reader of OpenCode and Kilo Code: the sessions of one workspace in one database, made into runs.
-
-The database is looked at when `stat` says that it was written, each time in a connection of its own. A session of which
-anything has changed is read again, from the tables that hold what is now, with its rounds and its task calls.
-"""
+"""The reader of OpenCode and Kilo Code: the sessions of one workspace in one database, made into runs. The database is
+looked at when `stat` says that it was written, each time in a connection of its own. A session of which anything has
+changed is read again, from the tables that hold what is now, with its rounds and its task calls."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from agentwatch.sources.opencode.database import (
     sessions_of,
 )
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, question_in, text, todos_in, whole
+from agentwatch.sources.sessions.fields import Fields, inner, objects, question_in, string, text, todos_in, whole
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, Standing, run_of
@@ -36,15 +34,12 @@ from agentwatch.state import is_there
 
 _RACY_SECONDS: Final = 2.0
 """A file that is written twice within one tick of its file system's clock looks the same after both."""
-_BUSY_SECONDS: Final = 5.0
-"""For so long it may be locked by its program, or otherwise not be read, before that is told."""
+_BUSY_SECONDS: Final = 5.0  # for so long it may be locked by its program, or otherwise not be read, before that is told
 _CANCELED: Final = ("Task cancelled", "Tool execution aborted", "Tool execution was interrupted")
 """The error of a task call that a human aborted; Kilo says who did it behind it."""
 _LEFT_BEHIND: Final = Standing(RunState.FAILED, "left behind unfinished: its parent went on without it")
-_PATIENCE: Final = 3.0
-"""Seconds after which a call that shows nothing of its work is taken to wait for a permission."""
-_SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")
-"""The ending of the title of a child."""
+_PATIENCE: Final = 3.0  # seconds after which a call that shows nothing of its work is taken to wait for a permission
+_SUFFIX: Final = re.compile(r" \(@[^()\s]{1,100} subagent\)\Z")  # the ending of the title of a child
 _AT_ONCE: Final = ("bash", "edit", "write", "patch", "apply_patch", "multiedit", "read", "glob", "grep", "list")
 """Tools that tell of their work within a second, so that one that stays silent has not been allowed to begin."""
 _OVER: Final = ("completed", "error")
@@ -63,14 +58,11 @@ _LONGEST: Final = 2_000
 
 @dataclass(slots=True)
 class TaskCall(AgentCall):
-    """A call of the task tool, a part of a message. `child` is the session that it names, None for none yet; `told` is
-    how that stands by the answer, None as long as there is none: it may have been launched in the background."""
+    """A call of the task tool, a part of a message: without an answer it may have been launched in the background."""
 
-    child: str | None = None
     message_id: str = ""
     is_open: bool = True
     launched: bool = False
-    told: Standing | None = None
 
 
 class OpenCodeReader(StoreReader):
@@ -79,22 +71,17 @@ class OpenCodeReader(StoreReader):
     def __init__(self, workspace: Path, database: Path, name: str = "opencode") -> None:
         super().__init__()
         self.name = name
-        self.progress = Progress(0, 0)
-        """In bytes of the database, none of them before all sessions were read."""
+        self.progress = Progress(0, 0)  # in bytes of the database, none of them before all sessions were read
         self._path = database.absolute()
         self._database = ForeignDatabase(self._path)
         self._places = spellings(workspace)
         self._seen: Signature | None = None
         self._seen_at = 0.0
         self._refusal = ""
-        self._read_at = float("-inf")
-        """When it could be read, on the monotonic clock."""
-        self._rows: dict[str, SessionRow] = {}
-        """The sessions that there are, as of the last look."""
-        self._sessions: dict[str, Session] = {}
-        """As far as they are read, which may be as of a row before."""
-        self._runs: dict[str, dict[str, Run]] = {}
-        """By session: its run, and those of its calls that have no session, by key."""
+        self._read_at = float("-inf")  # when it could be read, on the monotonic clock
+        self._rows: dict[str, SessionRow] = {}  # the sessions that there are, as of the last look
+        self._sessions: dict[str, Session] = {}  # as far as they are read, which may be as of a row before
+        self._runs: dict[str, Run] = {}
 
     @property
     def trouble(self) -> str | None:
@@ -109,11 +96,13 @@ class OpenCodeReader(StoreReader):
         signature = self._database.signature()
         is_calm = signature == self._seen and time.monotonic() - self._seen_at > _RACY_SECONDS
         is_news = not is_calm or self.progress.done < self.progress.total
-        stale = self._look(signature, time.monotonic() + seconds) if is_news else set[str]()
+        if is_news:
+            self._look(signature, time.monotonic() + seconds)
         if self._refusal:
             return ()
-        self._fold_runs(stale)
-        runs = {key: run for mine in self._runs.values() for key, run in mine.items()}
+        if is_news or any(session.waits for session in self._sessions.values()):
+            self._runs = self._fold_runs()
+        runs = dict(self._runs)
         still_open = [key for key, run in runs.items() if run.state in OPEN]
         if still_open and self._database.has_users() is False:
             # A program that has ended writes nothing any more, and nobody can answer what it asks.
@@ -133,9 +122,9 @@ class OpenCodeReader(StoreReader):
     def close(self) -> None:
         self._database.close()
 
-    def _look(self, signature: Signature, end: float) -> set[str]:
-        """Read what has changed, the youngest sessions first, until a time; the sessions of which something has."""
-        before, read, is_behind = self._rows, dict[str, Session](), False
+    def _look(self, signature: Signature, end: float) -> None:
+        """Read what has changed, the youngest sessions first, until a time."""
+        read, is_behind = dict[str, Session](), False
         try:
             with self._database.look() as connection:
                 self._rows = sessions_of(connection, self._is_ours)
@@ -149,36 +138,30 @@ class OpenCodeReader(StoreReader):
             self._rows = {}
         except (sqlite3.Error, OSError) as error:
             self._seen, self._refusal = None, getattr(error, "strerror", None) or str(error)
-            return set()
+            return
         if signature != self._seen:
             self._seen, self._seen_at = signature, time.monotonic()
         self._refusal, self._read_at = "", time.monotonic()
         self._sessions = {name: one for name, one in (self._sessions | read).items() if name in self._rows}
         size = signature[0][2] if signature[0] else 0
         self.progress = Progress(0 if is_behind else size, size)
-        # Of a session that comes or goes, its parent and its children may be different.
-        return {*read} if self._rows.keys() == before.keys() else {*self._rows}
 
     def _is_ours(self, directory: str) -> bool:
         return any(holds(place, directory) for place in self._places)
 
-    def _fold_runs(self, stale: set[str]) -> None:
-        """Make the runs of the sessions that are stale, and of those below them; time alone lets others wait."""
-        self._runs = {name: runs for name, runs in self._runs.items() if name in self._rows}
+    def _fold_runs(self) -> dict[str, Run]:
+        """The runs of all sessions, and of their calls that have no session, by key."""
+        runs: dict[str, Run] = {}
         for name, row in self._rows.items():
             above = row.parent_id or ""
             session, parent = self._sessions.get(name), self._sessions.get(above)
             if session is None or (parent is None and above in self._rows):
                 continue
-            if stale & {name, above}:
-                stale.add(name)
-            elif name in self._runs and not session.waits:
-                continue
             call = parent.tasks.get(name) if parent is not None else None
-            run = run_of(
+            run = runs[name] = run_of(
                 session,
                 call or NO_CALL,
-                _standing(session, call, parent, self._runs.get(above, {}).get(above)),
+                _standing(session, call, parent, runs.get(above)),
                 source=self.name,
                 session_id=name,
                 parent=row.parent_id,
@@ -187,12 +170,11 @@ class OpenCodeReader(StoreReader):
                 title=_SUFFIX.sub("", row.title),
                 agent=session.agent,
             )
-            self._runs[name] = {name: run}
             for task in session.tasks.values():
                 # A call that is open may still get a session.
                 told = task.told or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
                 if told is not None and task.child not in self._rows:
-                    self._runs[name][task.id] = run_of(
+                    runs[task.id] = run_of(
                         NO_ACCOUNT,
                         task,
                         told,
@@ -202,18 +184,16 @@ class OpenCodeReader(StoreReader):
                         place=run.place,
                         link="the task call of the parent",
                     )
+        return runs
 
 
 class Session(Account):
     """The fold of all records of a session, as of one version of its row."""
 
     agent: str | None = None
-    last_answer = ""
-    """The message that it wrote last: its calls may be open, but none of an earlier one."""
-    unread = 0
-    """Records that cannot be read."""
-    uses_tools = False
-    """There is a call in its last answer."""
+    last_answer = ""  # the message that it wrote last: its calls may be open, but none of an earlier one
+    unread = 0  # records that cannot be read
+    uses_tools = False  # there is a call in its last answer
 
     def __init__(
         self, row: SessionRow, records: tuple[Sequence[Record], Sequence[Record]], keep: Keep, places: Sequence[str]
@@ -221,10 +201,8 @@ class Session(Account):
         super().__init__(keep, places)
         self.row = row
         self.started_at = self.updated_at = row.created
-        self.tasks: dict[str, TaskCall] = {}
-        """The last call for each child, or by their own ids those without one."""
-        self.notices: dict[str, Standing] = {}
-        """By child in the background, what the program told of its end."""
+        self.tasks: dict[str, TaskCall] = {}  # the last call for each child, or by their own ids those without one
+        self.notices: dict[str, Standing] = {}  # by child in the background, what the program told of its end
         self.waits: list[tuple[float, str]] = []
         """Since when, and for what, each open call of its last answer waits if nothing comes of it."""
         self._fold(*records)
@@ -306,7 +284,7 @@ class Session(Account):
         if data.get("type") == "tool":
             self.uses_tools = True
             self._tool(part, message_id)
-        elif data.get("synthetic") is True and (frame := _FRAME.match(text(data, "text") or "")):
+        elif data.get("synthetic") is True and (frame := _FRAME.match(string(data, "text"))):
             # The program tells of the end of a child in the background.
             is_error = frame["state"] == "error"
             self.notices[frame["id"]] = (
@@ -316,10 +294,10 @@ class Session(Account):
 
     def _tool(self, part: Record, message_id: str) -> None:
         data = part.data
-        tool, state, call_id = text(data, "tool") or "", inner(data, "state"), text(data, "callID") or part.id
+        tool, state, call_id = string(data, "tool"), inner(data, "state"), text(data, "callID") or part.id
         status, given, about_it = text(state, "status"), inner(state, "input"), inner(state, "metadata")
         began, ended = _when(state, "start") or part.created, _when(state, "end") or part.updated
-        todos = [one for one in listed(given, "todos") if mapping(one).get("status") != "cancelled"]
+        todos = [one for one in objects(given, "todos") if one.get("status") != "cancelled"]
         if tool == "todowrite" and todos:
             self.list(todos_in(todos, "content"), began)
         if status == "running" and (waits := _waits(tool, given, about_it)):
@@ -327,12 +305,12 @@ class Session(Account):
         if status in _OVER:
             self.permits.append(_permit(call_id, tool, state, ended))
         if tool == "task":
-            frame = _FRAME.match(text(state, "output") or "")
+            frame = _FRAME.match(string(state, "output"))
             child = text(about_it, "sessionId") or (frame["id"] if frame is not None else None)
             call = self.tasks[child or part.id] = TaskCall(
                 part.id,
                 began,
-                prompt=self.keep(text(given, "prompt") or "", began),
+                prompt=self.keep(string(given, "prompt"), began),
                 agent_type=text(given, "subagent_type"),
                 title=text(given, "description"),
                 background=given.get("background") is True or about_it.get("background") is True,
@@ -342,7 +320,7 @@ class Session(Account):
                 launched=frame is not None and frame["state"] == "running",
             )
             if status == "error":
-                call.told = _failed(text(state, "error") or "", ended)
+                call.told = _failed(string(state, "error"), ended)
             elif status == "completed" and not call.launched:
                 words = frame["body"] if frame is not None else ""
                 said = self.keep(words, ended) if words.strip() else None
@@ -380,7 +358,7 @@ def _is_left_behind(call: TaskCall, parent: Session, above: Run | None) -> bool:
 
 def _permit(call_id: str, tool: str, state: Fields, at: float) -> Permit:
     """The result of a finished call. OpenCode does not say whether anybody was asked. Kilo does, but not where."""
-    told, error = inner(state, "metadata"), text(state, "error") or ""
+    told, error = inner(state, "metadata"), string(state, "error")
     is_refused = error.startswith(_REFUSED) or told.get("dismissed") is True
     # One that began and failed, or was stopped while it waited, does not say.
     allowed = None if state.get("status") == "error" and not is_refused else not is_refused
@@ -412,11 +390,9 @@ def _error_in(data: Fields) -> str:
 
 
 def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entry]:
-    """The entries of a part, in their order; of a call, its result as well.
-
-    `at` is when the part was made, in epoch seconds. `is_asked`: the message is a human's, or the parent's.
-    """
-    words = text(part, "text") or ""
+    """The entries of a part, in their order; of a call, its result as well. `at` is when the part was made, in epoch
+    seconds. `is_asked`: the message is a human's, or the parent's."""
+    words = string(part, "text")
     match part.get("type"):
         case "text" if words.strip():
             is_own = part.get("synthetic") is True or part.get("ignored") is True
@@ -432,11 +408,11 @@ def entries(part: Fields, at: float, *, is_asked: bool = False) -> Iterator[Entr
 def _entries_of_call(part: Fields, at: float) -> Iterator[Entry]:
     state, call = inner(part, "state"), text(part, "callID") or "call"
     at, status = _when(state, "start") or at, state.get("status")
-    yield Entry(at, EntryKind.CALL, "", call, text(part, "tool") or "", inner(state, "input"))
+    yield Entry(at, EntryKind.CALL, "", call, string(part, "tool"), inner(state, "input"))
     if status not in _OVER:
         return
-    told, error = inner(state, "metadata"), text(state, "error") or ""
-    words, code = error or text(state, "output") or "", whole(told, "exit")
+    told, error = inner(state, "metadata"), string(state, "error")
+    words, code = error or string(state, "output"), whole(told, "exit")
     ended = Ended(code, text(told, "output") or words, told.get("truncated") is True) if status == "completed" else None
     refused = error.startswith(_REFUSED)
     failed = status == "error" or bool(code)

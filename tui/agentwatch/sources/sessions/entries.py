@@ -12,23 +12,19 @@ from typing import Final, NamedTuple
 from agentwatch.delegation.run import LONGEST_DOING
 from agentwatch.sources.sessions.fields import Fields, first_line, mapping, text
 
-Place = tuple[int, int]
-"""Where a record stands, and which entry of it this is."""
+Place = tuple[int, int]  # where a record stands, and which entry of it this is
 
 _FILES: Final = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
 _PATHS: Final = (*_FILES, "dir_path")
 _SAYING: Final = (
     *("command", "cmd", "pattern", "regex", *_PATHS, "url", "query", "description"),
     *("task_name", "subagent_type", "agent_type", "skill", "subject"),
-)
-"""The arguments that tell most of a call, the best first."""
+)  # the arguments that tell most of a call, the best first
 _PLACES: Final = ("workdir", "cwd", "directory", "dir_path")
-_SHARED: Final = ("shellId", "session_id", "sessionId")
-"""A shell that goes on from call to call."""
+_SHARED: Final = ("shellId", "session_id", "sessionId")  # A shell that goes on from call to call
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (\S.*)$", re.MULTILINE)
 _BEGINNING: Final = 2_000
-_BLIND: Final = 100
-"""As long as this, a text without a space in it is encrypted, or no words."""
+_BLIND: Final = 100  # as long as this, a text without a space in it is encrypted, or no words
 _SHELLS: Final = ("-lc", "-c")
 _MOST_OPEN: Final = 1_000
 
@@ -45,11 +41,9 @@ class EntryKind(StrEnum):
 
 
 class Ended(NamedTuple):
-    """How a command came out by the program's own record.
-
-    `exit_code` is None where it is not said: the command runs on in the background, was killed, or is told of in words
-    alone. `output` is foreign, and as much as is kept; `is_cut`: the record says that this is not all of it.
-    """
+    """How a command came out by the program's own record. `exit_code` is None where it is not said: the command runs on
+    in the background, was killed, or is told of in words alone. `output` is foreign, and as much as is kept; `is_cut`:
+    the record says that this is not all of it."""
 
     exit_code: int | None
     output: str
@@ -57,11 +51,9 @@ class Ended(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One thing that a record says, whole. Texts are foreign and unsanitised; `at` is in epoch seconds.
-
-    `call` is the id of a call, in its result, too; `given` are its arguments. `refused`: a human, or a rule or hook of
-    theirs, did not allow it; then it has `failed`, too. `cwd` is where a call was made, "" where that is not said.
-    """
+    """One thing that a record says, whole. Texts are foreign and unsanitised; `at` is in epoch seconds. `call` is the
+    id of a call, in its result, too; `given` are its arguments. `refused`: a human, or a rule or hook of theirs, did
+    not allow it; then it has `failed`, too. `cwd` is where a call was made, "" where that is not said."""
 
     at: float
     kind: EntryKind
@@ -151,12 +143,9 @@ _KINDS: Final = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.
 
 
 class Act(NamedTuple):
-    """One use of a tool by an agent, with what came of it. Texts are foreign; times are in epoch seconds.
-
-    `what` is the command line, or the path that was written, as it was given; of others the tool. `place` and
-    `answered` are where the call and its result stand; None without a result, as `ended_at`. `cwd` is "" where it is
-    not told. `refused`: it never happened.
-    """
+    """One use of a tool by an agent. Texts are foreign; times are in epoch seconds. `what` is the command line, or the
+    path that was written, as it was given; of others the tool. `answered` is where its result stands, None without one,
+    as `ended_at`. `cwd` is "" where it is not told. `refused`: it never happened."""
 
     kind: ActKind
     what: str
@@ -172,10 +161,8 @@ class Act(NamedTuple):
 
 
 def acts_in(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
-    """What the records of a transcript say that was done, in the order of the results; what has none comes last.
-
-    What only talks or plans is left out. Raises what going through the records raises.
-    """
+    """What the records of a transcript say that was done, in the order of the results; what has none comes last. What
+    only talks or plans is left out. Raises what going through the records raises."""
     made: dict[str, tuple[Act, ...]] = {}
     for place, entries in records:
         for number, entry in enumerate(entries):

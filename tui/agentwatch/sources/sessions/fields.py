@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -36,6 +36,11 @@ def text(fields: Fields, key: str) -> str | None:
     """A string that is not empty."""
     value = fields.get(key)
     return value if isinstance(value, str) and value else None
+
+
+def string(fields: Fields, key: str) -> str:
+    """A string, an empty one where there is none."""
+    return text(fields, key) or ""
 
 
 def number(fields: Fields, key: str) -> float | None:
@@ -81,12 +86,16 @@ def listed(fields: Fields, key: str) -> Sequence[object]:
     return value if isinstance(value, list) else ()
 
 
-def moment(value: object) -> float | None:
+def objects(fields: Fields, key: str) -> Iterator[Fields]:
+    """The items of a list; one that is no object is an empty one."""
+    return map(mapping, listed(fields, key))
+
+
+def moment(fields: Fields, key: str = "timestamp") -> float | None:
     """Seconds since the epoch of an ISO 8601 time; without an offset it is taken as UTC."""
-    if not isinstance(value, str):
-        return None
+    value = text(fields, key)
     try:
-        time = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value or "")
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
@@ -125,14 +134,14 @@ def todos_in(items: Sequence[object], key: str) -> tuple[Todo, ...]:
 
 def question_in(given: Fields) -> str:
     """What a tool with `questions` asks a human."""
-    questions = (text(question, "question") for question in map(mapping, listed(given, "questions")))
+    questions = (text(question, "question") for question in objects(given, "questions"))
     first = next(filter(None, questions), "")
     return f"an answer: {first_line(first)}".removesuffix(": ")
 
 
 def parts_in(fields: Fields, key: str) -> list[str]:
     """The texts of a list of objects that may have a `text`."""
-    return [words for part in map(mapping, listed(fields, key)) if (words := text(part, "text")) is not None]
+    return [words for part in objects(fields, key) if (words := text(part, "text")) is not None]
 
 
 _OPENING: Final = "<task-notification>"

@@ -22,12 +22,10 @@ from agentwatch.sources.sessions.entries import Entry, EntryKind, Place, about
 from agentwatch.sources.sessions.fields import Fields, digest_of, listed, text, todos_in
 from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, open_regular, record_at
 
-EntriesIn = Callable[[Fields], Iterable[Entry]]
-"""What stands in a record. Never raises for what it holds."""
+EntriesIn = Callable[[Fields], Iterable[Entry]]  # what stands in a record. Never raises for what it holds.
 place_of: Final = attrgetter("place")
 
-_MOST: Final = 20_000
-"""Steps that are known at once, the last ones: what is known must not fill the memory."""
+_MOST: Final = 20_000  # steps that are known at once, the last ones: what is known must not fill the memory
 _AGAIN_SECONDS: Final = 5.0
 _CHECKLISTS: Final = (("todos", "content"), ("plan", "step"))
 """Where the calls of checklist tools have the list, and each item its words."""
@@ -38,10 +36,8 @@ _WINDOW: Final = 4 * 1024 * 1024
 _ONE_LOOK: Final = 4 * 1024 * 1024
 
 _REST: Final = 0.05
-_LONGEST_REST: Final = 2.0
-"""Seconds between two looks; of one that has not changed, a look asks for its status."""
-_SHARE: Final = 4.0
-"""How often as long as a look took it rests before the next one."""
+_LONGEST_REST: Final = 2.0  # seconds between two looks; of one that has not changed, a look asks for its status
+_SHARE: Final = 4.0  # how often as long as a look took it rests before the next one
 
 
 class Outcome(StrEnum):
@@ -55,10 +51,8 @@ class Outcome(StrEnum):
 
 class Step(NamedTuple):
     """A line of a transcript, as far as it is known by now. Texts are foreign, of one line and at most 200 characters.
-
     `answered` is the place of the result. `about` is the main argument of the tool, the words, or how far a checklist
-    is; `handed` the digest of what a call hands to another agent, else "". Times are epoch seconds.
-    """
+    is; `handed` the digest of what a call hands to another agent, else "". Times are epoch seconds."""
 
     place: Place
     kind: EntryKind
@@ -204,8 +198,7 @@ class RunTranscript(ABC):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._steps = Steps()
-        self._start = 0
-        """Where what is known of it begins."""
+        self._start = 0  # where what is known of it begins
         self._trouble = ""
 
     def look(self) -> Look | None:
@@ -295,11 +288,9 @@ class WholeTranscript(RunTranscript):
 
 
 class LinesTranscript(RunTranscript):
-    """A growing file of JSON lines, read from near its end: from further back when somebody asks for that.
-
-    `begin` gives what says of records, one after the other, what stands in them; `once` the mark of a record that may
-    stand in it twice.
-    """
+    """A growing file of JSON lines, read from near its end: from further back when somebody asks for that. `begin`
+    gives what says of records, one after the other, what stands in them; `once` the mark of a record that may stand in
+    it twice."""
 
     def __init__(
         self, path: Path, begin: Callable[[], EntriesIn], once: Callable[[Fields], str | None] = lambda _: None
@@ -379,10 +370,8 @@ class LinesTranscript(RunTranscript):
 
 
 class Follower:
-    """Follows one transcript at a time, in a thread of its own for each: one that hangs holds up no other.
-
-    `tell` gets what is known of it after each change, in that thread.
-    """
+    """Follows one transcript at a time, in a thread of its own for each: one that hangs holds up no other. `tell` gets
+    what is known of it after each change, in that thread."""
 
     def __init__(self, tell: Callable[[RunTranscript, Look], object]) -> None:
         self._tell = tell

@@ -6,20 +6,19 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.sources.sessions.fields import Fields, mapping, number, text, whole
+from agentwatch.sources.sessions.fields import Fields, mapping, number, string, text, whole
 from agentwatch.sources.sessions.tail import document
 
 _MAX_BYTES: Final = 64 * 1024
 _MOST: Final = 1000
-_START: Final = 19
-"""Index of a process's start time in `/proc/<pid>/stat`, counted behind its name."""
+_START: Final = 19  # index of a process's start time in `/proc/<pid>/stat`, counted behind its name
 _PATIENCE: Final = 0.5
 """Seconds that a wait has to last: hooks answer some at once, and a transcript shows a bit later what it is for."""
 _FIRST_NAMESPACE: Final = 0xEFFFFFFC
@@ -27,8 +26,7 @@ _FIRST_NAMESPACE: Final = 0xEFFFFFFC
 _SHARED: Final = (
     *("9p", "afs", "beegfs", "ceph", "cifs", "fakeowner", "fuse.grpcfuse", "fuse.osxfs", "fuse.rclone", "fuse.sshfs"),
     *("fuse.vmhgfs-fuse", "gpfs", "lustre", "nfs", "prl_fs", "smb", "vboxsf", "virtiofs", "vmhgfs"),
-)
-"""How file systems begin that other machines may write to, of which neither processes nor locks are seen here."""
+)  # how file systems begin that other machines may write to, of which neither processes nor locks are seen here
 
 
 class Wait(NamedTuple):
@@ -39,11 +37,8 @@ class Wait(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What is known of the programs that have run a session.
-
-    `gone` is True if they have ended or were killed, False if one of them runs, None where it is not known. The one
-    that runs `began` at a time in seconds since the epoch, and may wait for somebody.
-    """
+    """The programs that have run a session: `gone` if they have ended or were killed, None where it is not known. The
+    one that runs `began` at a time in epoch seconds, and may wait for somebody."""
 
     gone: bool | None = None
     began: float = 0.0
@@ -54,10 +49,8 @@ UNKNOWN: Final = Program()
 
 
 class Registered(NamedTuple):
-    """What a program keeps of a process: its pid, and when it began, by our clock and by `/proc`.
-
-    `domain` names where its pid counts: the system, or with its number the namespace; None where nothing is said.
-    """
+    """What a program keeps of a process: its pid, and when it began, by our clock and by `/proc`. `domain` names where
+    its pid counts: the system, or with its number the namespace; None where nothing is said."""
 
     pid: int
     began: float
@@ -67,20 +60,16 @@ class Registered(NamedTuple):
 
 
 class Processes:
-    """Files `<pid>.json`: written when a program starts, removed when it ends well, left behind when it is killed.
-
-    A file that names no process of this system, of another machine's or container's, says nothing. One that does not
-    say where its number counts is believed if the process was seen to run, or if all processes that can have written it
-    are seen from here. `wait_in` tells what a file says that its program waits for.
-    """
+    """Files `<pid>.json`: written when a program starts, removed when it ends well, left behind when it is killed. One
+    of a process of another machine or container says nothing; one that does not say where its number counts is believed
+    if the process was seen to run, or if all that can have written it are seen from here."""
 
     def __init__(self, directory: Path, wait_in: Callable[[Fields], Wait | None] = lambda _: None) -> None:
         self._directory = directory
         self._wait_in = wait_in
         self._registered: dict[str, list[Registered]] = {}
         """By session, the processes that the last files named of which it was the session."""
-        self._seen: set[tuple[int, str | None]] = set()
-        """Processes that ran here."""
+        self._seen: set[tuple[int, str | None]] = set()  # processes that ran here
 
     def look(self) -> None:
         """Read what the files say now."""
@@ -92,7 +81,7 @@ class Processes:
                     session, pid, namespace = text(fields, "sessionId"), whole(fields, "pid"), whole(fields, "pidNs")
                     if session is not None and pid is not None and pid > 1:
                         # Qwen Code writes the id of the boot before it, and knows a namespace by its number.
-                        start = (text(fields, "procStart") or "").rpartition(":")[2] or None
+                        start = string(fields, "procStart").rpartition(":")[2] or None
                         domain = text(fields, "pidDomain") or (str(namespace) if namespace is not None else None)
                         began = (number(fields, "startedAt") or 0.0) / 1000
                         found[session].append(Registered(pid, began, start, domain, self._wait_in(fields)))
@@ -100,13 +89,9 @@ class Processes:
         before = {name: [one._replace(wait=None) for one in known] for name, known in self._registered.items()}
         self._registered = before | found
 
-    def of(self, session_id: str) -> Program:
-        """The program of a session, as of the last look."""
-        return self.program(self._registered.get(session_id, []))
-
-    def program(self, registered: list[Registered]) -> Program:
-        """The program that some processes were, or are."""
-        answers = {one: self._gone(one) for one in registered}
+    def of(self, session_id: str, others: Sequence[Registered] = ()) -> Program:
+        """The program of a session, as of the last look, or of other processes that are known of it."""
+        answers = {one: self._gone(one) for one in (*others, *self._registered.get(session_id, ()))}
         running = [one for one, gone in answers.items() if gone is False]
         if not running:
             return Program(gone=True) if answers and all(answers.values()) else UNKNOWN

@@ -17,8 +17,7 @@ _OPENING: Final = 200
 _READ: Final = 500
 """Texts whose documents are remembered: most stand in two or three places, and their claims are checked soon."""
 
-Broken = Callable[[str, BaseException], None]
-"""Called with the name of a reader that cannot be used, and why."""
+Broken = Callable[[str, BaseException], None]  # called with the name of a reader that cannot be used, and why
 
 
 class Change(NamedTuple):
@@ -29,11 +28,9 @@ class Change(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A store, or a part of one, that was looked at: for `agentwatch sources`.
-
-    `sessions` are those that a human began, `children` those that another session asked for. `skipped` says in one
-    sentence why something is not read, "" where all is. Paths and texts are foreign.
-    """
+    """A store, or a part of one, that was looked at: for `agentwatch sources`. `sessions` are those that a human began,
+    `children` those that another session asked for. `skipped` says in one sentence why something is not read, "" where
+    all is. Paths and texts are foreign."""
 
     source: str
     place: str
@@ -51,10 +48,8 @@ class Progress(NamedTuple):
 
 @runtime_checkable
 class SessionReader(Protocol):
-    """Reads the sessions of one workspace out of one program's store, and never writes there.
-
-    One thread at a time calls it. Nothing here raises for what a store holds: what cannot be read is told in `trouble`.
-    """
+    """Reads the sessions of one workspace out of one program's store, and never writes there. One thread at a time
+    calls it. Nothing here raises for what a store holds: what cannot be read is told in `trouble`."""
 
     @property
     def name(self) -> str:
@@ -65,11 +60,8 @@ class SessionReader(Protocol):
         """One sentence for the health line, None where all that should be readable is read."""
 
     def read(self, seconds: float) -> Sequence[Change]:
-        """Changes since the call before, working for about so many seconds at most.
-
-        The last states of runs only: a run that changed twice is given once. Whether there is more to read at once
-        is told by `progress`.
-        """
+        """Changes since the call before, working for about so many seconds at most. The last states of runs only: a run
+        that changed twice is given once. Whether there is more to read at once is told by `progress`."""
 
     @property
     def progress(self) -> Progress:
@@ -114,8 +106,7 @@ class StoreReader:
     name: str
 
     def __init__(self) -> None:
-        self.given: Mapping[str, Run] = {}
-        """The runs as they were last given, by key."""
+        self.given: Mapping[str, Run] = {}  # the runs as they were last given, by key
         self._texts: dict[str, bytes] = {}
 
     def message(self, text: str, at: float) -> Message:

@@ -1,9 +1,6 @@
-"""The readers of the session stores of one workspace: those of this package, and what others ship by entry point.
-
-A reader is loaded once its program has a store: few machines have all of them, and loading takes longer than looking.
-An entry point of the group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and
-returns a `SessionReader`, or None where it has nothing to read.
-"""
+"""The readers of the session stores of one workspace, each loaded once its program has a store. An entry point of the
+group `agentwatch.sources` names a callable that takes the workspace, a `pathlib.Path`, and returns a `SessionReader`,
+or None where it has nothing to read."""
 
 from __future__ import annotations
 
@@ -22,21 +19,16 @@ if TYPE_CHECKING:
 
 GROUP: Final = "agentwatch.sources"
 CLAUDE_CODE: Final = "claude-code"
-_NOT_READ: Final = "saoudrizwan.claude-dev"
-"""Cline, of which Roo Code was made: its tasks hand nothing to each other."""
+_NOT_READ: Final = "saoudrizwan.claude-dev"  # Cline, of which Roo Code was made: its tasks hand nothing to each other
 _COMMAND_LINE: Final = ".vscode-mock/global-storage"
-_LINES: Final = 20
-"""Lines of a transcript up to which one says in which directory it was begun."""
+_LINES: Final = 20  # lines of a transcript up to which one says in which directory it was begun
 _MOST_BYTES: Final = 256 * 1024
 
 
 class _Home(NamedTuple):
-    """A program that keeps its sessions in a directory of the user's home, or where one of its variables says.
-
-    `reader` of `module` is called with the workspace and that directory. Its transcripts fit `pattern` below
-    `sessions`. `is_home`: the variables name another home, with that directory in it. `with_below`: of a session below
-    the workspace it tells, too.
-    """
+    """A program that keeps its sessions in a directory of the user's home, or where one of its variables says (with
+    `is_home`, another home). Its transcripts fit `pattern` below `sessions`. `with_below`: it tells of sessions below
+    the workspace, too."""
 
     module: str
     reader: str
@@ -60,8 +52,7 @@ _HOMES: Final = {
     "qwen-code": _Home("qwen", "QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects", "*/chats/*.jsonl"),
     "copilot": _Home("copilot", "CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
     "gemini": _Home("gemini", "GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
-}
-"""By the name of the reader."""
+}  # by the name of the reader
 _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
 
@@ -144,11 +135,8 @@ def looked_in() -> dict[str, Sequence[Path]]:
 
 
 def databases() -> dict[str, Path]:
-    """The databases of OpenCode and Kilo Code that are there, the usual one of a program first, by their source.
-
-    A source is called `opencode`, `kilo`, or `opencode-<channel>` for one beside the usual one; a variable may name
-    another one. Both programs use `~/.local/share` on every system.
-    """
+    """The databases of OpenCode and Kilo Code that are there, the usual one of a program first, by their source:
+    `opencode`, `kilo`, or `opencode-<channel>`. Both programs use `~/.local/share` on every system."""
     stores: dict[str, Path] = {}
     for program, (variable, stems) in _DATABASES.items():
         directory, chosen = _share() / program, os.environ.get(variable, "")
@@ -193,9 +181,7 @@ def _share() -> Path:
 
 class Alive(NamedTuple):
     """A directory, as the store spells it, in which a session was begun that was alive at a time (epoch seconds).
-
-    `with_below`: from a directory above it is seen as well.
-    """
+    `with_below`: from a directory above it is seen as well."""
 
     directory: str
     at: float
@@ -204,15 +190,32 @@ class Alive(NamedTuple):
 
 def sessions_alive(since: float) -> list[Alive]:
     """Where a session was alive then (epoch seconds) or later, the latest first."""
-    found = [one for one in (*_in_files(since), *_in_databases()) if one.at >= since]
-    return sorted(found, key=lambda one: -one.at)
+    import sqlite3
+
+    from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
+
+    programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
+        (home_of(name) / home.sessions, home.pattern, _begun_in, home.with_below) for name, home in _HOMES.items()
+    ]
+    # The files of a task are replaced, so the time of its directory is that of the last one.
+    programs += [(storage, "tasks/*", _workspace_in, False) for storage in roo_storages(user_home())]
+    found: list[Alive] = []
+    for place, pattern, read, with_below in programs:
+        for path in place.glob(pattern):
+            with suppress(OSError, ValueError):
+                at = path.lstat().st_mtime
+                if at >= since and (directory := read(path)) is not None:
+                    found.append(Alive(directory, at, with_below))
+    for path in databases().values():
+        # What cannot be read is told by its reader, in the workspaces that it is about.
+        with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
+            found += [Alive(directory, at) for directory, at in directories_in(connection)]
+    return sorted((one for one in found if one.at >= since), key=lambda one: -one.at)
 
 
 def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -> dict[Path, float]:
-    """The directories that are there, by their real paths, and when something was last alive in each.
-
-    One that `is_part` of another (that one, and this) is seen there.
-    """
+    """The directories that are there, by their real paths, and when something was last alive in each. One that
+    `is_part` of another (that one, and this) is seen there."""
     places: dict[str, float] = {}
     exact: set[str] = set()
     for one in alive:
@@ -223,21 +226,6 @@ def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -
             exact |= set() if one.with_below else {place}
     parts = {part for part in places for whole in places if part != whole and is_part(whole, part)}
     return {Path(place): at for place, at in places.items() if place in exact or place not in parts}
-
-
-def _in_files(since: float) -> Iterator[Alive]:
-    """Of the programs that keep files."""
-    programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
-        (home_of(name) / home.sessions, home.pattern, _begun_in, home.with_below) for name, home in _HOMES.items()
-    ]
-    # The files of a task are replaced, so the time of its directory is that of the last one.
-    programs += [(storage, "tasks/*", _workspace_in, False) for storage in roo_storages(user_home())]
-    for place, pattern, read, with_below in programs:
-        for path in place.glob(pattern):
-            with suppress(OSError, ValueError):
-                at = path.lstat().st_mtime
-                if at >= since and (directory := read(path)) is not None:
-                    yield Alive(directory, at, with_below)
 
 
 def _begun_in(path: Path) -> str:
@@ -261,14 +249,3 @@ def _workspace_in(path: Path) -> str | None:
     from agentwatch.sources.sessions.tail import document
 
     return text(mapping(document(path / "history_item.json", _MOST_BYTES)), "workspace")
-
-
-def _in_databases() -> Iterator[Alive]:
-    """OpenCode and Kilo Code. What cannot be read is told by its reader, in the workspaces that it is about."""
-    import sqlite3
-
-    from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
-
-    for path in databases().values():
-        with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
-            yield from [Alive(directory, at) for directory, at in directories_in(connection)]

@@ -23,7 +23,6 @@ from agentwatch.delegation.run import (
 )
 from agentwatch.sources.sessions.entries import Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import first_line, text
-from agentwatch.sources.sessions.processes import Program, Wait
 
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS: Final = "ended without a word"
@@ -31,12 +30,10 @@ UNREAD: Final = "ended, but what it said cannot be read"
 LEFT_BEHIND: Final = "left behind when the session was killed"
 CUT_OFF: Final = "cut off before it answered"
 
-Keep = Callable[[str, float], Message]
-"""Makes a message of a text and its time."""
+Keep = Callable[[str, float], Message]  # makes a message of a text and its time
 Answer = Callable[[], Message]
 
-_KEPT_ROUNDS: Final = 100
-"""Rounds before the last one that are kept of a session: people talk to one for days."""
+_KEPT_ROUNDS: Final = 100  # rounds before the last one that are kept of a session: people talk to one for days
 _MOST_OPEN: Final = 100
 
 
@@ -51,10 +48,8 @@ class Standing(NamedTuple):
 
 @dataclass(slots=True)
 class AgentAnswer:
-    """What a parent was told of a call, once it was: begun in the background, answered, or failed.
-
-    `status` is a word of the program: completed, failed, cancelled, error. `summary` says more in a line.
-    """
+    """What a parent was told of a call, once it was: begun in the background, answered, or failed. `status` is a word
+    of the program: completed, failed, cancelled, error. `summary` says more in a line."""
 
     at: float
     status: str = ""
@@ -62,15 +57,12 @@ class AgentAnswer:
     said: Message | None = None
     error: str | None = None
     launched: bool = False
-    agent_id: str | None = None
 
 
 @dataclass(slots=True)
 class AgentCall:
-    """One use of a tool that hands out work: `asked_at` is that of a run, `child` the agent that it names.
-
-    `told` is how that stands where the result of the call says it at once.
-    """
+    """One use of a tool that hands out work: `asked_at` is that of a run, `child` the agent that it names. `told` is
+    how that stands where the result of the call says it at once."""
 
     id: str
     at: float | None = None
@@ -90,23 +82,24 @@ NO_CALL: Final = AgentCall("")
 
 
 class Account:
-    """The state of one agent by its records: its rounds, what it does and what it used. Times are epoch seconds.
+    """The state of one agent by its records: its rounds, what it does and what it used. Times are epoch seconds. A
+    round begins with a prompt and ends with an answer. `begun` is how the last one began, `earlier` are those before
+    it, oldest first. `places` are the spellings of the workspace."""
 
-    A round begins with a prompt and ends with an answer. `begun` is how the last one began, `earlier` are those before
-    it, oldest first. `places` are the spellings of the workspace.
-    """
-
-    def __init__(self, keep: Keep, places: Sequence[str] = ()) -> None:
+    def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
         self.cwd: str | None = None
         self.not_understood = 0
+        self.is_agent = is_agent
+        self.calls: dict[str, AgentCall] = {}
         self.state = RunState.SUBMITTED
         self.reason = ""
         self.prompt: Message | None = None
-        self.answer: Answer | None = None
-        """Of the last round, once it has ended."""
+        self.answer: Answer | None = None  # of the last round, once it has ended
         self.started_at: float | None = None
         self.updated_at = 0.0
         self.ended_at: float | None = None
+        self.round_at = float("-inf")  # when the last round began: what its parent heard before is of others
+        self.prompted_at = 0.0  # when a human, or a parent, has told it something
         self.model: str | None = None
         self.tokens = 0
         self.todos: tuple[Todo, ...] | None = None
@@ -248,9 +241,7 @@ def run_of(
     prompt: Message | None = None,
 ) -> Run:
     """The run of an agent that was asked for by a call, either of which may say nothing, or of a session: no `parent`.
-
-    `seen_at` is when else there was a sign of life; `name` is its own, `agent` that of its kind.
-    """
+    `seen_at` is when else there was a sign of life; `name` is its own, `agent` that of its kind."""
     state, said = standing.state, standing.said if standing.state is RunState.ENDED else None
     started_at = next((at for at in (account.started_at, call.at, seen_at) if at is not None), 0.0)
     ended_at = None if state in OPEN or standing.ended_at is None else max(started_at, standing.ended_at)
@@ -284,38 +275,3 @@ def run_of(
         asked_at=call.asked_at,
         permits=tuple(account.permits),
     )
-
-
-def settle(runs: dict[str, Run], program: Program, ask: Callable[[Wait], None]) -> None:
-    """Let all runs of a session, by key, be told by each other and by what is known of the program.
-
-    `ask` is called with what the program waits for.
-    """
-    keys = {run.session_id: key for key, run in runs.items()}
-    for key in sorted(runs, key=lambda one: runs[one].started_at):
-        run = runs[key]
-        if run.state not in OPEN:
-            continue
-        above = runs.get(keys.get(run.parent_session or "", ""))
-        cut_off = above is not None and above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
-        if above is not None and (cut_off or above.reason == LEFT_BEHIND):
-            # One in the foreground ends with the one that waits for it; a killed program takes all of them along.
-            at = max(run.started_at, above.ended_at or above.updated_at)
-            runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
-            continue
-        # Those of before the program began are among those that no process runs any more: nobody can answer them.
-        gone = True if run.updated_at < program.began else program.gone
-        waiting = "" if gone else run.waiting
-        if (gone, waiting) != (run.process_gone, run.waiting):
-            runs[key] = replace(run, process_gone=gone, waiting=waiting)
-    if program.wait is not None:
-        ask(program.wait)
-    # A session that waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well.
-    for run in list(runs.values()):
-        parent = run.parent_session
-        while parent in keys:
-            above = runs[keys[parent]]
-            if above.state is not RunState.WORKING or above.updated_at >= run.updated_at:
-                break
-            runs[keys[parent]] = replace(above, updated_at=run.updated_at)
-            parent = above.parent_session

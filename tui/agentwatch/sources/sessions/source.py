@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -31,14 +30,11 @@ their time."""
 _LIVELY_SECONDS: Final = 10.0
 _GLANCE_SECONDS: Final = 0.04
 """Between two glances at the files of the sessions that work: what they write is read as soon as it is there."""
-_GLANCE_COST: Final = 200.0
-_READING_COST: Final = 4.0
-"""How often as long as a glance took, and the reading of what it found, it rests before the next one."""
+_GLANCE_COST, _READING_COST = 200.0, 4.0  # how often as long as these took it rests before the next glance
 _AT_WORK_SECONDS: Final = 900.0
 _MOST_AT_WORK: Final = 256
 """Such sessions are those with a sign of life in so many seconds; of more of them, only the last ones are."""
-_SEARCH_SECONDS: Final = 10.0
-"""Between two searches for stores that were not there before."""
+_SEARCH_SECONDS: Final = 10.0  # between two searches for stores that were not there before
 _FUTURE_SECONDS: Final = 60.0
 
 _Answer = TypeVar("_Answer")
@@ -47,11 +43,9 @@ OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 
 
 class SessionsSource(Background[Batch], Source):
-    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has.
-
-    With a `session`, it tells of the one whose id begins so, and all that it asked for. One thread at a time asks any
-    reader anything. One that raises is a problem until it does not. Once it is started, a run outlives its transcript.
-    """
+    """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has. With a
+    `session`, it tells of the one whose id begins so, and all that it asked for. One thread at a time asks any reader
+    anything. One that raises is a problem until it does not. Once it is started, a run outlives its transcript."""
 
     thread_name = "agentwatch-sessions"
 
@@ -68,8 +62,7 @@ class SessionsSource(Background[Batch], Source):
         self._troubles: dict[str, str | None] = {}
         self._search_at = self._changed_at = -math.inf
         self._seq = 0
-        self._runs: dict[str, Run] = {}
-        """All that the readers have told of, by path; and those of them that were told."""
+        self._runs: dict[str, Run] = {}  # all that the readers have told of, by path; and those of them that were told
         self._told: dict[str, Run] = {}
         self._told_health: Health | None = None
 
@@ -121,12 +114,14 @@ class SessionsSource(Background[Batch], Source):
                 self._search()
             files, began = self._files_at_work(), time.monotonic()
             stamps = [*map(_stamp, files)]
+            glance = (time.monotonic() - began) * _GLANCE_COST
             for name in self._readers:
                 if self._read(name, _SLICE_SECONDS):
                     self._emit(self._changes(), emit)
             self._emit((), emit)
             if not any(map(self._is_busy, self._readers)):
-                self._rest_beside(files, stamps, (time.monotonic() - began) * _READING_COST)
+                spent = (time.monotonic() - began) * _READING_COST
+                self._rest_beside(files, stamps, max(glance, spent, _GLANCE_SECONDS))
         self.close()
 
     def _rest_beside(self, files: Sequence[str], stamps: Sequence[object], rest: float) -> None:
@@ -134,11 +129,9 @@ class SessionsSource(Background[Batch], Source):
         now = time.monotonic()
         until = now + _PAUSE_SECONDS[now > self._changed_at + _LIVELY_SECONDS]
         while not self._stopped and (left := until - time.monotonic()) > 0:
-            self._rest(min(left, max(_GLANCE_SECONDS, rest)) if files else left)
-            began = time.monotonic()
+            self._rest(min(left, rest) if files else left)
             if [*map(_stamp, files)] != stamps:
                 return
-            rest = (time.monotonic() - began) * _GLANCE_COST
 
     def _files_at_work(self) -> Sequence[str]:
         """The files that change when a working session writes."""
@@ -204,7 +197,7 @@ class SessionsSource(Background[Batch], Source):
         if _is_there(before.place):
             return False
         # One that was moved has its new place for itself; else it is others that tell of it.
-        return run is None or not _is_there(run.place) or run.place in map(_PLACE, self._runs.values())
+        return run is None or not _is_there(run.place) or run.place in [one.place for one in self._runs.values()]
 
     def _ask(self, name: str, question: Callable[[SessionReader], _Answer]) -> _Answer | None:
         """The answer of a reader, None where it raises: it must not hide the sessions of the others."""
@@ -239,9 +232,6 @@ class SessionsSource(Background[Batch], Source):
         return health_of("live", detail, self.problems)
 
 
-_PLACE: Final = attrgetter("place")
-
-
 def _checked(change: Change, name: str) -> Change:
     """A change of somebody else's reader: each field of a run has its type. Raises ValueError or TypeError."""
     key, run = change
@@ -261,12 +251,9 @@ def _root(run: Run, runs: dict[Session, Run]) -> str:
 
 
 def _is_there(place: str) -> bool:
-    """Whether something is in a transcript, or it cannot be told."""
-    try:
-        status = os.lstat(place)
-    except OSError as error:
-        return not isinstance(error, FileNotFoundError | NotADirectoryError)
-    return stat.S_ISREG(status.st_mode) and status.st_size > 0
+    """Whether something is in a transcript."""
+    stamp = _stamp(place)
+    return stamp is not None and stamp[1] > 0
 
 
 def _files_of(place: str) -> tuple[str, ...]:

@@ -9,25 +9,24 @@ import stat
 import time
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.background import let_others_work
-from agentwatch.delegation.run import Run
+from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.sessions.fields import Fields, mapping, text
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
-from agentwatch.sources.sessions.runs import settle
+from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN
 from agentwatch.sources.sessions.tail import Record, Tail, document, stamp_of
 from agentwatch.sources.worktrees import lies_in_another
 
-SESSION: Final = ""
-"""Stands for the session itself where agents are named by id."""
+SESSION: Final = ""  # stands for the session itself where agents are named by id
 
 LARGE: Final = 16 * 1024 * 1024
 """Bytes of a file from which all others are read before it, and of a session from which some of it is shown before."""
@@ -36,8 +35,7 @@ _CHUNK: Final = 1024 * 1024
 _HEAD: Final = 64 * 1024
 """Bytes that are read at a stretch, of a session of the workspace and of one that may be another's."""
 _LARGEST_META: Final = 256 * 1024
-_QUIET: Final = 15.0
-"""Seconds without a change after which a missing process is believed to be gone."""
+_QUIET: Final = 15.0  # seconds without a change after which a missing process is believed to be gone
 _CUT: Final = 200
 _OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
 
@@ -45,10 +43,8 @@ _OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
 class Fold(Protocol):
     """The fold of the records of one file: it depends on these alone, however they came."""
 
-    cwd: str | None
-    """The directory in which its agent began, None where no record says it yet."""
-    not_understood: int
-    """Lines that are left out."""
+    cwd: str | None  # the directory in which its agent began, None where no record says it yet
+    not_understood: int  # lines that are left out
 
     def add(self, fields: Record) -> None:
         """Fold in a record. Never raises for what it holds."""
@@ -58,12 +54,9 @@ F = TypeVar("F", bound=Fold)
 
 
 class Layout(NamedTuple):
-    """The layout of a project's directory, by paths from there on: patterns for `fullmatch`.
-
-    `files` has the groups `own`, a session's id, for its own file, or `session`, `agent` and `meta` for those of an
-    agent; `session` is missing where only the records say it, `meta` is there in what describes it. `directories` are
-    those to enter. Projects lie in `root` of the program.
-    """
+    """Patterns for paths in a project's directory: `files` has the groups `own`, a session's id, for its own file, or
+    `session` (missing where only the records say it), `agent` and, in what describes one, `meta`; `directories` are
+    those to enter. Projects lie in `root` of the program."""
 
     files: str
     directories: str
@@ -92,10 +85,6 @@ class StoredFile(Generic[F]):
     unread: bool = True
     is_refused: bool = False
 
-    @property
-    def left(self) -> int:
-        return max(self.status.st_size - self.tail.position, 0)
-
 
 class Description(NamedTuple):
     """A file that describes an agent."""
@@ -108,11 +97,8 @@ class Description(NamedTuple):
 
 @dataclass(slots=True)
 class Session(Generic[F]):
-    """One session of a project directory. `files` and `metas` are by path.
-
-    `belongs` is whether it was begun in the workspace, None until it is known: what is another's is read only as far as
-    the record that says so.
-    """
+    """One session of a project directory. `files` and `metas` are by path. `belongs` is whether it was begun in the
+    workspace, None until it is known: what is another's is read only as far as the record that says so."""
 
     id: str
     project: str
@@ -121,10 +107,8 @@ class Session(Generic[F]):
     metas: dict[str, Description] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     is_changed: bool = False
-    is_whole: bool = False
-    """All was read to its end once."""
-    sketched_at: int = 0
-    """Bytes that were read when its runs were made last, before all was."""
+    is_whole: bool = False  # all was read to its end once
+    sketched_at: int = 0  # bytes that were read when its runs were made last, before all was
     program: object = UNKNOWN
 
     @property
@@ -172,16 +156,14 @@ def holds(workspace: str, directory: str) -> bool:
 
 
 class FilesReader(StoreReader, ABC, Generic[F]):
-    """The sessions that were begun in `workspace` or below it, out of `home`, the directory of the program.
-
-    Implements SessionReader.
-    """
+    """The sessions that were begun in `workspace` or below it, out of `home`, the directory of the program. Implements
+    SessionReader."""
 
     layout: ClassVar[Layout]
+    fold: Callable[..., F]
     all_belong: ClassVar[bool] = False
     """Whether all sessions that are found are the workspace's: their records need not say so."""
-    is_shared: ClassVar[bool] = False
-    """Whether a file may hold the records of several runs."""
+    is_shared: ClassVar[bool] = False  # whether a file may hold the records of several runs
 
     def __init__(self, workspace: Path, home: Path) -> None:
         super().__init__()
@@ -201,9 +183,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     # A program says all this of itself.
 
-    @abstractmethod
-    def begin(self, agent: str, path: str) -> F:
+    def begin(self, agent: str, path: str) -> F:  # noqa: ARG002
         """The fold of no record: at first, and once the file is another one."""
+        return self.fold(self.message, self.places, is_agent=agent != SESSION)
 
     @abstractmethod
     def runs_of(self, session: Session[F]) -> dict[str, Run]:
@@ -219,14 +201,41 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     def settle(self, session: Session[F], runs: dict[str, Run], program: Program) -> None:
         """Let the runs be told by each other and by what is known of the program."""
-        settle(runs, program, partial(self.ask, session, runs))
+        keys = {run.session_id: key for key, run in runs.items()}
+        for key in sorted(runs, key=lambda one: runs[one].started_at):
+            run = runs[key]
+            if run.state not in OPEN:
+                continue
+            above = runs.get(keys.get(run.parent_session or "", ""))
+            cut_off = above is not None and above.state in (RunState.FAILED, RunState.CANCELED) and not run.background
+            if above is not None and (cut_off or above.reason == LEFT_BEHIND):
+                # One in the foreground ends with the one that waits for it; a killed program takes all of them along.
+                at = max(run.started_at, above.ended_at or above.updated_at)
+                runs[key] = replace(run, state=above.state, reason=above.reason, ended_at=at, waiting="")
+                continue
+            # Those of before the program began are among those that no process runs any more: nobody can answer them.
+            gone = True if run.updated_at < program.began else program.gone
+            waiting = "" if gone else run.waiting
+            if (gone, waiting) != (run.process_gone, run.waiting):
+                runs[key] = replace(run, process_gone=gone, waiting=waiting)
+        if program.wait is not None:
+            self.ask(session, runs, program.wait)
+        # A session that waits for an agent writes nothing meanwhile: the agent's signs of life are its own as well.
+        for run in list(runs.values()):
+            parent = run.parent_session
+            while parent in keys:
+                above = runs[keys[parent]]
+                if above.state is not RunState.WORKING or above.updated_at >= run.updated_at:
+                    break
+                runs[keys[parent]] = replace(above, updated_at=run.updated_at)
+                parent = above.parent_session
 
     def ask(self, session: Session[F], runs: dict[str, Run], wait: Wait) -> None:
         """The program waits for a human."""
 
     def projects(self) -> list[str]:
         """Directories that may be those of the workspace or of a directory below it."""
-        return [path for path in self.directories() if f"{os.path.basename(path)}-".startswith(self._slug)]  # noqa: PTH119
+        return [one.path for one, _ in self.scan(self.root) if one.is_dir() and f"{one.name}-".startswith(self._slug)]
 
     def mark(self, fields: Fields) -> str | None:
         """The mark of a record that may stand in a file twice."""
@@ -262,10 +271,6 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         reasons = [self.trouble or "", f"{several(other, 'session')} of other directories" if other else ""]
         reasons += ["no session of this workspace is there"] if not self._projects else []
         return [Found(self.name, place, len(self.given) - children, "; ".join(filter(None, reasons)), children)]
-
-    def directories(self) -> list[str]:
-        """The directories in the root."""
-        return sorted(entry.path for entry, _ in self.scan(self.root) if entry.is_dir(follow_symlinks=False))
 
     def scan(self, directory: str) -> list[tuple[os.DirEntry[str], os.stat_result]]:
         """The names in a directory, none where it cannot be listed."""
@@ -354,12 +359,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
 
     def _read_on(self, until: float) -> None:
         """Read the newest sessions first, and of each its own file, but what is large last."""
-        unread = [
-            (session, file) for session in self.sessions.values() for file in session.files.values() if file.unread
-        ]
-        unread.sort(
-            key=lambda one: (one[1].left > LARGE, -one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime)
-        )
+        unread = [(one, file) for one in self.sessions.values() for file in one.files.values() if file.unread]
+        unread.sort(key=lambda one: (-one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime))
+        unread.sort(key=lambda one: one[1].status.st_size > LARGE)
         for session, file in unread:
             while session.wants(file):
                 self._read_file(session, file)
@@ -387,10 +389,8 @@ class FilesReader(StoreReader, ABC, Generic[F]):
             session.belongs = holds(self.workspace, file.fold.cwd)
 
     def _refold(self, session: Session[F]) -> bool:
-        """Make the runs of a session anew where something has changed.
-
-        One that is large is told of, as far as it is read, each time that this has doubled, before all of it is.
-        """
+        """Make the runs of a session anew where something has changed. One that is large is told of, as far as it is
+        read, each time that this has doubled, before all of it is."""
         program = self.program_of(session) if session.belongs else UNKNOWN
         if program.gone and time.time() - session.newest <= _QUIET:
             program = UNKNOWN
@@ -413,7 +413,8 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         sessions = [session for session in self.sessions.values() if session.belongs is not False]
         files = [file for session in sessions for file in session.files.values()]
         total = sum(file.status.st_size for file in files)
-        left = sum(file.left for session in sessions for file in session.unread)
+        unread = (file for session in sessions for file in session.unread)
+        left = sum(max(file.status.st_size - file.tail.position, 0) for file in unread)
         self.progress = Progress(total - left, total)
         refused = sorted({*self.refused, *(os.fspath(file.tail.path) for file in files if file.is_refused)})
         parts = [f"{several(len(refused), 'place')} cannot be read: {refused[0]}"] if refused else []

@@ -39,32 +39,24 @@ class Lines(NamedTuple):
 
 
 class Tail:
-    """The lines of one file, in order and each once. A last line without its end waits for the rest.
-
-    The file may grow between two looks, be cut short, or be replaced: then it is read from its beginning again.
-    What is passed over because it is too long is counted in `passed_over`. It begins at `position`, where a line does.
-    """
+    """The lines of one file, in order and each once. A last line without its end waits for the rest. A file that was
+    cut short or replaced is read from its beginning again. Lines that are too long are counted in `passed_over`."""
 
     def __init__(self, path: Path, *, line_limit: int = LINE_LIMIT, position: int = 0) -> None:
         self.path = path
         self.position = self._offset = position
         """Bytes of the file read so far, with the beginning of a line that has no end yet; and without."""
         self.passed_over = 0
-        self.behind = False
-        """Whether the last look left something unread, because its budget was used up."""
+        self.behind = False  # whether the last look left something unread, because its budget was used up
         self._line_limit = line_limit
         self._seen: Stamp | None = None
         self._witness = b""
         """The bytes before the next line: others stand there where the file was cut short and has grown again."""
-        self._skips = False
-        """The next line is the rest of one that is too long."""
+        self._skips = False  # the next line is the rest of one that is too long
 
     def read(self, budget: int) -> Lines:
-        """The next lines, out of at most about `budget` bytes.
-
-        Raises OSError where the file is not there, not readable or no regular file. A file that has not changed costs
-        one call of the system.
-        """
+        """The next lines, out of at most about `budget` bytes. Raises OSError where the file is not there, not readable
+        or no regular file. A file that has not changed costs one call of the system."""
         if stamp_of(self.path.stat(follow_symlinks=False)) == self._seen and not self.behind:
             return Lines()
         lines: list[Line] = []
