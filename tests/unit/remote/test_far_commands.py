@@ -80,7 +80,7 @@ def test_the_tree_is_that_of_the_host_and_a_decision_is_recorded_there_once(
     assert "does not trust the key" in capsys.readouterr().err
     assert on_host(sshd, monkeypatch, "keys", "trust", Keys().show().text, "--name", "kim") == 0
     assert run(decide) == 0
-    assert "the ledger of 127.0.0.1, once it has checked your signature" in capsys.readouterr().out
+    assert "in the ledger of “127.0.0.1”, once it has checked this" in capsys.readouterr().out
     assert on_host(sshd, monkeypatch, "wait", "shop.api", str(sshd.home / "shop"), "--timeout", "0") == 0
     there = json.loads(capsys.readouterr().out)
     assert there["action"] == "retry"
