@@ -173,11 +173,10 @@ def decide(look: Load, task_id: str, wish: Wish, *, settings: Settings, yes: boo
     form = DecisionForm(task, subject, wish.action, given=given)
     beware: list[str] = []
     params = params_of(form, wish, monitor, operator_name(), beware)
-    writes = (
-        f"in the ledger of {quoted(monitor.host, 60)}, once it has checked this"
-        if monitor.host
-        else (f"in {clean(str(desk.state))}/decisions{'' if settings.read_only else ', copy in .agentwatch/decisions'}")
-    )
+    where = f"{clean(str(desk.state))}/decisions{'' if settings.read_only else ', copy in .agentwatch/decisions'}"
+    if monitor.host:
+        where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
+    writes = f"{subject.decision_id}.json in {where}"
     facts = form.facts(task, datetime.now(UTC).timestamp(), writes, beware)
     for line in fact_lines([fact("decision", str(wish.action)), *facts]):
         say(line)

@@ -118,7 +118,7 @@ def _of_file(path: str, workspace: Path, desk: LocalService) -> Iterator[Check]:
 
 
 def _what(record: Record) -> str:
-    """What was decided about what, in a few words."""
+    """The decision and its subject, in a few words."""
     asked = record.request
     if asked is None:
         return f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}"
@@ -220,7 +220,7 @@ def _since(statement: Statement, tree: Tree) -> Iterator[Check]:
 
 
 def _of_documents(statement: Statement, here: Mapping[str, str], *, is_of_here: bool) -> Iterator[Check]:
-    """What a statement of this workspace is about has to be here; a copy may hold less."""
+    """The documents of a statement of this workspace have to be here; a copy may hold less."""
     found = {name: here.get(name) for name, _ in statement.subject}
     for name, digest in statement.subject:
         if found[name] is None and is_of_here:

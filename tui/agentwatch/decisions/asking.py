@@ -56,7 +56,7 @@ class Asker:
             tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
 
     def answer(self, found: Found) -> dict[str, Any]:
-        """What is told to the agent, as `answer` has it; the amended handoff is handed out with it."""
+        """The document for the agent; the amended handoff is handed out with it."""
         return answer(found, handoff_path=self.hand_out(found.record) if isinstance(found, Verified) else None)
 
     def hand_out(self, record: Record) -> str | None:
@@ -118,7 +118,7 @@ def is_needless(task: Task | None) -> bool:
 
 
 def go_on(task: Task) -> str:
-    """What to do about a task that nobody is asked about, in one sentence."""
+    """The sentence about a task that nobody is asked about."""
     return f"go on: {quoted(task.task_id)} is {task.own_state}, and nothing is asked of the operator, so do not wait"
 
 
@@ -157,7 +157,7 @@ def waited(found: Found, task: Task | None, task_id: str, *, handoff_path: str |
 
 
 def do_now(record: Record, handoff_path: str | None = None) -> str:
-    """What an agent that was told of a decision has to do, in one sentence."""
+    """The step of an agent that was told of a decision, in one sentence."""
     # An id of several words could pass for a part of the sentence.
     task = exact(record.task_id)
     if not _NAME.fullmatch(task):
@@ -196,5 +196,5 @@ def _given(record: Record, handoff_path: str | None) -> str:
 
 
 def ending_of(text: str) -> str:
-    """What the name of a document's file ends in: `json` for an object, else `md`."""
+    """The ending of a document's file: `json` for an object, else `md`."""
     return "json" if text.lstrip("\ufeff \t\r\n")[:1] == "{" else "md"

@@ -72,7 +72,7 @@ class PublicKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What an orchestrator is started with, `ed25519:` and 44 characters."""
+        """The form for an orchestrator: `ed25519:` and 44 characters."""
         return f"ed25519:{base64.b64encode(self.raw).decode()}"
 
 

@@ -32,7 +32,7 @@ LONGEST: Final = 2_000
 DIGITS: Final = 8
 """Digits of an id that name a request everywhere."""
 _LONGEST_ID: Final = 1_000
-_DIGITS_OF_FILE: Final = 12
+DIGITS_OF_FILE: Final = 12
 """Hex digits of a digest that are shown; all of it is compared."""
 _MOST_QUESTIONS: Final = 12
 """Questions of a child with a field of their own; those behind share one."""
@@ -231,9 +231,9 @@ class DecisionForm(Form):
             is_same = latest is not None and latest.digest == digest
             words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
             seen = (f" seen {times.ago(returned.at, now)},", "")
-            yield Fact("return", ((digest[:_DIGITS_OF_FILE], "bold"), seen, words))
+            yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), seen, words))
         yield fact("retries", self._budget(task))
-        yield fact("writes", f"{self.subject.decision_id[:_DIGITS_OF_FILE]}….json {writes}")
+        yield fact("writes", writes)
         mitigation = self.params().mitigation
         yield from _warnings((*policy.options(task, mitigation=mitigation)[self.action].warnings, *cautions))
 

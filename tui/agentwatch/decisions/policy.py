@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.record import Mitigation, Params, Record
+from agentwatch.decisions.record import Mitigation, Params
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.retry import (
@@ -48,14 +48,14 @@ class Option(NamedTuple):
         return self.why_not is None
 
 
-def options(task: Task, *, mitigation: Mitigation | None = None, decided: Record | None = None) -> dict[Action, Option]:
-    """Every action for the latest attempt of a task. `decided` is the decision about that attempt that holds."""
-    return {action: _option(task, action, mitigation, decided) for action in OF_ATTEMPTS}
+def options(task: Task, *, mitigation: Mitigation | None = None) -> dict[Action, Option]:
+    """Every action for the latest attempt of a task."""
+    return {action: _option(task, action, mitigation) for action in OF_ATTEMPTS}
 
 
-def refusal(task: Task, action: Action, params: Params, note: str, decided: Record | None = None) -> str | None:
+def refusal(task: Task, action: Action, params: Params, note: str) -> str | None:
     """Why this very decision is not allowed, in one sentence; None where it is."""
-    option = _option(task, action, params.mitigation, decided)
+    option = _option(task, action, params.mitigation)
     if option.why_not is not None:
         return option.why_not
     # A blank one among several would answer a question with nothing.
@@ -108,16 +108,13 @@ def offered_modes(task: Task | None, tasks: Iterable[Task], configured: Iterable
     return [mode for mode in modes if mode.strip() and mode != own][:_MOST_MODES]
 
 
-def _option(task: Task, action: Action, mitigation: Mitigation | None, decided: Record | None) -> Option:
-    why_not = _why_never(task, decided) or _why_not(task, action, mitigation)
+def _option(task: Task, action: Action, mitigation: Mitigation | None) -> Option:
+    why_not = _why_never(task) or _why_not(task, action, mitigation)
     return Option(why_not, () if why_not else tuple(_warnings(task, action)))
 
 
-def _why_never(task: Task, decided: Record | None) -> str | None:
+def _why_never(task: Task) -> str | None:
     """Why nothing at all can be decided."""
-    if decided is not None:
-        said = f"{clean(decided.operator, 60)} said {decided.action} at {decided.created_at}"
-        return f"already decided: {said}; you can decide about the next attempt"
     if task.own_state is State.CANCELED:
         return "it was aborted"
     if task.own_state in (State.RETRYING, State.ESCALATED):

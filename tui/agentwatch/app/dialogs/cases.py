@@ -13,6 +13,7 @@ from textual.content import Content
 from agentwatch.app.markdown_safe import FAINT, Line, Text
 from agentwatch.app.widgets.details.blocks import Block, faint, text
 from agentwatch.decisions.form import (
+    DIGITS_OF_FILE,
     DecisionForm,
     Fact,
     RequestForm,
@@ -121,11 +122,12 @@ class AttemptCase(Case):
         return f"It was decided meanwhile: {task.binding.action}." if task.binding is not None else None
 
     def facts(self, now: float, cautions: Iterable[str], *, low: bool) -> Iterator[Fact]:  # noqa: ARG002
-        writes = "in the ledger, copy in .agentwatch/decisions"
+        where = "in the ledger, copy in .agentwatch/decisions"
         if self.monitor.host:
-            writes = f"in the ledger of {quoted(self.monitor.host, 60)}, once it has checked this"
+            where = f"in the ledger of {quoted(self.monitor.host, 60)}, once it has checked this"
         elif self.monitor.settings.read_only:
-            writes = "in the ledger, nowhere else (read only)"
+            where = "in the ledger, nowhere else (read only)"
+        writes = f"{self.subject.decision_id[:DIGITS_OF_FILE]}….json {where}"
         first, *others = self.form.facts(self.task or self.seen, now, writes, cautions)
         return chain([first], self.place(), others)
 

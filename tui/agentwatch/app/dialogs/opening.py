@@ -115,7 +115,7 @@ class Opener(NamedTuple):
         self.app.notify(words, severity="warning", markup=False, timeout=6)
 
     def _where(self, task_id: str) -> str:
-        """What the top row above a task is called, "" where it has none."""
+        """The name of the top row above a task, "" where it has none."""
         tasks = self.monitor.tree.tasks
         shown = tasks.get(task_id)
         top = tasks.get(shown.scope) if shown is not None and shown.scope else None
@@ -131,7 +131,7 @@ def _closed(monitor: Monitor) -> str | None:
 
 
 def _likely(task: Task, now: float) -> Action | None:
-    """What the contracts suggest, else the first action that is possible."""
+    """The action that the contracts suggest, else the first that is possible."""
     suggested = policy.suggested(task)
     wanted = (suggested, *_LIKELY) if suggested is not None else _LIKELY
     return next((action for action in wanted if why_not(task, action, now) is None), None)
