@@ -209,23 +209,18 @@ def test_the_tree_of_a_host_that_floods_is_not_complete(
     assert any("sends more than 1,000 requests" in one["message"] for one in tree["problems"])
 
 
-def test_a_flood_of_news_is_shown_now_and_then() -> None:
+def test_of_a_flood_of_news_the_tree_is_made_anew_before_it_fills_the_memory() -> None:
     """Of what is gone again, a tree that remembers would hold everything."""
     host, screen = pair()
-    screen.exchange()
     host.see([Seen(1, NOW, "a.json", "1" * 64, handoff("a"))])
     screen.exchange()
     for seq in range(2, 200):
         news = Seen(seq, NOW + seq, "a.json", f"{seq:064x}", Handoff("a", str(seq) + "x" * (2 << 20)))
         with screen.host.lock:
             screen.source.observe(screen.source._copy, [news], anew=False)  # type: ignore[arg-type]
-        held = sum(weight(one) for batch in screen.batches for one in batch.events if isinstance(one, Seen))
-    assert held < 2 * MOST_NEWS
-    before = len(screen.batches)
-    for _ in range(5):
-        host.time.at += 2.5
-        host.beat()
-        screen.host.tick()
-        screen.exchange()
-    assert any(batch.anew for batch in screen.batches[before:])
-    assert screen.document() == host.document()
+    held = [0]
+    for batch in screen.batches:
+        size = sum(weight(one) for one in batch.events if isinstance(one, Seen))
+        held.append(size if batch.anew else held[-1] + size)
+    assert max(held) < 1.1 * MOST_NEWS
+    assert any(batch.anew for batch in screen.batches)
