@@ -13,7 +13,7 @@ import pytest
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
 from tests.homes import live_in
-from tests.unit.sessions.conformance import report
+from tests.unit.sessions.store import report
 from textual.pilot import Pilot
 
 from agentwatch.app.app import AgentwatchApp
