@@ -24,7 +24,7 @@ from screenshots.machines import LOST, fleet
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
-from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.service import LocalService
 from agentwatch.demo.asker import ASKS_AT, Asker
 from agentwatch.demo.script import Player, demo_script
 from agentwatch.monitor import Monitor
@@ -101,8 +101,8 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
         state, configuration = Path(directory, "agentwatch", "shop"), Path(directory, "configuration")
         asker = Asker(workspace, state, configuration, player, lambda _record: None, clock=lambda: STARTED_AT + ASKS_AT)
 
-        def open_desk() -> Desk:
-            return Desk(workspace, state=state, configuration=configuration)
+        def open_desk() -> LocalService:
+            return LocalService(workspace, state=state, configuration=configuration)
 
         def open_inbox() -> Inbox:
             return Inbox(RequestStore(workspace, state=state))

@@ -18,8 +18,8 @@ from agentwatch.app.dialogs.cases import AttemptCase
 from agentwatch.app.dialogs.dialog import DecisionScreen
 from agentwatch.app.guards import ARMING_SECONDS
 from agentwatch.config import Settings
-from agentwatch.decisions.chain import ChainEntry
-from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.ledger import ChainEntry
+from agentwatch.decisions.service import LocalService
 from agentwatch.monitor import Monitor
 from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
@@ -33,7 +33,7 @@ class Office(Stage):
     """A stage with a workspace and a desk behind it."""
 
     root: Path
-    desk: Desk
+    desk: LocalService
     clock: list[float]
 
     @property
@@ -70,7 +70,7 @@ class Office(Stage):
         """What the ledger holds, as somebody else reads it."""
         return self.another_desk().read().entries
 
-    def another_desk(self) -> Desk:
+    def another_desk(self) -> LocalService:
         return desk_of(self.root)
 
     async def open(self, key: str, task_id: str = "shop.api") -> None:
@@ -101,10 +101,10 @@ class Office(Stage):
         await self.until(lambda: self.app.screen is not dialog)
 
 
-def desk_of(root: Path, *, read_only: bool = False) -> Desk:
+def desk_of(root: Path, *, read_only: bool = False) -> LocalService:
     """A desk on the workspace below `root`."""
     state, configuration = root / "state" / "shop", root / "configuration"
-    return Desk(root / "shop", state=state, configuration=configuration, read_only=read_only, disk=QUICK)
+    return LocalService(root / "shop", state=state, configuration=configuration, read_only=read_only, disk=QUICK)
 
 
 def box_of(root: Path) -> RequestStore:

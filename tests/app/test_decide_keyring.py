@@ -8,8 +8,7 @@ from keyring.errors import KeyringLocked
 from tests.app.deciding import office
 from tests.unit.decisions.rings import Ring, in_use
 
-from agentwatch.decisions.keys import PRIVATE
-from agentwatch.decisions.passphrase import store
+from agentwatch.decisions.keys import PRIVATE, store
 
 
 async def test_the_keyring_is_asked_before_the_operator(tmp_path: Path) -> None:

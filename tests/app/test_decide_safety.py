@@ -81,7 +81,6 @@ async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path: Path) 
             Action.ABORT,
             Params(),
             returned=lambda: subject.return_sha256,
-            operator="kim",
             now=datetime.now(UTC),
         )
         await s.press("ctrl+s")

@@ -6,6 +6,7 @@ import asyncio
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import cycle
 
 import pytest
 from details_tasks import (
@@ -18,7 +19,6 @@ from details_tasks import (
     shown,
     shown_text,
 )
-from rich.cells import cell_len
 from textual.widgets import Static
 
 from agentwatch.app.widgets.details import TABS, DetailsPane
@@ -124,34 +124,19 @@ def poisoned(contract: Contract, payload: str) -> Case:
     return one
 
 
-@pytest.mark.parametrize("contract", CONTRACTS)
-async def test_a_poisoned_task_is_shown_safely(contract: Contract) -> None:
-    await assert_safe({name: poisoned(contract, payload) for name, payload in PAYLOADS.items()})
-
-
-@pytest.mark.parametrize("width", [24, 100])
-async def test_hostile_text_fits_any_width(width: int) -> None:
-    one = poisoned(Contract.SUBAGENT_RETURN, "".join(PAYLOADS.values()))
-    async with DetailsApp(one).run_test(size=(width, 24)) as pilot:
-        for tab_id in TABS:
-            await shown(pilot, tab_id)
-            lines = screen_text(pilot.app).split("\n")
-            assert control_characters("\n".join(lines)) == set(), tab_id
-            assert max(cell_len(line) for line in lines) <= width, tab_id
+async def test_a_poisoned_task_is_shown_safely() -> None:
+    contracts = zip(PAYLOADS, cycle(CONTRACTS), strict=False)
+    await assert_safe({name: poisoned(contract, PAYLOADS[name]) for name, contract in contracts})
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "x" * 10_000_000,
-        "line\n" * 100_000,
         '{"a": ' * 100_000,
-        "[" * 100_000,
-        "- [ ] a\n" * 50_000,
-        "## Status\nstate: SUCCESS\nsummary: " + "word " * 1_000_000,
         '{"status": "completed", "summary": "' + "a" * 2_000_000 + '", "artifacts": [], "metadata": {}}',
     ],
-    ids=["one line", "many lines", "deep objects", "deep lists", "many todos", "long summary", "long string"],
+    ids=["one line", "deep objects", "long string"],
 )
 async def test_huge_texts_are_cut_and_say_so(text: str) -> None:
     one = case(Contract.SUBAGENT_RETURN, text=text, packet_text=text)
@@ -161,17 +146,3 @@ async def test_huge_texts_are_cut_and_say_so(text: str) -> None:
             await shown(pilot, tab_id)
             assert len(pane.page.lines) <= MAX_LINES + 1
         assert "truncated" in shown_text(pane)
-
-
-async def test_huge_lists_are_cut_and_counted() -> None:
-    many = tuple(f"src/file{number}.py" for number in range(100_000))
-    one = case(summary=replace(SUMMARIES[Contract.RETURN_FORMAT], files_created=many, limitations=many))
-    one.texts.clear()
-    one.task.findings = [
-        replace(Finding("RET001", Severity.ERROR, "message", number), path="a.md") for number in range(20_000)
-    ]
-    async with DetailsApp(one).run_test(size=(80, 40)) as pilot:
-        pane = pilot.app.query_one(DetailsPane)
-        for tab_id, words in (("attestation", "… and 99,700 more"), ("findings", "… and 19,700 more")):
-            await shown(pilot, tab_id)
-            assert words in shown_text(pane)

@@ -12,14 +12,11 @@ from details_tasks import (
     NOW,
     PACKET_SUMMARY,
     RETURN_FORMAT,
-    SUBAGENT_RETURN,
     SUMMARIES,
     AtOnce,
     Case,
-    DetailsApp,
     case,
 )
-from details_tasks import shown as shown_in
 from tests.goldens.golden import Golden
 
 from agentwatch.app.widgets.details.blocks import lay_out
@@ -102,22 +99,3 @@ def test_each_tab_says_what_it_said(name: str, request: pytest.FixtureRequest) -
         lines = [line.content.plain.rstrip() for line in lay_out(tab.write(view), 90)]
         text += f"== {tab_id}\n" + "\n".join(lines) + "\n\n"
     Golden(request.config.getoption("--update-goldens")).check(f"details/{name}.txt", text)
-
-
-async def test_raw_says_what_it_cut() -> None:
-    async with DetailsApp(case(text="line\n" * 5_000)).run_test(size=(90, 90)) as pilot:
-        text = await shown_in(pilot, "raw")
-    assert "at most 2,000 lines of 4,000 characters" in " ".join(text.split())
-    assert "2000 │ line" in text
-    assert "2001 │" not in text
-
-
-async def test_raw_colours_json_and_not_what_is_too_large() -> None:
-    for text, colored in ((SUBAGENT_RETURN, True), (SUBAGENT_RETURN + " " * 70_000, False)):
-        async with DetailsApp(case(Contract.SUBAGENT_RETURN, text=text)).run_test(size=(90, 90)) as pilot:
-            await shown_in(pilot, "raw")
-            page = pilot.app.details.page
-            row = next(number for number, line in enumerate(page.lines) if '"status": "partial"' in line)
-            segments = [segment for segment in page.render_line(row) if segment.text.strip()]
-            colors = {segment.style.color for segment in segments if segment.style}
-            assert (len(colors) > 2) is colored

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from tests.app.deciding import Office, office
-from tests.app.stage import stage
 
 from agentwatch.app.messages import Inspect
 from agentwatch.app.screens.detailed import TaskScreen
@@ -46,22 +45,3 @@ async def test_what_can_be_decided_is_named_at_any_size(place: str, size: tuple[
         # Keys and what they move come behind what is decided.
         words = footer(s)
         assert all(words.index("a") < words.index(later) for later in ("/", "space", "o", "+") if later in words)
-
-
-@pytest.mark.parametrize("place", ["tree", "details", "timeline", "file"])
-async def test_a_key_that_decides_opens_its_dialog_where_it_is_named(place: str, tmp_path: Path) -> None:
-    async with office(tmp_path, size=(80, 24)) as s:
-        await go(s, place)
-        await s.until(lambda: "r" in footer(s))
-        await s.press("r")
-        await s.until(lambda: s.in_dialog)
-
-
-@pytest.mark.parametrize("place", ["tree", "timeline"])
-async def test_where_nothing_can_be_decided_no_key_is_named_and_pressing_one_says_why(place: str) -> None:
-    async with stage(size=(80, 24)) as s:
-        await s.press("n", *(["t"] if place == "timeline" else []))
-        line = s.text().splitlines()[-1].split()
-        assert not {"r", "e", "x", "a", "y", "R"} & set(line)
-        await s.press("r")
-        await s.until(lambda: "Nothing can be decided here" in s.text())

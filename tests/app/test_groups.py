@@ -2,130 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import random
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.app.scenes import NOW, Scene
 from tests.app.stage import Stage, stage
-from tests.homes import live_in
-from tests.unit.sessions.store import report
-from textual.pilot import Pilot
 
-from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.screens.main import MainScreen
-from agentwatch.app.widgets.tree import TaskTree
-from agentwatch.composition import monitor_of
-from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Outcome, Return
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.order import Group
 
 DAY = 86_400
-SIZES = [(140, 40), (40, 12)]
-
-
-def write(path: Path, text: str, days: float) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    os.utime(path, (time.time() - days * DAY,) * 2)
-
-
-def aged_repository(place: Path, directories: int = 104) -> None:
-    """Several years of work: each task directory has what three or four agents left behind, by the times that their
-    documents state or, where they state none, by those of the files. Many of them failed, or were never looked at."""
-    chance = random.Random(14)
-    agents = ("researcher", "planner", "coder", "reviewer")
-    for number in range(directories):
-        days = 10 + number * 690 / directories
-        for step in range(3 + (number % 5 < 3)):
-            then = time.time() - (days + step / 24) * DAY
-            path = ["orchestrator", *([f"skill-{agents[step]}"] if number % 2 else []), agents[step]]
-            metadata = {"session_id": f"sess_{int(then)}_1e1f{step}", "agent_type": path[-1], "delegation_path": path}
-            document = {
-                "status": chance.choice(["failed", "partial", "researched", "implemented", "blocked"]),
-                "summary": f"Step {step} of {number}.",
-                "artifacts": [],
-                "metadata": metadata,
-            }
-            if number % 3:
-                document["completed_at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(then))
-            name = f"specs/{number:03d}_some_work_of_then/.return-meta-{'abcd'[step]}.json"
-            write(place / name, json.dumps(document), 0 if number % 3 else days)
-
-
-def live_parent_whose_child_failed(place: Path) -> None:
-    packet = {"task_id": "export", "objective": "Export the invoices", "constraints": ["None"], "notes": []}
-    child = packet | {"task_id": "export.api", "parent_task_id": "export", "objective": "Build the endpoint"}
-    write(place / "handoffs" / "export.handoff.json", json.dumps(packet), 60 / DAY)
-    write(place / "handoffs" / "export.api.handoff.json", json.dumps(child), 40 / DAY)
-    write(place / "returns" / "export.api.return.md", report("ERROR", "The tool timed out."), 10 / DAY)
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    live_in(tmp_path, monkeypatch)
-    place = tmp_path / "proof"
-    aged_repository(place)
-    return place
-
-
-def screen_of(pilot: Pilot[None]) -> tuple[MainScreen, TaskTree, str]:
-    main = pilot.app.screen_stack[0]
-    assert isinstance(main, MainScreen)
-    text = "\n".join(strip.text.rstrip() for strip in main._compositor.render_strips())
-    return main, main.task_tree, text
-
-
-@pytest.mark.parametrize("size", SIZES)
-async def test_of_an_aged_repository_what_is_alive_stands_first(workspace: Path, size: tuple[int, int]) -> None:
-    live_parent_whose_child_failed(workspace)
-    monitor = monitor_of(workspace, Settings(sessions=False), remembers=True, inspects=False)
-    app = AgentwatchApp(monitor)
-    async with app.run_test(size=size) as pilot:
-        end = time.monotonic() + 60
-        while not app.is_settled or screen_of(pilot)[0].details is None:
-            assert time.monotonic() < end
-            await pilot.pause(0.05)
-        await pilot.pause()
-        tree = monitor.tree
-        assert len(tree.tasks) > 370
-        assert [task.task_id for task in tree.asking()] == ["export.api"]
-        _, rows, text = screen_of(pilot)
-        lines = text.splitlines()
-        first = [line for line in lines if "◐" in line or "✗" in line or "▾" in line][1:6]
-        assert any("export" in line and "◐" in line for line in first), text
-        assert any(" api" in line and "✗" in line for line in first), text
-        assert rows.row_ids()[:2] == ["export", "export.api"]
-        strip = next(line for line in lines if "Needs you" in line or "‼" in line.lstrip()[:2])
-        assert "api" in strip, text
-        await pilot.press("n")
-        await pilot.pause()
-        assert rows.cursor_id == "export.api"
-        folded = rows.row_count
-        assert "▸ HISTORY  104 runs" in text, text
-        await pilot.press("H")
-        await pilot.pause()
-        assert rows.row_count > folded + 100
-        assert "▾ HISTORY" in screen_of(pilot)[2]
-        assert rows.cursor_id is None
-        unreviewed = rows.outline.order.tally(Group.HISTORY).unreviewed
-        assert unreviewed > 90
-        if size != SIZES[0]:
-            return
-        await pilot.press("A")
-        await pilot.pause(1.0)
-        await pilot.press("enter")
-        end = time.monotonic() + 60
-        while rows.outline.order.tally(Group.HISTORY).unreviewed:
-            assert time.monotonic() < end
-            await pilot.pause(0.05)
-        assert [task.task_id for task in tree.asking()] == ["export.api"]
 
 
 def groups_of_all() -> Scene:
@@ -147,7 +34,6 @@ async def test_a_heading_can_be_folded_and_told_of_and_nothing_is_decided_on_it(
     async with stage(scene=groups_of_all()) as s:
         await s.press("g")
         assert s.cursor is None
-        await s.until(lambda: "Runs in which something works or needs you" in s.text())
         await s.press("enter")
         assert "live" not in s.tree.row_ids()
         assert "▸ NOW  1 run, 2 tasks, all working" in s.line("NOW")

@@ -6,7 +6,6 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unicodedata import category
@@ -212,31 +211,6 @@ def test_the_desktop_is_told_where_there_is_one(
 
 
 # Processes that are gone
-
-
-def working(screen: Screen, task_id: str, *, gone: bool = False, ago: float = 0.0, session: str = "s") -> Task:
-    run = replace(ROOT, session_id=session, parent_session="root", updated_at=NOW - ago)
-    attempt = Attempt(1, State.WORKING, run=run)
-    task = Task(task_id, task_id, updated_at=NOW - ago, attempts=[attempt], state=State.WORKING, gone=gone)
-    task.own_state = State.WORKING
-    task.question = task.ask = "process gone" if gone else None
-    screen.tasks[task_id] = task
-    screen.queue.update(task_id, task, screen.at)
-    return task
-
-
-def test_a_process_that_is_gone_again_after_a_sign_of_life_is_told_again(screen: Screen) -> None:
-    screen.after(START)
-    working(screen, "api", gone=True, ago=50)
-    assert screen.after(STANDS) == ["api"]
-    working(screen, "api", ago=50)
-    screen.after(60)
-    working(screen, "api", gone=True, ago=50)
-    assert screen.after(PAUSE) == [], "nobody was sure for a while"
-    working(screen, "api", ago=20)
-    screen.after(60)
-    working(screen, "api", gone=True, ago=20)
-    assert screen.after(PAUSE) == ["api"]
 
 
 # Carrying it out

@@ -140,8 +140,7 @@ async def test_equal_requests_are_told_apart(tmp_path: Path) -> None:
         # The newest first.
         await open_it(s)
         assert "number 2 of 2 equal ones" in s.words
-        digits = two[1].request_id
-        assert " ".join(digits[at : at + 8] for at in range(0, 32, 8)) in s.text()
+        assert two[1].request_id[:8] in s.text()
 
 
 async def test_a_review_goes_through_requests_and_failed_tasks_one_by_one(tmp_path: Path) -> None:
@@ -252,7 +251,7 @@ async def test_a_call_is_allowed_at_once_where_its_end_is_in_sight(
         await s.press("space")
         await s.until(lambda: "ctrl+s allows it" in s.words)
         assert "ls" in s.text()
-        assert "rm -rf ~" in " ".join(s.text().translate(dict.fromkeys(map(ord, "║▁▂▃▄▅▆▇"), " ")).split())
+        assert "rm -rf ~" in " ".join(s.text().translate(dict.fromkeys(map(ord, "║…▁▂▃▄▅▆▇"), " ")).split())
         await record(s)
         assert len(s.entries()) == 1
 

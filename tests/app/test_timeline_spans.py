@@ -11,12 +11,10 @@ from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
 from agentwatch.app.screens.timeline import IDLE, activity_of
 from agentwatch.contracts.shapes import Outcome
-from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Tick
+from agentwatch.delegation.events import Event, Tick
 from agentwatch.delegation.run import StartedBy
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.spans import Span, spans_of
-from agentwatch.view.times import ended_at
+from agentwatch.view.spans import spans_of
 
 
 def tree_of(events: Iterable[Event]) -> Tree:
@@ -31,10 +29,6 @@ def spans(scene: Scene, task_id: str = "a", first: float | None = None) -> list[
     """Kind, state, and seconds before now from where to where; None where it goes on."""
     found = spans_of(tree_of(scene.take()).tasks[task_id], first)
     return [(s.kind.name, s.look.word, NOW - s.start, None if s.end is None else NOW - s.end) for s in found]
-
-
-def the_span(scene: Scene) -> Span:
-    return spans_of(tree_of(scene.take()).tasks["a"])[0]
 
 
 def handed(ago: float, **more: Any) -> Callable[[Scene], None]:
@@ -79,47 +73,6 @@ def test_a_bar_is_made_of_what_was_seen(name: str) -> None:
     assert spans(scene, first=first) == expected
 
 
-def test_what_an_abort_above_has_ended_goes_on_no_more() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=90)
-    scene.handoff("a.b", ago=80)
-    scene.returned("a", Outcome.FAILED, ago=60)
-    tree = tree_of(scene.take())
-    (attempt,) = tree.tasks["a"].attempts
-    digest, at = attempt.returned.digest if attempt.returned else None, NOW - 20
-    decision = Decision(
-        decision_id="d1",
-        task_id="a",
-        attempt=1,
-        handoff_sha256=None,
-        return_sha256=digest,
-        action=Action.ABORT,
-        at=at,
-        receipts=(Receipt(Stage.RECORDED, at),),
-    )
-    tree.apply(Decided(20_000, at, decision.decision_id, decision))
-    (span,) = spans_of(tree.tasks["a.b"])
-    assert (span.look.word, span.start, span.end) == ("canceled", NOW - 80, at)
-    assert ended_at(tree.tasks["a.b"], tree.tasks["a.b"].attempts[0]) == at
-
-
-def test_an_unknown_start_is_the_first_sign_and_is_said_to_be_unknown() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=90, done="x-")
-    assert spans(scene) == [("WORK", "working", 90, None)]
-    scene.handoff("a", ago=90, done="x-")
-    assert not the_span(scene).is_certain
-    scene.handoff("a", ago=90)
-    assert the_span(scene).is_certain
-
-
-def test_a_time_from_the_future_is_as_good_as_now() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=30)
-    scene.returned("a", ago=-1_000)
-    assert the_span(scene).until(NOW) == NOW
-
-
 def test_idle_time_is_where_nobody_gave_a_sign() -> None:
     scene = Scene()
     scene.handoff("a", ago=9_000)
@@ -139,14 +92,6 @@ def test_a_task_that_waits_for_those_below_it_does_not_make_their_idle_time_busy
     scene.returned("a", ago=100)
     activity = activity_of(tree_of(scene.take()))
     assert activity.stretches == [(NOW - 9_000, NOW - 8_500), (NOW - 100, NOW - 100)]
-
-
-def test_an_attempt_of_months_is_two_signs() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=9_000_000)
-    scene.returned("a", ago=100)
-    activity = activity_of(tree_of(scene.take()))
-    assert [start for start, _ in activity.stretches] == [NOW - 9_000_000, NOW - 100]
 
 
 def test_a_task_begins_with_the_first_sign_of_what_is_below_it() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.app.scenes import NOW, busy
 from tests.app.stage import stage
-from tests.app.test_rows import WIDTHS, row
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.delegation.events import Lost, Reached, Tick
@@ -13,27 +11,6 @@ from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.order import Group, Order
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-async def test_rows_say_unknown_and_what_it_was_and_nothing_works(width: int) -> None:
-    async with stage(scene=busy(), size=(width, 24), settled=True) as s:
-        before = s.tree.row_ids()
-        s.source.push([Lost(0, NOW - 180)])
-        await s.until(lambda: s.app.monitor.tree.tasks["c2"].state is State.UNKNOWN)
-        await s.until(lambda: "? " in row(s, " form"))
-        assert s.tree.row_ids() == before
-        await s.until(lambda: "working" not in s.text().replace("was working", ""))
-        if width >= 60:
-            assert "unknown" in row(s, " form")
-            assert "was working" in row(s, " form")
-        if width in (80, 140):
-            assert row(s, " form").endswith(" 3m")
-            assert "failed" in row(s, " api")
-        assert "NEEDS YOU" in row(s, " api")
-        s.source.push([Reached(0, NOW)])
-        await s.until(lambda: "◐ " in row(s, " form"))
-        assert s.tree.row_ids() == before
 
 
 async def test_a_host_that_comes_and_goes_rings_no_second_time() -> None:

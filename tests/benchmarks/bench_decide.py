@@ -7,8 +7,8 @@ import tempfile
 from itertools import count
 from pathlib import Path
 
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Params, Subject
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from tests.benchmarks.measuring import Row, interleaved
 
@@ -35,12 +35,12 @@ def run() -> list[Row]:
         workspace, plain = root / "work", root / "plain"
         workspace.mkdir()
         plain.mkdir()
-        desk = Desk(workspace, state=root / "state", configuration=root / "configuration")
+        desk = LocalService(workspace, state=root / "state", configuration=root / "configuration")
         numbers = count()
 
         def decide() -> None:
             subject = Subject(desk.workspace_id, f"t{next(numbers)}", 1, "a" * 64, "b" * 64)
-            desk.decide(subject, Action.RETRY, Params(), returned=lambda: "b" * 64, operator="bench")
+            desk.decide(subject, Action.RETRY, Params(), returned=lambda: "b" * 64)
 
         decide()
         reference, taken = interleaved([lambda: _durable(plain, next(numbers)), decide], 100)

@@ -57,7 +57,7 @@ BARE: dict[str, tuple[str, list[str]]] = {
     ),
     "what a screen watches": (
         "import agentwatch.app.run, agentwatch.monitor, agentwatch.sources.files.source, agentwatch.requests.codex",
-        ["pydantic", "websockets"],
+        ["websockets"],
     ),
     "commands": (
         "import " + ", ".join(ours("cli", "log", "sources", "tree", "check", "decide", "doctor", "keys", "pending")),
@@ -70,8 +70,8 @@ BARE: dict[str, tuple[str, list[str]]] = {
     "for agents": ("import " + ", ".join(ours("agents", *HOOK, *SERVER)), [*SCREEN, "mcp", "mcp_types"]),
     "the tree": ("import agentwatch.delegation.tree, agentwatch.cli.tree", [*HEAVY]),
     "before something is signed": (
-        "import agentwatch.decisions.desk, agentwatch.decisions.reader, agentwatch.decisions.policy",
-        ["cryptography", "keyring", *HEAVY],
+        "import agentwatch.decisions.service, agentwatch.decisions.reader, agentwatch.decisions.policy",
+        ["cryptography", "keyring", *SCREEN, "inotify_simple", "websockets"],
     ),
 }
 
@@ -142,4 +142,4 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
         "sources.claude_code.claude_code_reader",
         "sources.files.source",
     )
-    assert loaded(run, *HEAVY, *(f"agentwatch.{name}" for name in names)) == set()
+    assert loaded(run, *SCREEN, "inotify_simple", "websockets", *(f"agentwatch.{name}" for name in names)) == set()

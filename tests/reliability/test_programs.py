@@ -82,8 +82,8 @@ def test_a_program_elsewhere_is_found_and_an_absolute_path_is_taken(
     monkeypatch.setenv("PATH", f"{root}/public:{root}/own")
     assert (editor.editor_command(None), editor.run(["vi", "file"])) == (["vi"], 0)
     (root / "ran").unlink()
-    assert editor.edit([str(root / "other/.venv/bin/vi")], root / "file") == 0
+    assert editor.run([str(root / "other/.venv/bin/vi"), "file"]) == 0
     assert (root / "ran").exists()
     monkeypatch.chdir(root / "own")
     with pytest.raises(FileNotFoundError):
-        editor.edit(["./vi"], root / "file")
+        editor.run(["./vi", "file"])

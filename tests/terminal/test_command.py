@@ -76,31 +76,6 @@ def test_foreign_sequences_never_reach_the_terminal(workspace: Path) -> None:
         assert [command for command in commands if not re.fullmatch(ours, command)] == []
 
 
-@pytest.mark.parametrize("arguments", [[], ["demo"]])
-def test_without_a_terminal_it_says_what_to_do(arguments: list[str], tmp_path: Path) -> None:
-    result = subprocess.run(
-        agentwatch(*arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, check=False
-    )
-    assert result.returncode == 2
-    assert "agentwatch tree" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--colour"], "unrecognized arguments: --colour"),
-        (["log", "--since=-5d"], "'-5d' is no time"),
-        (["\x1b]0;x\x07"], "␛]0;x␇: no such directory"),
-    ],
-)
-def test_wrong_usage_exits_with_2_and_says_what_is_wrong(arguments: list[str], words: str, tmp_path: Path) -> None:
-    with Terminal(
-        ["sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path), *agentwatch(*arguments)], columns=160
-    ) as terminal:
-        assert terminal.wait_until_exit() == 2
-        assert words in terminal.text().replace("\n", "")
-
-
 def test_little_output_into_a_closed_pipe_is_no_error_either(workspace: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)

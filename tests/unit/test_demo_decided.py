@@ -13,9 +13,9 @@ import pytest
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.decisions.desk import Desk, return_digest
-from agentwatch.decisions.proposal import final_report, next_handoff
+from agentwatch.decisions.handoff import final_report, next_handoff
 from agentwatch.decisions.record import Answer, Params, Record
+from agentwatch.decisions.service import LocalService, return_digest
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
@@ -43,7 +43,7 @@ class Rehearsal:
 
     root: Path
     player: Player
-    desk: Desk
+    desk: LocalService
     orchestrator: Orchestrator
     began: float
     now: float
@@ -99,7 +99,7 @@ def demo(tmp_path: Path) -> Rehearsal:
     workspace.mkdir()
     play = demo_screenplay()
     player = Player(play.steps, workspace)
-    desk = Desk(workspace, state=state, configuration=configuration, disk=QUICK)
+    desk = LocalService(workspace, state=state, configuration=configuration, disk=QUICK)
     orchestrator = Orchestrator(workspace, state, configuration, play, player)
     return Rehearsal(tmp_path, player, desk, orchestrator, time.time() - END - 2 * LONGER, 0.0)
 

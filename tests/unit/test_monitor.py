@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.config import Settings
-from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.events import Aside, Event
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health
@@ -74,7 +74,7 @@ async def test_what_the_source_emits_is_in_the_tree_with_the_update() -> None:
 async def test_whoever_leaves_before_the_desk_is_open_stops_the_source_all_the_same() -> None:
     opening, leaving = threading.Event(), threading.Event()
 
-    def open_desk() -> Desk:
+    def open_desk() -> LocalService:
         opening.set()
         leaving.wait(10)
         raise AssertionError("nobody is there any more")

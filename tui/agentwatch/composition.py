@@ -30,7 +30,7 @@ from agentwatch.workspaces import (
 
 if TYPE_CHECKING:
     # These take a while to load, as what is imported in functions: signatures, databases, the library of JSON.
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.service import LocalService
     from agentwatch.delegation.task import Task
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
@@ -81,7 +81,7 @@ def monitor_of(
     inspects: bool = True,
     dates: bool = True,
     watches: bool = True,
-    open_desk: Callable[[], Desk] | None = None,
+    open_desk: Callable[[], LocalService] | None = None,
     open_shelf: Callable[[], Acknowledgements] | None = None,
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
@@ -169,7 +169,7 @@ def scanned(
     session: str | None = None,
     *,
     sessions: Source | None = None,
-    desk: Desk | None = None,
+    desk: LocalService | None = None,
     inspects: bool = True,
     requests: bool = False,
     dates: bool = False,
@@ -231,23 +231,23 @@ def check_claims(monitor: Monitor, task_ids: Iterable[str]) -> None:
     tree.apply(*inspector.check(inspector.news_of(tree, task_ids)))
 
 
-def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Desk:
+def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> LocalService:
     """The operator's desk, as the settings have it. `passphrase` is asked where the key is encrypted."""
     from datetime import timedelta
 
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.service import LocalService
 
     lifetime = timedelta(seconds=settings.retry_expires_after)
-    return Desk(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
+    return LocalService(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 
 
-def known_desk(workspace: Path) -> Desk | None:
+def known_desk(workspace: Path) -> LocalService | None:
     """The decisions of a workspace where there are any, or what looks like some, for reading."""
     if not (is_there(state_directory(workspace) / "decisions") or is_there(workspace / DOT / "decisions")):
         return None
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.service import LocalService
 
-    return Desk(workspace, read_only=True)
+    return LocalService(workspace, read_only=True)
 
 
 def shelf_of(workspace: Path) -> Acknowledgements:

@@ -26,11 +26,12 @@ from agentwatch.state import state_directory
 if TYPE_CHECKING:
     import asyncio
 
-    # These take a while to load, and the first frame needs none of them.
-    from agentwatch.decisions.clerk import Clerk
-    from agentwatch.decisions.face import OperatorDesk
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Params, Subject
+    from agentwatch.decisions.service import DecisionService
+
+    # These take a while to load, and the first frame needs none of them.
+    from agentwatch.decisions.watcher import DecisionWatcher
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
     from agentwatch.evidence.inspector import Inspector
@@ -69,7 +70,7 @@ class Monitor:
         inspects: bool = False,
         parsed: ParsedDocuments | None = None,
         remembers: bool = False,
-        open_desk: Callable[[], OperatorDesk] | None = None,
+        open_desk: Callable[[], DecisionService] | None = None,
         open_shelf: Callable[[], Acknowledgements] | None = None,
         open_inbox: Callable[[], Inbox] | None = None,
         open_codex: Callable[[], CodexClient] | None = None,
@@ -86,7 +87,7 @@ class Monitor:
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
         self.complaints: list[str] = []
         self.shelf: Acknowledgements | None = None
-        self.clerk: Clerk | None = None
+        self.clerk: DecisionWatcher | None = None
         self.inbox: Inbox | None = None
         self.tap: Callable[[Event], None] = lambda _: None
         """Is called with every event that the tree has taken."""
@@ -195,7 +196,7 @@ class Monitor:
     def returned_now(self, task_id: str) -> Callable[[], str | None]:
         """How to look once more at the return of a task, from any thread: gives its sha256 in hex, None where there is
         none, and raises ReturnChangedError."""
-        from agentwatch.decisions.desk import return_digest
+        from agentwatch.decisions.service import return_digest
 
         task = self.tree.tasks.get(task_id)
         returned = task.latest.returned if task is not None and task.latest is not None else None
@@ -217,7 +218,7 @@ class Monitor:
             lambda desk: desk.answer(request, action, params, task_id=task_id, attempt=attempt, gone=gone, note=note)
         )
 
-    async def _record(self, record: Callable[[OperatorDesk], DecisionMade]) -> DecisionMade:
+    async def _record(self, record: Callable[[DecisionService], DecisionMade]) -> DecisionMade:
         import asyncio
 
         from agentwatch.decisions.errors import DecisionError
@@ -314,9 +315,9 @@ class Monitor:
 
     def _open_parts(self) -> None:
         if self._open_desk is not None:
-            from agentwatch.decisions.clerk import Clerk
+            from agentwatch.decisions.watcher import DecisionWatcher
 
-            self.clerk = Clerk(self._open_desk(), self._clock)
+            self.clerk = DecisionWatcher(self._open_desk(), self._clock)
         if self._open_inbox is not None:
             self.inbox = self._open_inbox()
 

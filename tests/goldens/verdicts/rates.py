@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -44,9 +44,8 @@ class Outcome(NamedTuple):
         return self.found == self.claim.get("miss", self.wanted)
 
 
-def outcomes() -> list[Outcome]:
-    """Check each claim as the only one of a task that did what its log says."""
-    claims = TABLE["claims"]
+def outcomes(claims: Sequence[dict[str, Any]] = TABLE["claims"], change: Callable[[Any], Any] = list) -> list[Outcome]:
+    """Check each claim as the only one of a task that did what its log says, or what `change` makes of that."""
     with tempfile.TemporaryDirectory() as made, _home_at(Path(made).resolve() / "home") as home:
         workspace = home.parent / "ws"
         workspace.mkdir()
@@ -54,7 +53,7 @@ def outcomes() -> list[Outcome]:
         for number, claim in enumerate(claims):
             text = claim["text"]
             said = returned([text]) if claim["kind"] == "e" else returned(summary=text)
-            session.task(f"claim.{number}", TABLE["logs"][claim["log"]], said)
+            session.task(f"claim.{number}", change(TABLE["logs"][claim["log"]]), said)
         session.save()
         tasks = tasks_of(workspace)
     rows = [tasks[f"claim.{number}"]["claims"] for number in range(len(claims))]

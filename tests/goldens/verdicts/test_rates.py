@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
-from tests.goldens.verdicts.rates import Outcome, outcomes, rates_of
+from tests.goldens.verdicts.rates import TABLE, Outcome, outcomes, rates_of
+
+VERIFIED = [one for one in TABLE["claims"] if one["verdict"] == "verified" and "miss" not in one]
+SPOILED = {
+    "edited after": lambda log: [*log, ["wrote", "src/zz.py", "Edit", ""]],
+    "installed after": lambda log: [*log, ["ran", "npm install left-pad", 0, ""]],
+    "hidden": lambda log: [["ran", f"{one[1]} || true", *one[2:]] if one[0] == "ran" else one for one in log],
+    "elsewhere": lambda log: [["ran", f"cd other && {one[1]}", *one[2:]] if one[0] == "ran" else one for one in log],
+    "in the background": lambda log: [["moved", one[1]] if one[0] == "ran" else one for one in log],
+}
+NUMBER = re.compile(r"`[^`]*`|(?<![\w.,])(\d+)(?![\w.,]*\d)")
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +47,21 @@ def test_few_claims_stay_undecided_in_all_families_and_languages(found: list[Out
     foreign = rates_of([one for one in found if one.claim["language"] != "en"])
     assert foreign.claims >= 100
     assert foreign.undecided <= 0.2 * foreign.decidable
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_no_claim_is_verified_by_a_log_that_no_longer_shows_it(how: str) -> None:
+    found = outcomes(VERIFIED, SPOILED[how])
+    assert [(one.claim["log"], one.claim["text"]) for one in found if one.found == "verified"] == []
+
+
+def test_no_claim_is_verified_with_another_number() -> None:
+    found = outcomes([{**one, "text": text} for one in VERIFIED for text in others(one)])
+    assert len(found) > 300
+    assert [(one.claim["log"], one.claim["text"]) for one in found if one.found == "verified"] == []
+
+
+def others(claim: dict[str, Any]) -> list[str]:
+    """The text of a claim with one of its numbers changed."""
+    text, numbers = claim["text"], [match for match in NUMBER.finditer(claim["text"]) if match[1]]
+    return [f"{text[: one.start()]}{int(one[1]) * 2 + 7}{text[one.end() :]}" for one in numbers]

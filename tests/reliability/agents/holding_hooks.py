@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.ledger import DecisionMade
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request
 from agentwatch.requests.store import RequestStore
@@ -36,7 +36,7 @@ class Scene:
         self.watch()
         # One each, for thousands of rounds: a new one reads everything that was ever decided or asked.
         self.store = RequestStore(self.workspace, disk=QUICK)
-        self.desk = Desk(self.workspace, disk=QUICK)
+        self.desk = LocalService(self.workspace, disk=QUICK)
 
     @property
     def state(self) -> Path:
@@ -56,9 +56,7 @@ class Scene:
         raise AssertionError("nothing was offered")
 
     def answer(self, request: Request, action: Action, note: str = "") -> DecisionMade:
-        return self.desk.answer(
-            request, action, None, task_id="a", attempt=1, gone=lambda: None, note=note, operator="ada"
-        )
+        return self.desk.answer(request, action, None, task_id="a", attempt=1, gone=lambda: None, note=note)
 
     def process(self, given: dict[str, Any] | bytes, **how: Any) -> subprocess.Popen[bytes]:
         """The hook as Claude Code starts it."""

@@ -21,8 +21,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, input_text
 from tests.reliability.agents.holding_hooks import SECONDS, Scene, decision
@@ -101,14 +101,14 @@ class Round:
             assert time.monotonic() < end, "nothing was offered"
             time.sleep(0.005)
 
-    def disturb(self, old: list[Path], stranger: Desk, open_ones: list[Request]) -> bool:
+    def disturb(self, old: list[Path], stranger: LocalService, open_ones: list[Request]) -> bool:
         """Somebody who may write into the state directory. Returns whether answers may get lost by it."""
         how = self.random.choice(["replay", "rename", "forge", "claim"])
         target = self.random.choice(open_ones)
         ledger, receipts = self.scene.state / "decisions", self.scene.state / "receipts"
         if how == "forge":
             with suppress(DecisionError):
-                stranger.answer(target, Action.ALLOW, task_id="a", attempt=1, gone=lambda: None, operator="eve")
+                stranger.answer(target, Action.ALLOW, task_id="a", attempt=1, gone=lambda: None)
         elif how == "claim":
             receipts.mkdir(0o700, exist_ok=True)
             (receipts / f"{target.request_id}.claim.json").write_bytes(b"{}")
@@ -164,7 +164,7 @@ def given_to(how: str) -> Iterator[dict[str, Any]]:
 
 def test_each_of_several_hooks_prints_what_was_decided_for_its_own_request(scene: Scene, tmp_path: Path) -> None:
     random, old, answered, silent = Random(), list[Path](), 0, 0
-    stranger = Desk(scene.workspace, configuration=tmp_path / "stranger", disk=QUICK)
+    stranger = LocalService(scene.workspace, configuration=tmp_path / "stranger", disk=QUICK)
     hurried = tmp_path / "hurried" / "agentwatch"
     for number in range(ROUNDS):
         one = Round(scene, random, number)

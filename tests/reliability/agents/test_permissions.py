@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentwatch.agents.hook.command import run
-from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import RequestStage
 from tests.reliability.agents.holding_hooks import SECONDS, Scene, bound, decision, open_in
@@ -166,8 +166,8 @@ def test_an_answer_that_was_signed_with_another_key_is_none(scene: Scene, tmp_pa
     held = scene.process(payload(**child()))
     (request,) = scene.opened(1, set())
     # Somebody who can write the state directory, and has a key of his own.
-    Desk(scene.workspace, configuration=tmp_path / "other", disk=QUICK).answer(
-        request, Action.ALLOW, None, task_id="a", attempt=1, gone=lambda: None, operator="eve"
+    LocalService(scene.workspace, configuration=tmp_path / "other", disk=QUICK).answer(
+        request, Action.ALLOW, None, task_id="a", attempt=1, gone=lambda: None
     )
     out, _ = held.communicate(timeout=SECONDS)
     assert (held.returncode, out) == (0, b"")

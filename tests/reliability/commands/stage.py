@@ -15,9 +15,9 @@ from typing import Any
 from unittest.mock import patch
 
 from agentwatch.cli import run
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.record import Subject
+from agentwatch.decisions.service import LocalService
 from agentwatch.sources.files.read import read_file
 from agentwatch.state import state_directory
 
@@ -81,8 +81,8 @@ class Stage:
         return Path(self.environment["XDG_CONFIG_HOME"]) / "agentwatch"
 
     @property
-    def desk(self) -> Desk:
-        return Desk(self.workspace, state=self.state, configuration=self.configuration)
+    def desk(self) -> LocalService:
+        return LocalService(self.workspace, state=self.state, configuration=self.configuration)
 
     @property
     def keys(self) -> Keys:

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.face import subject_of
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.keys import Role
 from agentwatch.decisions.record import Record, Subject
+from agentwatch.decisions.service import LocalService, subject_of
 from agentwatch.delegation.decision import Action
 from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk
@@ -105,7 +104,7 @@ def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_w
     there = Host(tmp_path)
     for number in range(HERE):
         there.fail(f"t{number}")
-    desk = Desk(
+    desk = LocalService(
         there.workspace,
         state=sshd.home / "state" / "agentwatch" / workspace_id(there.workspace),
         configuration=sshd.home / "config" / "agentwatch",

@@ -21,9 +21,8 @@ import pytest
 from nats.aio.client import Client
 
 from agentwatch.decisions.errors import DecisionError, UncertainError, UnreachableError
-from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.keys import Keys, Role
 from agentwatch.decisions.ledger import Ledger
-from agentwatch.decisions.others import Role
 from agentwatch.delegation.decision import Action
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.nats import Connection, Login, NatsHub, asked

@@ -18,12 +18,11 @@ from random import Random
 
 import pytest
 
-from agentwatch.decisions.answering import asked_of
-from agentwatch.decisions.chain import name_of
 from agentwatch.decisions.envelope import SigningKey, seal
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.record import OF_REQUEST, Params, Record, written
+from agentwatch.decisions.ledger import name_of
+from agentwatch.decisions.record import OF_REQUEST, Params, Record, asked_of, written
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request
 from agentwatch.requests.store import Offer

@@ -64,45 +64,34 @@ def test_the_command_itself_is_shown_and_what_the_model_says_of_it_stands_apart(
 
 
 @pytest.mark.parametrize(
-    ("tool", "given", "shown"),
+    ("tool", "given", "shown", "others"),
     [
-        ("Bash", {"command": "make\nmake test", "timeout": 5, "description": "x"}, "make\nmake test"),
-        ("Bash", {"command": "make", "dangerouslyDisableSandbox": True}, "make"),
-        ("Bash", {"description": "x"}, '{\n  "description": "x"\n}'),
-        ("Write", {"file_path": "/w/a", "content": "one\ntwo\n"}, "/w/a\none\ntwo\n"),
-        ("Write", {"file_path": "/w/a\nharmless", "content": "x"}, '"/w/a\\nharmless"\nx'),
-        (
-            "Edit",
-            {"file_path": "/w/a", "old_string": "a\nb", "new_string": "c", "replace_all": True},
-            "/w/a\n-a\n-b\n+c",
-        ),
-        ("NotebookEdit", {"notebook_path": "/w/n", "new_source": "x", "cell_id": "1"}, "/w/n\nx"),
-        ("WebFetch", {"url": "https://a.example", "prompt": "é"}, "https://a.example"),
-        ("mcp__x__y", {"b": 1, "a": {"description": "é"}}, '{\n  "b": 1,\n  "a": {\n    "description": "é"\n  }\n}'),
-        ("mcp__x__y", {"command": "make"}, '{\n  "command": "make"\n}'),
-    ],
-)
-def test_what_a_call_would_do_is_shown_whole(tool: str, given: object, shown: str) -> None:
-    assert request(call(tool, given)).shown == shown
-
-
-@pytest.mark.parametrize(
-    ("tool", "given", "others"),
-    [
-        ("Bash", {"command": "make", "description": "x"}, []),
-        ("Bash", {"command": "{ make; }", "dangerouslyDisableSandbox": True}, ["dangerouslyDisableSandbox: true"]),
-        ("Bash", {"command": "cat <<E\ntimeout: 5", "timeout": 5}, ["timeout: 5"]),
-        ("Edit", {"file_path": "a", "old_string": "a", "new_string": "b", "replace_all": True}, ["replace_all: true"]),
+        ("Bash", {"command": "make\ntimeout: 5", "timeout": 5, "description": "x"}, "make\ntimeout: 5", ["timeout: 5"]),
         (
             "Bash",
-            {"command": "make", "env": "a\nb: 1", 'x: "y", z': None},
-            ['env: "a\\nb: 1"', '"x: \\"y\\", z": null'],
+            {"command": "make", "env": "a\nb: 1", 'x: "y"': None},
+            "make",
+            ['env: "a\\nb: 1"', '"x: \\"y\\"": null'],
         ),
-        ("mcp__x__y", {"b": 1, "a": 2}, []),
+        ("Bash", {"description": "x"}, '{\n  "description": "x"\n}', []),
+        ("Write", {"file_path": "/w/a", "content": "one\ntwo\n"}, "/w/a\none\ntwo\n", []),
+        ("Write", {"file_path": "/w/a\nharmless", "content": "x"}, '"/w/a\\nharmless"\nx', []),
+        (
+            "Edit",
+            {"file_path": "/a", "old_string": "a\nb", "new_string": "c", "all": True},
+            "/a\n-a\n-b\n+c",
+            ["all: true"],
+        ),
+        ("NotebookEdit", {"notebook_path": "/w/n", "new_source": "x", "cell_id": "1"}, "/w/n\nx", ['cell_id: "1"']),
+        ("WebFetch", {"url": "https://a.example", "prompt": "é"}, "https://a.example", ['prompt: "é"']),
+        ("mcp__x__y", {"b": 1, "a": {"c": "é"}}, '{\n  "b": 1,\n  "a": {\n    "c": "é"\n  }\n}', []),
     ],
 )
-def test_what_a_call_is_given_besides_stands_apart_from_it(tool: str, given: object, others: list[str]) -> None:
-    assert list(map(str, request(call(tool, given)).beside)) == others
+def test_what_a_call_would_do_is_shown_whole_and_the_rest_apart(
+    tool: str, given: object, shown: str, others: list[str]
+) -> None:
+    asked = request(call(tool, given))
+    assert (asked.shown, list(map(str, asked.beside))) == (shown, others)
 
 
 @given(st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=20) | st.lists(st.booleans()), max_size=5))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import socket
 from pathlib import Path
 
 import pytest
 
-from agentwatch.agents.hook.permission import AskedCall, Program
+from agentwatch.agents.hook.permission import AskedCall, is_heard
 from agentwatch.sources.claude_code.hooks import HookCall
 from tests.unit.agents.asking import Story, call, child
 
@@ -84,15 +83,9 @@ def test_what_cannot_be_read_says_nothing(story: Story, line: bytes) -> None:
         assert not looked_up(call(transcript_path=path)).is_answered()
 
 
-def test_the_program_runs_until_it_has_ended_also_where_nobody_has_waited_for_it() -> None:
-    program = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    asking = Program(str(program.pid))
-    assert asking.runs()
-    program.kill()
-    os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
-    assert not asking.runs()
-    program.communicate()
-    assert not asking.runs()
-    assert Program(None).runs()
-    assert Program("-1").runs()
-    assert not Program("4194304999").runs()
+def test_the_program_hears_what_is_printed_as_long_as_it_lives() -> None:
+    for reader, writer in (os.pipe(), (one.detach() for one in socket.socketpair())):
+        assert is_heard(writer)
+        os.close(reader)
+        assert not is_heard(writer)
+        os.close(writer)

@@ -15,9 +15,9 @@ from agentwatch.agents.hook.command import answer_stop, tell_parent
 from agentwatch.agents.hook.held import HOLD, MOST
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Params, Subject
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Ran, Rules
 from agentwatch.delegation.run import Run, RunState
@@ -47,7 +47,7 @@ def load(
     workspace: Path,
     settings: Settings,
     *,
-    desk: Desk | None = None,
+    desk: LocalService | None = None,
     inspects: bool = True,
     dates: bool = False,
     about: str | None = None,
@@ -96,12 +96,12 @@ class Scene:
     ) -> str:
         """Decide about a return as the session store has it: with the end of line that the payload lacks."""
         digest = None if said is None else sha256(f"{said.strip()}\n".encode()).hexdigest()
-        desk = Desk(self.workspace)
+        desk = LocalService(self.workspace)
         subject = Subject(desk.workspace_id, task_id, attempt, None, digest)
         return desk.decide(subject, action, params, returned=lambda: digest, note=note).record.decision_id
 
     def receipts(self) -> set[str]:
-        desk = Desk(self.workspace)
+        desk = LocalService(self.workspace)
         records = [entry.record for entry in desk.read().entries]
         return {receipt.stage.value for told in desk.receipts(records).values() for receipt in told}
 
@@ -138,7 +138,7 @@ def test_in_a_container_it_is_told_in_the_workspace_that_a_decision_was_read(
 ) -> None:
     scene.decide(Action.RETRY)
     with monkeypatch.context() as container:
-        container.setenv("AGENTWATCH_PUBLIC_KEY", Desk(scene.workspace).keys.show().text)
+        container.setenv("AGENTWATCH_PUBLIC_KEY", LocalService(scene.workspace).keys.show().text)
         # A container has a state directory of its own, which the operator never sees.
         container.setenv("XDG_STATE_HOME", str(tmp_path / "container"))
         container.setenv("XDG_CONFIG_HOME", str(tmp_path / "container"))

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from agentwatch.agents.hook.opencode import request_of
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Answer, Params
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.requests.store import RequestStore
@@ -95,7 +95,7 @@ class Operator:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.store = RequestStore(workspace)
-        self.desk = Desk(workspace)
+        self.desk = LocalService(workspace)
         self._open: list[Held] = []
 
     def holds(self, first: object) -> Held:
@@ -115,7 +115,7 @@ class Operator:
         return self.sees(lambda one: one.stage is stage)
 
     def decides(self, request: Request, action: Action, params: Params | None = None, note: str = "") -> None:
-        self.desk.answer(request, action, params, task_id="a", attempt=1, gone=lambda: None, note=note, operator="ada")
+        self.desk.answer(request, action, params, task_id="a", attempt=1, gone=lambda: None, note=note)
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from agentwatch.agents.hook import permission
 from agentwatch.agents.hook.journal import NAME as JOURNAL
 from agentwatch.agents.hook.journal import UNANSWERED
 from agentwatch.config import load
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.record import Params
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.store import RequestStore
@@ -76,8 +76,8 @@ class Scene:
     def answer(
         self, request: Request, action: Action = Action.ALLOW, params: Params | None = None, note: str = ""
     ) -> None:
-        Desk(self.workspace, disk=QUICK).answer(
-            request, action, params, task_id="a.b", attempt=1, gone=lambda: None, note=note, operator="ada"
+        LocalService(self.workspace, disk=QUICK).answer(
+            request, action, params, task_id="a.b", attempt=1, gone=lambda: None, note=note
         )
 
     def stage(self, request: Request) -> RequestStage:

@@ -37,28 +37,6 @@ def offered(capsys: pytest.CaptureFixture[str], *words: str, shell: str = "fish"
     return [line.partition("\t")[0] for line in out.splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (["de"], {"decide", "demo"}),
-        (["rules", "--ex"], {"--explain"}),
-        (["rules", "--format", ""], {"text", "json"}),
-        (["init", "--agent", "c"], {"claude-code", "codex"}),
-        (["keys", ""], {"show", "create", "rotate", "passphrase", "send", "trust", "distrust", "authorized"}),
-        (["completion", ""], {"bash", "zsh", "fish"}),
-        (["doctor", "--", "bwr"], set()),
-        (["check", ""], set()),
-        (["nothing", "--qq"], set()),
-        ([], {"check"}),
-    ],
-)
-def test_commands_options_and_what_they_can_be_are_offered(
-    words: list[str], meant: set[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = set(offered(capsys, *words))
-    assert meant <= found if not words else found == meant
-
-
 def test_the_tasks_of_the_workspace_are_offered_those_that_need_the_operator_first(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

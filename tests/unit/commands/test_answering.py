@@ -14,9 +14,9 @@ import pytest
 
 from agentwatch.cli import answer as module
 from agentwatch.cli import start
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import NotAllowedError
 from agentwatch.decisions.record import AlreadyDecidedError, Record
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.errors import ExitCode, UsageError
@@ -47,7 +47,7 @@ def run(*words: str) -> int:
 
 
 def recorded(workspace: Path) -> list[Record]:
-    return [entry.record for entry in Desk(workspace, read_only=True).read().entries]
+    return [entry.record for entry in LocalService(workspace, read_only=True).read().entries]
 
 
 def test_a_request_is_answered_by_the_first_digits_of_its_id(
@@ -98,7 +98,7 @@ def test_a_rule_is_one_that_the_request_has(workspace: Path, capsys: pytest.Capt
         with pytest.raises(UsageError, match="--rule belongs to --allow"):
             run("--deny", "--rule", "Bash(ls:*)", "--", asked.request_id)
         assert run("--allow", "--rule", "Bash(ls:*)", "--", asked.request_id) == ExitCode.DONE
-    assert "whatever fits Bash(ls:*)" in capsys.readouterr().out
+    assert "for the rest of its session Bash(ls:*)" in capsys.readouterr().out
     assert recorded(workspace)[0].params.rule == "Bash(ls:*)"
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.cli import run
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.nats import Login
 from agentwatch.remote.nats_accounts import host_of, nkey_of
 from tests.broker import Broker, needed

@@ -11,8 +11,7 @@ import pytest
 from keyring.errors import KeyringLocked
 
 from agentwatch.cli import keys as keyring
-from agentwatch.decisions.keys import PRIVATE, Keys
-from agentwatch.decisions.passphrase import store, stored
+from agentwatch.decisions.keys import PRIVATE, Keys, store, stored
 from tests.unit.decisions.made import Operator
 from tests.unit.decisions.rings import Ring, in_use
 

@@ -9,8 +9,7 @@ import pytest
 
 from agentwatch.cli import run
 from agentwatch.cli.keys import send
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.address import parse
 from tests.unit.remote.sshd import Sshd, needs_sshd
 

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.cli import pending, start
-from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.tree import Tree
 from tests.unit.decisions.test_policy import returned
@@ -94,7 +94,7 @@ def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: st
     with tempfile.TemporaryDirectory() as root, patch.object(pending, "called", lambda: ("agentwatch",)):
         workspace = Path(root).resolve() / name(random, "w").replace("/", "").strip(".")[:40].ljust(1, "w")
         workspace.mkdir()
-        tree, desk = tree_of(random, str(workspace)), Desk(workspace, read_only=True)
+        tree, desk = tree_of(random, str(workspace)), LocalService(workspace, read_only=True)
         asked = [
             (task, action, line)
             for task in tree.tasks.values()

@@ -1,123 +1,77 @@
-"""What is asked for on the command line becomes what would be recorded, or a sentence of what is wrong."""
+"""A wish of the command line becomes the record that would be signed, or a sentence about what is wrong."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from agentwatch.cli.decide_wish import Wish, agrees, lines, params_of, plain_params
-from agentwatch.cli.pending import commands
-from agentwatch.decisions.amend import UNSTATED, AmendError
-from agentwatch.decisions.desk import Desk
+from agentwatch.cli.decide import Wish, agrees, lines, params_of
 from agentwatch.decisions.errors import NoAnswerError
-from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
-from agentwatch.delegation.decision import OF_ATTEMPTS, Action
-from agentwatch.delegation.task import Task
-from agentwatch.errors import UsageError
+from agentwatch.decisions.form import DecisionForm
+from agentwatch.decisions.handoff import UNSTATED, AmendError
+from agentwatch.decisions.record import Answer, Mitigation, Params
+from agentwatch.decisions.service import LocalService
+from agentwatch.delegation.decision import Action
 from tests.unit.decisions.made import record
-from tests.unit.decisions.test_policy import blocked, failed
+from tests.unit.decisions.test_policy import failed
 from tests.unit.history.recorded import packet
 
-RETRY, ESCALATE, ABORT, RESPOND, _ = OF_ATTEMPTS
 HANDOFF = packet("x", attempt=1)
 
 
-def subject_of(task: Task) -> Subject:
-    return Desk(Path("/w"), state=Path("/s"), configuration=Path("/c")).subject(task)
-
-
-def made(task: Task, wish: Wish, text: str | None = HANDOFF) -> Params:
-    return params_of(wish, task, subject_of(task), "ada", lambda _version: text)
-
-
-@pytest.mark.parametrize("wish", [Wish(RETRY), Wish(ESCALATE, mode="debug"), Wish(ABORT)])
-def test_all_of_the_text_that_is_signed_is_printed(wish: Wish) -> None:
+def made(wish: Wish, text: Any = HANDOFF, beware: list[str] | None = None) -> Params:
     task = failed()
+    subject = LocalService(Path("/w"), state=Path("/s"), configuration=Path("/c")).subject(task)
+    form = DecisionForm(task, subject, wish.action, given=Params(mode=wish.mode))
+
+    def text_of(_version: object) -> str:
+        if isinstance(text, Exception):
+            raise text
+        return str(text)
+
+    monitor = cast("Any", SimpleNamespace(text=text_of, tree=SimpleNamespace(failed_below=lambda _: ())))
+    return params_of(form, wish, monitor, "ada", [] if beware is None else beware)
+
+
+@pytest.mark.parametrize("wish", [Wish(Action.RETRY), Wish(Action.ESCALATE, mode="debug"), Wish(Action.ABORT)])
+def test_all_of_the_text_that_is_signed_is_printed(wish: Wish) -> None:
     notes = [f"line {number} " + "y" * 500 for number in range(99)]
-    params = made(task, wish, json.dumps({**json.loads(HANDOFF), "notes": notes}, indent=1))
-    printed = "\n".join(lines(task, subject_of(task), wish, params, warnings=(), places=()))
+    params = made(wish, json.dumps({**json.loads(HANDOFF), "notes": notes}, indent=1))
+    printed = "\n".join(lines(wish, params, []))
     for line in (params.handoff or params.report or "").splitlines():
         assert f"│ {line}" in printed
 
 
 def test_a_host_that_does_not_answer_is_no_lost_handoff() -> None:
-    def silent(_version: object) -> str | None:
-        raise NoAnswerError("build1 does not give the text now: it does not answer")
-
-    task = failed()
+    silent = NoAnswerError("build1 does not give the text now: it does not answer")
     with pytest.raises(AmendError, match="build1 does not give the text now"):
-        params_of(Wish(RETRY), task, subject_of(task), "ada", silent)
-    handoff = made(task, Wish(RETRY)).handoff or ""
-    given = params_of(Wish(RETRY, handoff=(handoff, "x.json")), task, subject_of(task), "ada", silent)
-    assert given.handoff == handoff
-
-
-def test_the_same_wish_makes_the_same_parameters() -> None:
-    task = failed()
-    wish = Wish(RETRY, mitigation=Mitigation.REDUCED_SCOPE, note="Less.")
-    assert made(task, wish) == made(task, wish)
+        made(Wish(Action.RETRY), silent)
+    handoff = made(Wish(Action.RETRY)).handoff or ""
+    assert made(Wish(Action.RETRY, handoff=(handoff, "x.json")), silent).handoff == handoff
 
 
 def test_a_wish_agrees_with_what_is_recorded_unless_it_says_otherwise() -> None:
-    mitigated = Params(Mitigation.CHANGED_INPUTS, HANDOFF)
-    retried = record(action=RETRY, params=mitigated, note="Use the map.")
-    for wish in (
-        Wish(RETRY),
-        Wish(RETRY, note="Use the map."),
-        Wish(RETRY, mitigation=Mitigation.CHANGED_INPUTS, handoff=(HANDOFF, "mine.json")),
-    ):
+    retried = record(action=Action.RETRY, params=Params(Mitigation.CHANGED_INPUTS, HANDOFF), note="Use the map.")
+    for wish in (Wish(Action.RETRY), Wish(Action.RETRY, note="Use the map.", handoff=(HANDOFF, "mine.json"))):
         assert agrees(wish, retried)
     for wish in (
-        Wish(ABORT),
-        Wish(RETRY, note="Use another."),
-        Wish(RETRY, mitigation=Mitigation.REDUCED_SCOPE),
-        Wish(RETRY, handoff=("{}", "mine.json")),
+        Wish(Action.ABORT),
+        Wish(Action.RETRY, note="Use another."),
+        Wish(Action.RETRY, mitigation="reduced_scope"),
+        Wish(Action.RETRY, handoff=("{}", "mine.json")),
     ):
         assert not agrees(wish, retried)
-    answered = record(action=RESPOND, params=Params(answers=(Answer("Which colour?", "Blue."),)))
-    assert agrees(Wish(RESPOND, answers=("Blue.",)), answered)
-    assert not agrees(Wish(RESPOND, answers=("Red.",)), answered)
-    escalated = record(action=ESCALATE, params=Params(mode="debug"))
-    assert agrees(Wish(ESCALATE, "debug"), escalated)
-    assert not agrees(Wish(ESCALATE, "fitter"), escalated)
-
-
-@pytest.mark.parametrize(
-    ("action", "words"),
-    [(RESPOND, {"answers": ("Blue.", "TEXT")}), (RETRY, {"note": "TEXT"}), (ESCALATE, {"mode": "MODE"})],
-)
-def test_a_word_of_a_printed_line_that_stands_for_the_operators_is_refused(
-    action: Action, words: dict[str, Any]
-) -> None:
-    with pytest.raises(UsageError, match=r"not recorded: (TEXT|MODE) stands for"):
-        Wish(action, **words)
-
-
-@pytest.mark.parametrize("given", [(), ("8080",)])
-def test_a_question_without_an_answer_is_refused_and_all_are_listed(given: tuple[str, ...]) -> None:
-    task = blocked("Which port?", "Which host?")
-    with pytest.raises(UsageError, match=r"(?s)to 2 questions.*1\. Which port\?\n  2\. Which host\?"):
-        plain_params(Wish(RESPOND, answers=given), task)
-    assert plain_params(Wish(RESPOND, answers=("8080", "db")), task).answers == (
-        Answer("Which port?", "8080"),
-        Answer("Which host?", "db"),
-    )
-    words = commands(task, Desk(Path("/w"), state=Path("/s"), configuration=Path("/c")), Path("/w"))[RESPOND]
-    assert words.count("--respond TEXT") == 2
-
-
-def cautions_of(task: Task, wish: Wish, text: str = HANDOFF) -> str:
-    beware: list[str] = []
-    params_of(wish, task, subject_of(task), "ada", lambda _version: text, beware=beware)
-    return " ".join(beware)
+    answered = record(action=Action.RESPOND, params=Params(answers=(Answer("Which colour?", "Blue."),)))
+    assert agrees(Wish(Action.RESPOND, answers=("Blue.",)), answered)
+    assert not agrees(Wish(Action.RESPOND, answers=("Red.",)), answered)
 
 
 def test_a_handoff_that_breaks_its_contract_is_retried_with_what_is_missing_filled_in() -> None:
     broken = json.dumps({key: value for key, value in json.loads(HANDOFF).items() if key != "risks"})
-    params = made(failed(), Wish(RETRY), broken)
-    assert UNSTATED in (params.handoff or "")
-    assert "risks filled in or corrected here" in cautions_of(failed(), Wish(RETRY), broken)
-    assert cautions_of(failed(), Wish(RETRY)) == ""
+    beware: list[str] = []
+    assert UNSTATED in (made(Wish(Action.RETRY), broken, beware).handoff or "")
+    assert "risks filled in or corrected here" in " ".join(beware)

@@ -12,13 +12,10 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agentwatch.decisions.chain import Chain
 from agentwatch.decisions.envelope import SigningKey, Trust
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import DecisionMade, Draft, Ledger
-from agentwatch.decisions.others import Role
-from agentwatch.decisions.record import VERSION, Params, Record, Subject, written
-from agentwatch.decisions.signed import SignedRequest, sign
+from agentwatch.decisions.keys import Keys, Role
+from agentwatch.decisions.ledger import Chain, DecisionMade, Draft, Ledger
+from agentwatch.decisions.record import VERSION, Params, Record, SignedRequest, Subject, record_of, sign, written
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.state import workspace_id
@@ -146,4 +143,4 @@ def record(**changes: Any) -> Record:
     if "decision_id" not in values:
         about = (values[name] for name in ("workspace_id", "task_id", "attempt", "handoff_sha256", "return_sha256"))
         values["decision_id"] = Subject(*about).decision_id
-    return Record(**values)
+    return record_of(**values)

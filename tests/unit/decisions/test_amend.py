@@ -12,10 +12,16 @@ from hypothesis import strategies as st
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Severity
-from agentwatch.decisions.amend import AmendError, amended
-from agentwatch.decisions.proposal import final_report, fitter_packet, handoff_problems, report_problems
+from agentwatch.decisions.handoff import (
+    AmendError,
+    amended,
+    final_report,
+    fitter_packet,
+    handoff_problems,
+    report_problems,
+)
 from agentwatch.delegation.task import Task
-from tests.unit.contracts.documents import PACKET, RETURN, TODOS, text_of
+from tests.unit.contracts.documents import PACKET, TODOS, text_of
 from tests.unit.decisions.test_policy import Told, failed, returned
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -41,18 +47,6 @@ def problems(text: str, name: str = NAME, **changes: Any) -> list[str]:
     return handoff_problems(text, name, **(values | changes))
 
 
-def test_a_number_that_python_refuses_in_front_of_the_packet_hides_nothing() -> None:
-    text = f'{{"build": {"7" * 5_000}}}\n\n{text_of(PACKET)}'
-    assert '"attempt": 2' in amend(text, "session")
-
-
-def test_a_packet_in_a_prompt_with_few_keys_or_an_example_of_a_return_is_amended() -> None:
-    asked = f"{text_of(PACKET)}\nAnswer like this:\n\n{RETURN}"
-    assert problems(amend(asked, "session"), "session", embedded=True) == []
-    short = json.dumps({"task_id": PACKET["task_id"], "objective": "Dig."})
-    assert json.loads(amend(short, "session"))["attempt"] == 2
-
-
 @pytest.mark.parametrize("name", [NAME, "x.handoff.md"])
 def test_an_amended_handoff_is_valid_and_says_what_is_new(name: str) -> None:
     text = text_of(PACKET) if name == NAME else FENCED
@@ -68,27 +62,6 @@ def test_an_amended_handoff_is_valid_and_says_what_is_new(name: str) -> None:
     new = {"attempt": 2, "decision_id": ID, "session_id": None, "notes": packet.notes, "todos": packet.todos}
     assert packet == model(text, name).model_copy(update=new)
     assert [todo.text for todo in packet.todos or ()] == [todo.text for todo in model(text, name).todos or ()]
-
-
-def test_every_other_byte_stays() -> None:
-    text = FENCED.replace("\n", "\r\n").replace('"risk":', '"risk"\t:  ')
-    after = amend(text, "x.handoff.md")
-    assert model(after, "x.handoff.md").decision_id == ID
-    lines = after.split("\r\n")
-    gone = [line for line in text.split("\r\n") if line not in lines]
-    new = [line for line in lines if line not in text.split("\r\n")]
-    assert [line.strip() for line in gone] == [
-        '"The tap is broken."',
-        '"attempt": 1,',
-        '"session_id": "sess_1700000000_aa11"',
-    ]
-    assert [line.strip() for line in new] == [
-        '"The tap is broken.",',
-        '"Operator: Use the new map.",',
-        '"Hint of attempt 1: Pass the map as text."',
-        '"attempt": 2,',
-        f'"decision_id": "{ID}"',
-    ]
 
 
 @pytest.mark.parametrize(
@@ -114,19 +87,6 @@ def test_notes_of_any_shape_get_the_new_ones(change: dict[str, Any], indent: Any
     ]
 
 
-def test_a_session_goes_wherever_it_stands() -> None:
-    first = {"session_id": "s"} | {key: value for key, value in PACKET.items() if key != "session_id"}
-    assert "session_id" not in json.loads(amend(text_of(first)))
-    without = {key: value for key, value in PACKET.items() if key != "session_id"}
-    assert "session_id" not in json.loads(amend(text_of(without)))
-
-
-@given(TEXTS, TEXTS)
-def test_any_note_and_any_hint_leave_it_valid(note: str, hint: str) -> None:
-    for text, name in ((text_of(PACKET), NAME), (FENCED, "x.handoff.md"), (json.dumps(PACKET), NAME)):
-        assert problems(amend(text, name, note=note, retry_hint=hint), name) == []
-
-
 @pytest.mark.parametrize(
     "text",
     ["", "no packet", "{", "[]", '{"task_id": "a", "objective":', text_of(PACKET)[:-20], "{" * 2_000, '{"a": 1}'],
@@ -149,16 +109,6 @@ def test_an_edited_handoff_is_checked() -> None:
     assert any(one.startswith("line ") for one in problems(good.replace('"required": true', '"required": "yes"')))
 
 
-def test_a_packet_in_a_session_may_have_prose_around_it_and_is_checked_all_the_same() -> None:
-    prose = f"Please do this:\n\n```json\n{text_of(PACKET)}```\n\nTake care."
-    good = amend(prose)
-    assert good.startswith("Please do this:")
-    assert good.endswith("Take care.")
-    assert problems(good, embedded=True) == []
-    assert problems(good, attempt=3, embedded=True) == ["attempt must be 3"]
-    assert problems(good, "x.md") == ["it is no handoff packet any more"]
-
-
 def station() -> Task:
     return failed(2, code="E_LINE_FAULT")
 
@@ -174,16 +124,6 @@ def test_the_fitter_gets_a_valid_packet_that_names_what_it_restores() -> None:
     assert [one.path for one in packet.evidence or []] == ["x2.handoff.json", "x2.return.md"]
     assert packet.notes == ["Operator: The press jams."]
     assert handoff_problems(text, NAME, task_id="x.fitter-2", attempt=1, decision_id=ID) == []
-
-
-def test_a_fitter_who_succeeds_earns_the_station_one_retry() -> None:
-    told = Told()
-    for number in (1, 2):
-        task = told.attempt(number, returned(code="E_LINE_FAULT"))
-    assert task.retry.remaining == 0
-    told.tell(told.seen.seen("f/fit.handoff.json", fitter_packet(task, decision_id=ID)))
-    told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
-    assert told.tree.tasks["x"].retry.remaining == 1
 
 
 def test_the_final_report_is_a_valid_return() -> None:

@@ -6,25 +6,16 @@ import hashlib
 import json
 import shutil
 import time
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from agentwatch.decisions.answering import refusal
-from agentwatch.decisions.clerk import Clerk
 from agentwatch.decisions.errors import NotAllowedError, RecordError, RequestGoneError
 from agentwatch.decisions.reader import Forged, Pending, Question, Reader
-from agentwatch.decisions.record import (
-    OF_REQUEST,
-    Answer,
-    Asked,
-    Params,
-    Record,
-    Subject,
-    parse,
-    written,
-)
+from agentwatch.decisions.record import OF_REQUEST, Answer, Asked, Params, Record, Subject, parse, refusal, written
+from agentwatch.decisions.watcher import DecisionWatcher
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Decided
 from agentwatch.delegation.request import RequestKind
@@ -56,19 +47,8 @@ def answer(**changes: Any) -> Record:
 def test_an_answer_names_the_request_and_its_exact_input() -> None:
     document = json.loads(answer().to_bytes())
     assert list(document) == [*KEYS, "request"]
-    assert document["request"] == {**ASKED._asdict(), "kind": "permission"}
+    assert document["request"] == {**asdict(ASKED), "kind": "permission"}
     assert parse(answer(params=Params(rule="Bash(ls)")).to_bytes()) == answer(params=Params(rule="Bash(ls)"))
-
-
-def test_its_id_is_that_of_the_request_wherever_it_was_shown() -> None:
-    spelled = f'["shop-0123456789abcdef","claude","5f0c","nonce","{INPUT}"]'
-    assert hashlib.sha256(spelled.encode()).hexdigest()[:32] == ID
-    assert Subject("shop-0123456789abcdef", "other", 7, None, None, request=ASKED).decision_id == ID
-
-
-def test_a_decision_about_an_attempt_is_spelled_as_ever() -> None:
-    assert list(json.loads(record().to_bytes())) == KEYS
-    assert list(json.loads(record().to_bytes())["params"]) == ["mitigation", "handoff", "mode", "answers", "report"]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +69,9 @@ def test_a_decision_about_an_attempt_is_spelled_as_ever() -> None:
         {"expires_at": None},
         {"expires_at": "2030-01-01T12:10:01Z"},
         {"decision_id": "0" * 32},
-        *({"request": ASKED._replace(**{name: ""})} for name in ("program", "session", "nonce", "input_sha256")),
-        {"request": ASKED._replace(nonce="\ud800")},
-        {"request": ASKED._replace(session=5)},
+        *({"request": replace(ASKED, **{name: ""})} for name in ("program", "session", "nonce", "input_sha256")),
+        {"request": replace(ASKED, nonce="\ud800")},
+        {"request": replace(ASKED, session=5)},
     ],
 )
 def test_an_answer_that_is_not_one_throughout_is_refused(changes: dict[str, Any]) -> None:
@@ -106,13 +86,6 @@ def test_an_answer_that_is_not_one_throughout_is_refused(changes: dict[str, Any]
         answer(**changes)
 
 
-@pytest.mark.parametrize("value", [None, {}, [], "x", {**ASKED._asdict(), "kind": "x"}, {**ASKED._asdict(), "more": 1}])
-def test_a_request_that_is_none_is_refused(value: object) -> None:
-    document = answer().document() | {"request": value}
-    with pytest.raises(RecordError):
-        parse(json.dumps(document, separators=(",", ":")).encode())
-
-
 def test_neither_kind_of_record_takes_the_keys_of_the_other() -> None:
     for document in (
         record().document() | {"request": None},
@@ -122,17 +95,6 @@ def test_neither_kind_of_record_takes_the_keys_of_the_other() -> None:
     ):
         with pytest.raises(RecordError):
             parse(json.dumps(document, separators=(",", ":")).encode())
-
-
-def test_an_answer_is_signed_and_comes_into_the_ledger_and_nowhere_else(place: Place) -> None:
-    asked = request(place.workspace)
-    made = place.answer(asked)
-    assert made.record.decision_id == asked.request_id
-    desk = place.desk()
-    assert [entry.record for entry in desk.read().entries] == [made.record]
-    mirror = desk.mirror()
-    assert (mirror.delivered, mirror.pending) == ((), ())
-    assert list(place.workspace.iterdir()) == []
 
 
 def test_an_answer_holds_for_ten_minutes_or_until_the_request_ends(place: Place) -> None:
@@ -158,14 +120,16 @@ def test_agents_are_not_told_of_answers(place: Place) -> None:
     assert isinstance(reader.find(Question("a.b")), Forged)
     public = place.desk().keys.show().text
     nowhere = place.root / "nowhere"
-    hidden = Reader(place.workspace, public_key=public, state=nowhere, configuration=nowhere, environment={})
+    hidden = Reader(
+        place.workspace, state=nowhere, configuration=nowhere, environment={"AGENTWATCH_PUBLIC_KEY": public}
+    )
     assert isinstance(hidden.find(Question("a.b")), Forged)
     assert len(place.desk().mirror().foreign) == 1
 
 
 def test_a_monitor_is_told_of_an_answer_and_how_far_it_got(place: Place) -> None:
     asked = request(place.workspace)
-    clerk = Clerk(place.desk())
+    clerk = DecisionWatcher(place.desk())
     clerk.desk.answer(asked, Action.DENY, None, task_id="a.b", attempt=1, gone=lambda: None, note="No.")
     (told,) = clerk.look()
     assert isinstance(told, Decided)
@@ -246,9 +210,3 @@ def test_questions_are_answered_all_and_each_as_it_was_asked(
     asked = question(place.workspace)
     assert refusal(asked, Action.ANSWER, ANSWERED) is None
     assert words in (refusal(asked, Action.ANSWER, Params(answers=answers)) or "")
-
-
-def test_equal_questions_cannot_be_told_apart_and_are_not_answered(place: Place) -> None:
-    asked = question(place.workspace)
-    twice = question(place.workspace, queries=(*asked.queries, asked.queries[0]))
-    assert "twice" in (refusal(twice, Action.ANSWER, ANSWERED) or "")

@@ -10,9 +10,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, given, parse_public
+from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, UntrustedError, given, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
-from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys
+from agentwatch.decisions.keys import PRIVATE, PUBLIC, RETIRED, Keys
 from agentwatch.decisions.record import written
 from agentwatch.disk import Directory
 from tests.unit.decisions.made import NOON
@@ -36,11 +36,6 @@ def test_only_the_user_can_read_the_key_whatever_the_umask(keys: Keys) -> None:
     assert keys.directory.stat().st_mode & 0o777 == 0o700
     assert (keys.directory / PRIVATE).stat().st_mode & 0o777 == 0o600
     assert [path.name for path in sorted(keys.directory.iterdir())] == [PRIVATE, PUBLIC]
-
-
-def test_of_two_that_make_the_first_key_both_get_the_same(keys: Keys) -> None:
-    assert signs_alike(keys.create(), keys.create())
-    assert signs_alike(Keys(keys.directory.parent).create("secret"), keys.load())
 
 
 def test_a_passphrase_is_asked_for_and_must_be_right(keys: Keys) -> None:
@@ -70,18 +65,6 @@ def test_a_passphrase_can_be_set_changed_and_taken_away(keys: Keys) -> None:
     assert signs_alike(keys.load(), made)
     assert keys.show() == made.public
     assert (keys.directory / PRIVATE).stat().st_mode & 0o777 == 0o600
-
-
-def test_that_the_keyring_holds_the_passphrase_is_remembered_beside_the_key(keys: Keys) -> None:
-    assert not keys.in_keyring
-    keys.create("sesame")
-    for chosen in (True, True, False, False):
-        keys.choose_keyring(chosen=chosen)
-        assert keys.in_keyring is chosen
-    keys.choose_keyring(chosen=True)
-    keys.rotate("other")
-    assert keys.in_keyring
-    assert (keys.directory / KEYRING).stat().st_mode & 0o777 == 0o600
 
 
 def test_without_a_key_there_is_nothing_to_sign_with_and_nothing_to_trust(keys: Keys) -> None:
@@ -119,9 +102,10 @@ def test_a_key_that_was_replaced_is_trusted_until_then(keys: Keys) -> None:
         TrustedKey(third),
     )
     assert trust.order[first.keyid] < trust.order[second.keyid] < trust.order[third.keyid]
-    assert trust.why_not(first.keyid, "2030-01-01T12:00:00Z") is None
-    assert "retired" in (trust.why_not(first.keyid, "2030-01-01T12:00:01Z") or "")
-    assert trust.why_not(third.keyid, "2099-01-01T00:00:00Z") is None
+    trust.require(first.keyid, "2030-01-01T12:00:00Z")
+    with pytest.raises(UntrustedError, match="retired"):
+        trust.require(first.keyid, "2030-01-01T12:00:01Z")
+    trust.require(third.keyid, "2099-01-01T00:00:00Z")
 
 
 def test_a_clock_that_was_set_back_takes_nothing_from_the_key_before(keys: Keys) -> None:
@@ -133,14 +117,6 @@ def test_a_clock_that_was_set_back_takes_nothing_from_the_key_before(keys: Keys)
     trust = keys.trust()
     assert [key.public for key in trust.keys[:2]] == [first, second]
     assert [key.retired_at for key in trust.keys] == [*(written(NOON + timedelta(seconds=n)) for n in range(3)), None]
-
-
-def test_the_private_key_is_in_sight_or_not(keys: Keys) -> None:
-    assert not keys.is_in_sight()
-    keys.create()
-    assert keys.is_in_sight()
-    (keys.directory / PRIVATE).unlink()
-    assert not keys.is_in_sight()
 
 
 def test_a_writer_that_was_killed_between_the_two_files_is_made_up_for(keys: Keys) -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import threading
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agentwatch.decisions.chain import Chain, ChainProblem, ProblemKind
-from agentwatch.decisions.envelope import SigningKey, Trust
+from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import (
     DecisionError,
     LedgerError,
@@ -23,11 +20,11 @@ from agentwatch.decisions.errors import (
     RecordError,
     UncertainError,
 )
-from agentwatch.decisions.ledger import Ledger
+from agentwatch.decisions.ledger import Chain, Ledger, ProblemKind
 from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Directory, Disk
-from tests.unit.decisions.made import NOON, QUICK, RETURN, Operator, Quick
+from tests.unit.decisions.made import QUICK, RETURN, Operator, Quick
 
 
 @pytest.fixture
@@ -55,11 +52,6 @@ def test_decisions_are_numbered_chained_and_private(operator: Operator) -> None:
     assert chain.latest[chain.entries[1].record.decision_id] == chain.entries[1]
 
 
-def test_before_the_first_decision_there_is_nothing_not_even_a_directory(operator: Operator) -> None:
-    assert operator.ledger.read(operator.trust) == Chain()
-    assert not operator.state.exists()
-
-
 @pytest.mark.parametrize(
     "changes",
     [{"action": Action.ABORT}, {"note": "otherwise"}, {"params": Params(mitigation=Mitigation.REDUCED_SCOPE)}],
@@ -70,18 +62,6 @@ def test_a_second_opinion_is_told_what_holds(operator: Operator, changes: dict[s
         operator.decide("a", **changes)
     assert caught.value.existing == first.entry.record
     assert len(operator.files()) == 1
-
-
-def test_an_expired_decision_can_be_taken_anew(operator: Operator) -> None:
-    operator.decide("a", expires_at=NOON + timedelta(hours=1))
-    later = NOON + timedelta(hours=1)
-    with pytest.raises(AlreadyDecidedError):
-        operator.decide("a", Action.ABORT, created_at=later - timedelta(seconds=1))
-    assert operator.decide("a", Action.ABORT, created_at=later).fresh
-    chain = operator.chain()
-    assert chain.problems == ()
-    assert [entry.record.action for entry in chain.entries] == [Action.RETRY, Action.ABORT]
-    assert [entry.record.action for entry in chain.latest.values()] == [Action.ABORT]
 
 
 def test_the_return_is_hashed_while_nobody_else_can_decide(operator: Operator) -> None:
@@ -100,15 +80,6 @@ def test_the_return_is_hashed_while_nobody_else_can_decide(operator: Operator) -
     waiting[0].join()
     assert seen == [True]
     assert tasks(operator.chain()) == ["a", "b"]
-
-
-def test_a_return_that_cannot_be_hashed_leaves_nothing_behind(operator: Operator) -> None:
-    def fail() -> str | None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    with pytest.raises(NotRecordedError, match=r"Input/output error; check the disk, then decide again"):
-        operator.decide("a", returned=fail)
-    assert operator.files() == []
 
 
 def test_a_decision_that_cannot_be_written_down_is_refused(operator: Operator) -> None:
@@ -131,16 +102,6 @@ def test_strange_files_are_told_and_left_alone(operator: Operator) -> None:
     assert stray.exists()
 
 
-def test_a_forgery_beside_a_good_record_does_not_break_the_chain(operator: Operator) -> None:
-    operator.decide("a")
-    operator.decide("b")
-    (operator.ledger.directory / f"000001-{'0' * 32}.json").write_text("forged")
-    chain = operator.chain()
-    assert tasks(chain) == ["a", "b"]
-    assert [problem.kind for problem in chain.problems] == [ProblemKind.DAMAGED]
-    assert operator.decide("c").fresh
-
-
 def test_what_is_no_file_is_told_and_breaks_the_chain_where_the_next_one_belongs(operator: Operator) -> None:
     operator.decide("a")
     (operator.ledger.directory / f"000002-{'0' * 32}.json").mkdir()
@@ -149,13 +110,6 @@ def test_what_is_no_file_is_told_and_breaks_the_chain_where_the_next_one_belongs
     assert "not a regular file" in problem.message
     with pytest.raises(LedgerError, match="ledger is broken"):
         operator.decide("b")
-
-
-def test_what_killed_writers_left_is_removed(operator: Operator) -> None:
-    operator.decide("a")
-    (operator.ledger.directory / ".writing-0123").write_text("half")
-    operator.decide("b")
-    assert not (operator.ledger.directory / ".writing-0123").exists()
 
 
 def break_it(operator: Operator) -> list[Path]:
@@ -186,19 +140,6 @@ def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator: Operato
     assert sorted(path.name for path in (operator.ledger.directory / "aside").iterdir()) == sorted(
         [f"{files[1].name}.1", f"{files[1].name}.2", f"{files[2].name}.1", f"{files[3].name}.1"]
     )
-
-
-def test_a_file_that_is_put_back_mends_the_chain(operator: Operator) -> None:
-    for task in ("a", "b", "c"):
-        operator.decide(task)
-    second = operator.files()[1]
-    kept = second.read_bytes()
-    second.unlink()
-    (missing, behind) = operator.chain().problems
-    assert "decision 2 is missing, 3 is there" in missing.message
-    assert "follows a break" in behind.message
-    second.write_bytes(kept)
-    assert operator.chain().problems == ()
 
 
 def test_a_key_that_nobody_trusts_writes_nothing(operator: Operator) -> None:
@@ -298,15 +239,6 @@ def test_what_nobody_can_tell_is_said_to_be_so(tmp_path: Path) -> None:
     assert len(operator.files()) == 1
 
 
-def test_a_directory_that_cannot_be_synced_and_says_so_is_no_error(tmp_path: Path) -> None:
-    class NoDirectories(Quick):
-        def fsync(self, descriptor: int) -> None:  # type: ignore[override]
-            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                raise OSError(errno.EINVAL, "Invalid argument")
-
-    assert Operator(tmp_path, NoDirectories()).decide("a").doubt is None
-
-
 def test_a_file_that_cannot_be_read_stops_writing_and_no_more(tmp_path: Path) -> None:
     operator = Operator(tmp_path)
     operator.decide("a")
@@ -355,20 +287,6 @@ def test_a_file_that_goes_while_it_is_read_is_not_there(tmp_path: Path) -> None:
     assert tasks(ledger.read(operator.trust)) == tasks(operator.chain()) == ["a", "c"]
 
 
-def test_a_file_that_goes_while_it_is_opened_is_not_there_either(tmp_path: Path) -> None:
-    operator = Operator(tmp_path)
-    operator.decide("a")
-    (first,) = operator.files()
-
-    class Going(Quick):
-        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
-            if path == first.name:
-                first.unlink()
-            return os.open(path, flags, mode, dir_fd=dir_fd)
-
-    assert Ledger(operator.state, operator.workspace_id, Going()).read(operator.trust) == Chain()
-
-
 def test_a_ledger_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     operator = Operator(tmp_path)
     entry = operator.decide("a").entry
@@ -391,77 +309,6 @@ def test_a_state_directory_without_permission_is_told(tmp_path: Path) -> None:
             operator.decide("a")
     finally:
         (tmp_path / "state").chmod(0o700)
-
-
-def found(operator: Operator, task: str = "c", trust: Trust | None = None) -> ProblemKind | str | None:
-    """What a ledger that has read nothing yet says of the decision about a task: its task, or what is wrong."""
-    ledger = Ledger(operator.state, operator.workspace_id)
-    one = ledger.find(operator.trust if trust is None else trust, operator.subject(task).decision_id)
-    return one.kind if isinstance(one, ChainProblem) else one and one.record.task_id
-
-
-def test_one_decision_is_found_without_reading_those_before_it(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert found(operator) is None
-    for task in ("a", "b", "c", "d"):
-        operator.decide(task)
-    read: list[str] = []
-    really = Directory.read
-    monkeypatch.setattr(Directory, "read", lambda self, name, limit: read.append(name) or really(self, name, limit))
-    assert [found(operator, task) for task in ("a", "c", "e")] == ["a", "c", None]
-    assert [name[:6] for name in read if name.endswith(".json")] == ["000001", "000002", "000003"]
-
-
-@pytest.mark.parametrize(
-    ("number", "how", "says"),
-    [
-        (3, "damaged", ProblemKind.DAMAGED),
-        (2, "damaged", ProblemKind.DAMAGED),
-        (2, "missing", ProblemKind.MISSING),
-        (1, "missing", ProblemKind.MISSING),
-        (2, "another", ProblemKind.REWRITTEN),
-        # Who added the third has verified the first.
-        (1, "damaged", "c"),
-        (3, "twice", "c"),
-        (3, "elsewhere", ProblemKind.STRAY),
-    ],
-)
-def test_one_decision_that_does_not_follow_what_is_there_is_refused(
-    operator: Operator, number: int, how: str, says: ProblemKind | str
-) -> None:
-    for task in ("a", "b", "c"):
-        operator.decide(task)
-    files = operator.files()
-    file = files[number - 1]
-    data = file.read_bytes()
-    match how:
-        case "damaged":
-            file.write_bytes(data[:-10])
-        case "missing":
-            file.unlink()
-        case "another":
-            files[2].rename(operator.root / "third")
-            file.unlink()
-            operator.decide("x")
-            (operator.root / "third").rename(files[2])
-        case "twice":
-            file.with_name(f"{number:06d}-{'0' * 32}.json").write_bytes(data)
-        case "elsewhere":
-            file.rename(file.with_name("x-" + file.name[7:]))
-    assert found(operator) == says
-
-
-def test_one_decision_of_a_key_that_is_not_trusted_is_refused(operator: Operator) -> None:
-    operator.decide("c")
-    assert found(operator, trust=Trust()) is ProblemKind.UNTRUSTED
-
-
-def test_one_decision_of_a_ledger_that_cannot_be_read_is_told(operator: Operator) -> None:
-    operator.state.mkdir(parents=True)
-    operator.ledger.directory.write_text("no directory")
-    with pytest.raises(LedgerError, match="cannot be read"):
-        found(operator)
 
 
 def test_what_is_refused_is_written_down_unless_it_is_recorded(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.amend import UNSTATED, mended
-from agentwatch.decisions.proposal import handoff_problems
+from agentwatch.decisions.handoff import UNSTATED, handoff_problems, mended
 from tests.unit.history.recorded import packet
 
 SOUND: dict[str, Any] = json.loads(packet("x", attempt=1)) | {"decision_id": "d" * 32}
@@ -60,8 +59,3 @@ def test_a_pointer_that_leads_out_of_the_repository_is_kept_as_a_note() -> None:
         [POINTER],
         [f"evidence: {json.dumps(out)}"],
     )
-
-
-def test_a_sound_one_keeps_every_byte() -> None:
-    text = json.dumps(SOUND, indent=3)
-    assert mended(text, "x.handoff.json", task_id="x") == (text, ())

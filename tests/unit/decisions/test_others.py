@@ -10,8 +10,7 @@ import pytest
 
 from agentwatch.decisions.envelope import TrustedKey
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import OtherKey, Role, introduced
+from agentwatch.decisions.keys import Keys, OtherKey, Role, introduced
 from tests.unit.decisions.made import KIM, NOON
 
 LATER = NOON + timedelta(hours=1)
@@ -40,12 +39,6 @@ def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys: Keys) -> None:
     assert keys.trust().keys == ()
 
 
-def test_a_host_that_is_believed_decides_nothing(keys: Keys) -> None:
-    keys.trust_other(Role.HOST, PUBLIC, "build1", NOON)
-    assert [one.name for one in keys.others(Role.HOST)] == ["build1"]
-    assert keys.trust().asking == {}
-
-
 def test_a_name_and_a_key_in_one_word_are_told_apart() -> None:
     name, key = introduced(f"kim={PUBLIC.text}")
     assert (name, key.text) == ("kim", PUBLIC.text)
@@ -58,14 +51,6 @@ def test_the_own_key_is_not_that_of_a_host(keys: Keys) -> None:
     with pytest.raises(KeyProblemError, match="that is your own key"):
         keys.trust_other(Role.HOST, own, "box")
     assert keys.others(Role.HOST) == []
-
-
-def test_the_same_key_again_only_gets_another_name(keys: Keys) -> None:
-    keys.trust_other(Role.OPERATOR, PUBLIC, "kim", NOON)
-    assert keys.trust_other(Role.OPERATOR, PUBLIC, "kim's laptop", LATER) == OtherKey(
-        PUBLIC, "kim's laptop", "2030-01-01T12:00:00Z"
-    )
-    assert len(keys.others(Role.OPERATOR)) == 1
 
 
 def test_a_name_is_that_of_one_key(keys: Keys) -> None:

@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 from keyring.errors import InitError, KeyringLocked
 
-from agentwatch.decisions import passphrase
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import KeyProblemError
-from agentwatch.decisions.keys import PRIVATE, Keys
-from agentwatch.decisions.passphrase import forget, store, stored, unlocked
+from agentwatch.decisions.keys import PRIVATE, Keys, forget, store, stored, unlocked
 from agentwatch.decisions.record import Subject
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from tests.unit.decisions.made import RETURN
 from tests.unit.decisions.rings import PlainRing, Ring, in_use
@@ -49,7 +47,7 @@ def test_what_was_stored_is_given_back_until_it_is_forgotten(ring: Ring) -> None
 @pytest.mark.parametrize(
     ("trouble", "words"),
     [
-        (KeyringLocked("Failed to unlock the collection!"), "the keyring is locked, and nobody unlocked it"),
+        (KeyringLocked("It is locked"), "the keyring answered with an error, “KeyringLocked: It is locked”"),
         (InitError("no collection\x1b[2J"), "the keyring answered with an error, “InitError: no collection␛\\[2J”"),
         (ConnectionError(), "the keyring answered with an error, “ConnectionError”"),
         (RuntimeError("plug-in"), "the keyring answered with an error, “RuntimeError: plug-in”"),
@@ -70,7 +68,7 @@ def test_a_keyring_in_plain_text_is_not_trusted_with_it() -> None:
 
 
 def test_a_keyring_that_never_answers_is_not_waited_for_for_ever(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passphrase, "SECONDS", 0.01)
+    monkeypatch.setattr("agentwatch.decisions.keys.SECONDS", 0.01)
     answer = threading.Event()
     monkeypatch.setattr(ring, "get_password", lambda *_: answer.wait(60))
     with pytest.raises(KeyProblemError, match=r"did not answer within 0\.01 s"):
@@ -93,10 +91,10 @@ def test_a_key_is_unlocked_by_the_keyring(keys: Keys, ring: Ring) -> None:
         unlocked(keys)
 
 
-def desk_of(keys: Keys, tmp_path: Path) -> Desk:
+def desk_of(keys: Keys, tmp_path: Path) -> LocalService:
     workspace = tmp_path / "workspace"
     workspace.mkdir(exist_ok=True)
-    return Desk(workspace, state=tmp_path / "state", configuration=keys.directory.parent)
+    return LocalService(workspace, state=tmp_path / "state", configuration=keys.directory.parent)
 
 
 def test_the_keyring_is_asked_only_where_it_was_chosen(keys: Keys, ring: Ring, tmp_path: Path) -> None:
@@ -111,6 +109,6 @@ def test_the_keyring_is_asked_only_where_it_was_chosen(keys: Keys, ring: Ring, t
     ring.trouble = KeyringLocked()
     assert desk.why_locked() is None
     assert desk.decide(Subject(desk.workspace_id, "a", 1, None, RETURN), Action.ABORT, returned=lambda: RETURN).fresh
-    assert desk_of(keys, tmp_path).why_locked() == f"{locked}, and the keyring is locked, and nobody unlocked it"
+    assert desk_of(keys, tmp_path).why_locked() == f"{locked}, and the keyring answered with an error, “KeyringLocked”"
     keys.protect(None, lambda: "sesame")
     assert desk_of(keys, tmp_path).why_locked() is None

@@ -11,7 +11,7 @@ from agentwatch.decisions.policy import options, refusal, suggested
 from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Checked, Decided, Event, Ran, Rules, Tick
+from agentwatch.delegation.events import Checked, Decided, Event, Ran, Tick
 from agentwatch.delegation.retry import failed_alike, is_line_fault, mitigated
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
@@ -142,21 +142,6 @@ def asks(status: str, times: int) -> Task:
     return told.tree.tasks["x"]
 
 
-def test_an_answer_to_what_failed_is_a_retry_even_if_it_names_a_blocker() -> None:
-    for again in (failed(2), asks("failed", times=2)):
-        assert again.own_state is State.FAILED
-        assert options(again)[RESPOND].why_not == options(again)[RETRY].why_not
-        assert "no retry left (1 allowed)" in (options(again)[RESPOND].why_not or "")
-    assert RESPOND in allowed(asks("failed", times=1))
-
-
-def test_a_mitigation_takes_nothing_from_whom_the_settings_give_more() -> None:
-    told = Told()
-    told.tree = Tree(Rules(max_retries=4))
-    task = told.attempt(1, returned())
-    assert mitigated(task).max_retries == 4
-
-
 def test_after_a_restoration_exactly_one_more_retry() -> None:
     told = Told()
     told.attempt(1, returned(code="E_LINE_FAULT"))
@@ -171,18 +156,6 @@ def test_after_a_restoration_exactly_one_more_retry() -> None:
     task = told.attempt(3, returned(code="E_LINE_FAULT"))
     assert RETRY not in allowed(task)
     assert RETRY not in allowed(task, mitigation=MITIGATION)
-
-
-def test_a_restoration_replaces_the_retries_that_were_not_used() -> None:
-    told = Told()
-    assert told.attempt(1, returned(code="E_LINE_FAULT")).retry.remaining == 1
-    restored = told.restore()
-    assert restored.retry.remaining == 1
-    assert mitigated(restored).remaining == 2
-    again = told.attempt(2, returned(code="E_LINE_FAULT"))
-    assert again.retry.remaining == 0
-    assert RETRY not in allowed(again)
-    assert RETRY in allowed(again, mitigation=MITIGATION)
 
 
 def called(told: Told, task: Task, **more: Any) -> Task:
@@ -302,16 +275,6 @@ def test_what_the_contracts_point_to() -> None:
     assert ABORT in allowed(told.tree.tasks["x"])
 
 
-def test_a_lie_without_a_retry_left_is_the_operators_alone() -> None:
-    told = Told()
-    told.attempt(1, returned())
-    task = told.attempt(2, returned("SUCCESS"))
-    version = task.attempts[-1].returned
-    assert version is not None
-    claim = Claim("created", "a.py", Verdict.CONTRADICTED, "not there")
-    assert suggested(told.tell(Checked(99, 99.0, version.path, version.digest, (claim,)))) is None
-
-
 def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggested() -> None:
     waits = Run(
         source="agents",
@@ -329,19 +292,3 @@ def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggeste
     heard_late = "it waits in its own session: answer it there, or this is heard too late"
     assert [options(task)[action].warnings[0] for action in (RETRY, ESCALATE, ABORT)] == [heard_late] * 3
     assert suggested(task) is None
-
-
-def test_what_resumes_a_part_that_the_child_recommends_to_resume_is_no_retry() -> None:
-    part = returned("PARTIAL").replace("summary:", "retry_recommended: yes\nsummary:", 1)
-    told = Told()
-    for number in (1, 2, 3):
-        task = told.attempt(number, part)
-        assert task.retry.remaining == 1
-        assert options(task)[Action.RETRY].allowed
-    # A failure behind it is the first one; a part that says nothing of the kind is tried again.
-    task = told.attempt(4, returned())
-    assert task.retry.remaining == 1
-    told = Told()
-    told.attempt(1, returned("PARTIAL"))
-    assert told.attempt(2, part).retry.remaining == 0
-    assert options(told.tree.tasks["x"])[Action.RETRY].allowed

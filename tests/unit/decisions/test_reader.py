@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.chain import ProblemKind
 from agentwatch.decisions.delivery import mirror_missing
 from agentwatch.decisions.errors import KeyProblemError
-from agentwatch.decisions.reader import Expired, Forged, Pending, Place, Question, Reader, Verified
+from agentwatch.decisions.ledger import ProblemKind
+from agentwatch.decisions.reader import Forged, Pending, Place, Question, Reader, Verified
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
@@ -44,7 +44,8 @@ def outside(operator: Operator, disk: Disk = QUICK, **changes: Any) -> Reader:
 def inside(operator: Operator, **changes: Any) -> Reader:
     """Of somebody in a sandbox that shows the workspace and nothing else."""
     nowhere = operator.root / "nowhere"
-    values = {"public_key": operator.key.public.text, "state": nowhere, "configuration": nowhere}
+    environment = {"AGENTWATCH_PUBLIC_KEY": operator.key.public.text}
+    values = {"environment": environment, "state": nowhere, "configuration": nowhere}
     return outside(operator, **(values | changes))
 
 
@@ -52,9 +53,6 @@ def test_a_decision_is_read_from_the_mirror_where_the_ledger_is_hidden(operator:
     decide(operator, "a")
     record = operator.chain().entries[0].record
     assert inside(operator).find(Question("a"), NOON) == Verified(record, Place.MIRROR)
-    environment = {"AGENTWATCH_PUBLIC_KEY": operator.key.public.text}
-    by_environment = inside(operator, public_key=None, environment=environment)
-    assert by_environment.find(Question("a"), NOON) == Verified(record, Place.MIRROR)
 
 
 def test_a_ledger_that_may_not_be_read_is_hidden(operator: Operator) -> None:
@@ -87,16 +85,6 @@ def failing_ledger(operator: Operator) -> Disk:
     return Denied()
 
 
-def test_what_is_not_decided_is_pending_with_what_was_looked_at(operator: Operator) -> None:
-    assert outside(operator).find(Question("a")) == Pending("the operator has not decided yet (looked into the ledger)")
-    assert inside(operator).find(Question("a")) == Pending("the operator has not decided yet (looked into the mirror)")
-    decide(operator, "a")
-    for question in (Question("b"), Question("a", 2), Question("a", 1, "0" * 64), Question("a", 1, None)):
-        found = outside(operator).find(question, NOON)
-        assert isinstance(found, Verified if question == Question("a", 1) else Pending)
-    assert outside(operator).find(Question("b")) == Pending("the operator has not decided yet (looked into the ledger)")
-
-
 def test_what_was_carried_out_to_its_end_answers_no_more(operator: Operator) -> None:
     decide(operator, "a", action=Action.ESCALATE, params=Params(mode="fitter"))
     called = operator.chain().entries[0].record.decision_id
@@ -123,7 +111,7 @@ def test_the_final_report_is_answered_by_its_abort_and_by_nothing_else(operator:
 
 def test_without_a_key_nothing_can_be_told(operator: Operator) -> None:
     decide(operator, "a")
-    blind = inside(operator, public_key=None)
+    blind = inside(operator, environment={})
     assert isinstance(blind.find(Question("a")), Forged)
     for path in (operator.workspace / ".agentwatch" / "decisions").iterdir():
         path.unlink()
@@ -136,23 +124,13 @@ def test_keys_that_are_hidden_do_not_hide_those_that_were_given(operator: Operat
     decide(operator, "a")
     operator.keys.directory.chmod(0o777)
     assert isinstance(outside(operator).find(Question("a"), NOON), Forged)
-    given = outside(operator, public_key=operator.key.public.text)
+    given = outside(operator, environment={"AGENTWATCH_PUBLIC_KEY": operator.key.public.text})
     assert isinstance(given.find(Question("a"), NOON), Verified)
 
 
 def test_a_key_that_is_none_is_refused_at_once(operator: Operator) -> None:
     with pytest.raises(KeyProblemError, match="looks like"):
-        outside(operator, public_key="approve")
-    with pytest.raises(KeyProblemError, match="looks like"):
         outside(operator, environment={"AGENTWATCH_PUBLIC_KEY": "approve"})
-
-
-def test_the_latest_attempt_that_was_decided_answers_where_none_is_named(operator: Operator) -> None:
-    decide(operator, "a", attempt=2)
-    decide(operator, "a", attempt=1, action=Action.ABORT)
-    found = outside(operator).find(Question("a"), NOON)
-    assert isinstance(found, Verified)
-    assert found.record.attempt == 2
 
 
 def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator, tmp_path: Path) -> None:
@@ -160,14 +138,12 @@ def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator, 
     mounted = tmp_path / "mounted"
     operator.workspace.rename(mounted)
     values: dict[str, Any] = {
-        "public_key": operator.key.public.text,
         "state": tmp_path / "nowhere",
         "configuration": tmp_path / "nowhere",
-        "environment": {},
+        "environment": {"AGENTWATCH_PUBLIC_KEY": operator.key.public.text},
     }
     assert isinstance(Reader(mounted, **values).find(Question("a"), NOON), Forged)
-    assert isinstance(Reader(mounted, own_id=operator.workspace_id, **values).find(Question("a"), NOON), Verified)
-    values["environment"] = {"AGENTWATCH_WORKSPACE_ID": operator.workspace_id}
+    values["environment"]["AGENTWATCH_WORKSPACE_ID"] = operator.workspace_id
     assert isinstance(Reader(mounted, **values).find(Question("a"), NOON), Verified)
 
 
@@ -195,28 +171,6 @@ def test_a_workspace_that_cannot_be_read_is_told(operator: Operator) -> None:
     assert isinstance(found, Forged)
     assert (found.refused[0].name, found.refused[0].kind) == ("decisions", ProblemKind.UNREADABLE)
     assert "is a link or no directory" in found.refused[0].message
-
-
-def test_a_file_that_cannot_be_read_now_is_read_later(operator: Operator) -> None:
-    decide(operator, "a")
-
-    class Shy(Quick):
-        hides = True
-
-        def read(self, descriptor: int, length: int) -> bytes:  # type: ignore[override]
-            if self.hides:
-                raise OSError(errno.EIO, "Input/output error")
-            return os.read(descriptor, length)
-
-    disk = Shy()
-    reader = inside(operator, disk=disk)
-    found = reader.find(Question("a"), NOON)
-    assert isinstance(found, Forged)
-    name = f"{operator.chain().entries[0].record.decision_id}.json"
-    assert (found.refused[0].name, found.refused[0].kind) == (name, ProblemKind.UNREADABLE)
-    assert found.refused[0].message.endswith("Input/output error")
-    disk.hides = False
-    assert isinstance(reader.find(Question("a"), NOON), Verified)
 
 
 class Clock:
@@ -268,14 +222,6 @@ def test_a_forged_file_does_not_end_the_waiting(operator: Operator) -> None:
     assert isinstance(found, Verified)
     clock = Clock({1.0: lambda: (place / f"{operator.subject('b').decision_id}.json").write_text("{}")})
     assert isinstance(inside(operator).wait(Question("b"), 5, clock=clock.clock, sleep=clock.sleep), Forged)
-
-
-def test_an_expired_decision_ends_the_waiting(operator: Operator) -> None:
-    decide(operator, "a", created_at=NOON.replace(year=2020), expires_at=NOON.replace(year=2021))
-    clock = Clock()
-    found = outside(operator).wait(Question("a"), 60, clock=clock.clock, sleep=clock.sleep)
-    assert isinstance(found, Expired)
-    assert clock.slept == 0
 
 
 def test_a_change_without_a_sign_is_seen_as_well(operator: Operator) -> None:

@@ -58,12 +58,6 @@ def sandboxed(workspace: Path, state: Path) -> ReceiptBook:
     return ReceiptBook(workspace, state, Sandbox())
 
 
-def test_a_recorded_decision_has_its_first_receipt(workspace: Path, state: Path) -> None:
-    receipts = of(ReceiptBook(workspace, state), RECORD)
-    assert receipts == (Receipt(Stage.RECORDED, NOON.timestamp(), "ada"),)
-    assert not state.exists()
-
-
 def test_stages_follow_one_another(workspace: Path, state: Path) -> None:
     book = ReceiptBook(workspace, state, QUICK)
     book.mark(ID, Stage.ACTED, "agentwatch", now=NOON)
@@ -84,13 +78,6 @@ def test_stages_follow_one_another(workspace: Path, state: Path) -> None:
         f"{ID}.read.wait.json",
     ]
     assert list(workspace.iterdir()) == []
-
-
-def test_the_first_to_tell_is_believed(workspace: Path, state: Path) -> None:
-    book = ReceiptBook(workspace, state, QUICK)
-    book.mark(ID, Stage.READ, "one", reader="wait", now=NOON)
-    book.mark(ID, Stage.READ, "two", reader="wait", now=NOON)
-    assert of(book, RECORD)[-1] == Receipt(Stage.READ, NOON.timestamp(), "one")
 
 
 def test_an_agent_in_a_sandbox_can_claim_and_it_is_labelled_so(workspace: Path, state: Path) -> None:
@@ -152,16 +139,6 @@ def test_an_attempt_that_is_decided_anew_has_receipts_of_its_own(workspace: Path
     assert {one.stage for one in told} == set(Stage)
 
 
-def test_nothing_is_told_of_a_time_before_the_decision_though_the_clock_was_set_back(
-    workspace: Path, state: Path
-) -> None:
-    book, before = ReceiptBook(workspace, state, QUICK), NOON - timedelta(hours=1)
-    book.mark(ID, Stage.READ, "x", now=before, since=NOW)
-    assert book.claim(ID, "one", before, since=NOW).won
-    assert not book.claim(ID, "two", before, since=NOW).won
-    assert of(book, RECORD)[-1].stage is Stage.READ
-
-
 def test_what_may_not_write_into_the_workspace_says_so(workspace: Path, state: Path) -> None:
     book = ReceiptBook(workspace, state, QUICK, read_only=True)
     with pytest.raises(ReceiptError, match="told to write nothing"):
@@ -178,14 +155,6 @@ def test_who_claimed_in_a_workspace_that_may_not_be_written_any_more_is_heard(
 ) -> None:
     (claims_of(workspace) / f"{ID}.claim.json").write_text(json.dumps({"by": "inside", "at": at}))
     assert ReceiptBook(workspace, state, QUICK, read_only=True).claim(ID, "one", NOON, since=NOW).won is won
-
-
-def test_files_that_are_no_receipts_are_none(workspace: Path, state: Path) -> None:
-    place = workspace / ".agentwatch" / "receipts"
-    place.mkdir(parents=True)
-    for name in (f"{ID}.recorded.json", f"{ID}.approved.json", f"{ID}.read.A B.json", f"{ID}.json", "x"):
-        (place / name).write_text("{}")
-    assert of(ReceiptBook(workspace, state), RECORD)[-1].stage is Stage.RECORDED
 
 
 @pytest.mark.parametrize(("before", "stage"), [(199, Stage.READ), (200, Stage.RECORDED)])

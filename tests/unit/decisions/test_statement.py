@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import copy
 import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +18,6 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
-from agentwatch.decisions.chain import ChainEntry
 from agentwatch.decisions.envelope import (
     LARGEST,
     PAYLOAD_TYPE,
@@ -29,14 +25,14 @@ from agentwatch.decisions.envelope import (
     SigningKey,
     Trust,
     TrustedKey,
-    opened,
     seal,
 )
-from agentwatch.decisions.errors import DecisionError, RecordError
-from agentwatch.decisions.statement import PREDICATE_TYPE, TYPE, is_statement, statement_of, subject_of, verified
+from agentwatch.decisions.errors import DecisionError
+from agentwatch.decisions.ledger import ChainEntry
+from agentwatch.decisions.statement import PREDICATE_TYPE, TYPE, statement_of, subject_of, verified
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import task_document
-from tests.unit.decisions.made import KIM, Operator
+from tests.unit.decisions.made import KIM
 from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(b"k" * 32))
@@ -131,46 +127,20 @@ def test_we_accept_what_we_have_sealed_and_refuse_each_altered_byte() -> None:
                 verified(altered, TRUST)
 
 
-def test_a_stranger_refuses_each_altered_byte_of_what_is_signed() -> None:
-    document = json.loads(sealed())
-    key = foreign_key()
-    signed = base64.b64decode(document["payload"])
-    for at in range(0, len(signed), 97):
-        altered = signed[:at] + bytes([signed[at] ^ 1]) + signed[at + 1 :]
-        with pytest.raises(VerificationError):
-            Envelope.from_dict(copy.deepcopy(document) | {"payload": base64.b64encode(altered).decode()}).verify(
-                [key], 1
-            )
-    with pytest.raises(VerificationError):
-        Envelope.from_dict(copy.deepcopy(document) | {"payloadType": PAYLOAD_TYPE}).verify([key], 1)
-
-
-def again(**fields: object) -> bytes:
-    return (json.dumps(json.loads(sealed()) | fields, separators=(",", ":")) + "\n").encode()
-
-
-ONE = json.loads(sealed())["signatures"][0]
-
-
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (again(signatures=[ONE, ONE]), "it has several signatures: agentwatch signs once"),
-        (again(more=1), "not in the form of a signed statement"),
-        (again(signatures=[ONE | {"more": 1}]), "not in the form of a signed statement"),
-        (again(payloadType=PAYLOAD_TYPE), f"it is in the form of another type, {PAYLOAD_TYPE}, and not of a statement"),
         (seal(payload(), KIM, STATEMENT_TYPE), "which is not one of yours"),
-        (seal(payload(), KEY, PAYLOAD_TYPE), "and not of a statement"),
+        (seal(payload(), KEY, PAYLOAD_TYPE), "not in the form of a signed statement"),
         (b'{"a":1}\n', "not in the form of a signed statement"),
         (b"x" * (LARGEST + 1), "not in the form of a signed statement"),
-        (seal(b"{}", KEY, STATEMENT_TYPE), "its _type is 'None'"),
-        (seal(b'{"_type":"x","_type":"y"}', KEY, STATEMENT_TYPE), "a key stands in it twice"),
-        (seal(b"[" * 9_000, KEY, STATEMENT_TYPE), "no JSON as a statement has it"),
-        (seal(payload().replace(b"task:v1", b"task:v2"), KEY, STATEMENT_TYPE), "is 'urn:agentwatch:task:v2'"),
+        (seal(b"{}", KEY, STATEMENT_TYPE), "_type: Field required"),
+        (seal(b"[" * 9_000, KEY, STATEMENT_TYPE), "no statement that is known here"),
+        (seal(payload().replace(b"task:v1", b"task:v2"), KEY, STATEMENT_TYPE), "predicateType: Input should be"),
         (seal(payload().replace(b"/v1", b"/v0.1"), KEY, STATEMENT_TYPE), "update agentwatch"),
-        (changed(made_at="yesterday"), "made_at or the subject"),
-        (changed(attempt=True), "attempt must be a whole number"),
-        (changed(task_id=""), "task_id must not be empty"),
+        (changed(made_at="yesterday"), "predicate.made_at"),
+        (changed(attempt=True), "predicate.attempt"),
+        (changed(task_id=""), "predicate.task_id"),
     ],
     ids=count(),
 )  # fmt: skip
@@ -184,19 +154,3 @@ def test_a_key_that_was_replaced_has_signed_what_it_signed_before() -> None:
     assert verified(sealed(), until)
     with pytest.raises(DecisionError, match="a key that was retired at 2030-01-01T00:00:00Z"):
         verified(sealed(), Trust((TrustedKey(KEY.public, "2030-01-01T00:00:00Z"),)))
-
-
-def test_a_decision_is_no_statement_and_a_statement_no_decision(tmp_path: Path) -> None:
-    operator = Operator(tmp_path)
-    entry = operator.decide("a").entry
-    decision = operator.ledger.bytes_of(entry)
-    assert not is_statement(decision)
-    assert is_statement(sealed())
-    assert is_statement(sealed() * 2)
-    with pytest.raises(DecisionError, match="not of a decision"):
-        opened(sealed(), TRUST.public)
-
-
-def test_what_is_too_large_to_be_read_again_is_not_signed() -> None:
-    with pytest.raises(RecordError, match="are read"):
-        payload(tree("x" * LARGEST))

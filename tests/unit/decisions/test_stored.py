@@ -7,8 +7,8 @@ import hashlib
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agentwatch.decisions.chain import verified
 from agentwatch.decisions.envelope import SigningKey, Trust, TrustedKey, seal
+from agentwatch.decisions.ledger import verified
 from agentwatch.decisions.record import parse
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(b"k" * 32))

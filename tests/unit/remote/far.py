@@ -18,15 +18,12 @@ from tests.unit.decisions.made import KIM, NOON, QUICK
 
 from agentwatch.config import Settings
 from agentwatch.decisions import keys as keys_module
-from agentwatch.decisions.chain import Chain
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import PublicKey, SigningKey
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import Draft
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.keys import Keys, Role
+from agentwatch.decisions.ledger import Chain, Draft
 from agentwatch.decisions.reader import Found, Question, Reader
-from agentwatch.decisions.record import Params, Record, Subject, written
-from agentwatch.decisions.signed import SignedRequest, sign
+from agentwatch.decisions.record import Params, Record, SignedRequest, Subject, sign, written
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
@@ -57,8 +54,8 @@ class Host:
                 self.desk.keys.trust_other(Role.OPERATOR, key.public, name, NOON.replace(year=2020))
         self._monitor: Monitor | None = None
 
-    def open_desk(self) -> Desk:
-        return Desk(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
+    def open_desk(self) -> LocalService:
+        return LocalService(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
 
     def store(self) -> RequestStore:
         return RequestStore(self.workspace, state=self.state, disk=QUICK)

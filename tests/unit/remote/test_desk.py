@@ -16,7 +16,6 @@ from tests.unit.requests.asked import request
 
 from agentwatch.cli.answer import Wish, answer
 from agentwatch.config import Settings
-from agentwatch.decisions.clerk import Clerk
 from agentwatch.decisions.envelope import seal
 from agentwatch.decisions.errors import (
     DecisionError,
@@ -28,9 +27,10 @@ from agentwatch.decisions.errors import (
     UncertainError,
     UnreachableError,
 )
+from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.others import Role
 from agentwatch.decisions.record import AlreadyDecidedError, Params
+from agentwatch.decisions.watcher import DecisionWatcher
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Requested
 from agentwatch.monitor import Monitor
@@ -235,7 +235,7 @@ def test_the_first_decision_makes_the_key_which_the_host_does_not_know(line: Lin
 
 
 def test_a_clerk_holds_it_as_any_other_desk(host: Host, line: Line, kim: RemoteDesk) -> None:
-    clerk = Clerk(kim)
+    clerk = DecisionWatcher(kim)
     task = host.monitor().tree.tasks["a"]
     assert clerk.look() == []
     assert clerk.look(writes=False) == []

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from tests.broker import new_key
 
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.address import named, parse
 from agentwatch.remote.fleet import Fleet
 from agentwatch.remote.host import RemoteHost

@@ -16,9 +16,8 @@ from tests.unit.remote.far import ALICE, STRANGER, Host
 from tests.unit.requests.asked import request
 
 from agentwatch.decisions.asking import answer
-from agentwatch.decisions.chain import verified
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.keys import Keys, Role
+from agentwatch.decisions.ledger import verified
 from agentwatch.decisions.reader import Verified
 from agentwatch.decisions.record import Params, Subject, written
 from agentwatch.delegation.decision import Action, Stage
@@ -355,7 +354,7 @@ def asked_now(host: Host, command: str = "touch x", **changes: Any) -> Any:
 
 
 def answer_to(host: Host, asked: Any, action: Action = Action.ALLOW, **changes: Any) -> str:
-    from agentwatch.decisions.answering import asked_of
+    from agentwatch.decisions.record import asked_of
 
     subject = Subject(host.desk.workspace_id, "a", 1, None, None, request=asked_of(asked))
     values = {"subject": subject, "action": action, "note": "", "expires_at": host.now + 8 * MINUTE} | changes

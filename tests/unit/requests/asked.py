@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import Answer, Params
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
 from agentwatch.requests.holding import Holder
@@ -82,8 +82,8 @@ class Place:
         self.store = RequestStore(self.workspace, state=self.state, disk=QUICK)
         self._desk = self.desk()
 
-    def desk(self) -> Desk:
-        return Desk(self.workspace, state=self.state, configuration=self.configuration, disk=QUICK)
+    def desk(self) -> LocalService:
+        return LocalService(self.workspace, state=self.state, configuration=self.configuration, disk=QUICK)
 
     def holder(self, name: str = "test") -> Holder:
         given = {"state": self.state, "configuration": self.configuration, "disk": QUICK}
@@ -100,9 +100,7 @@ class Place:
         gone: str | None = None,
     ) -> DecisionMade:
         # One desk: each new one reads the whole ledger.
-        return self._desk.answer(
-            asked, action, params, task_id="a.b", attempt=1, gone=lambda: gone, note=note, operator="ada", now=now
-        )
+        return self._desk.answer(asked, action, params, task_id="a.b", attempt=1, gone=lambda: gone, note=note, now=now)
 
     @contextmanager
     def watched(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from textual.command import CommandPalette
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
 from textual.theme import BUILTIN_THEMES
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 from textual.worker import Worker, WorkerState
 
 from agentwatch.app import theming
@@ -43,12 +43,12 @@ from agentwatch.text import clean, words_of
 
 if TYPE_CHECKING:
     from agentwatch.app.screens.main import MainScreen
-    from agentwatch.delegation.claims import Call
     from agentwatch.delegation.decision import Action
     from agentwatch.monitor import Monitor
 
-_PATIENCE: Final = 100
-"""Turns of the event loop that a key waits for the dialog that the one before it opens."""
+_PATIENCE: Final = 0.5
+_TURNS: Final = 100
+"""Seconds, and turns of the event loop, that a key waits at most for what those before it do."""
 
 
 class _Palette(CommandPalette):
@@ -124,6 +124,8 @@ class AgentwatchApp(App[None]):
         """Until the main screen is there."""
         self._typed: list[events.Key | events.Paste] = []
         """Until then, all that was typed."""
+        self._is_text = False
+        """Whether the key that is read now may be text."""
         self.failure: Exception | None = None
         """Why the monitor could not be opened, which has ended the app."""
         self._theme_failures = self._load_themes()
@@ -268,6 +270,7 @@ class AgentwatchApp(App[None]):
     async def on_event(self, event: events.Event) -> None:
         # One that was forwarded comes back up later than it was pressed.
         if isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded:
+            self._is_text = isinstance(event, events.Key) and event.is_printable
             if self.updates is not None:
                 self.notifier.queue.act(self.steady())
             if self._opening is not None and not isinstance(event, events.MouseDown):
@@ -288,12 +291,19 @@ class AgentwatchApp(App[None]):
         """Run what a key is bound to before the next key is read: it goes to what this one has opened, or focused.
 
         Textual would send the key to the focus, and the next one too, before the first has done anything. No public
-        method runs a binding; what writes text gets its keys in their order.
+        method runs a binding.
         """
         if await super()._check_bindings(key, priority):
             return True
-        writes = self.focused is not None and self.focused.check_consume_key("a", "a")
-        return priority and not writes and await super()._check_bindings(key)
+        if priority and self.focused is not None and self.focused.check_consume_key("a", "a"):
+            if self._is_text or not isinstance(self.focused, Input):
+                return False
+            # Behind the text that is still to be written there.
+            written = asyncio.Event()
+            if self.focused.call_later(written.set):
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(written.wait(), _PATIENCE)
+        return priority and await super()._check_bindings(key)
 
     def _settle(self) -> None:
         self.when_settled()
@@ -375,25 +385,19 @@ class AgentwatchApp(App[None]):
 
     @on(Inspect)
     def _inspect(self, event: Inspect) -> None:
-        if event.entry.call is not None:
-            self._show_call(event, event.entry.call)
+        """Show a claim's file, or, as it stands in the transcript, what was done."""
+        from agentwatch.app.screens.inspect import InspectScreen, reading_of  # they need what the details need
+
+        if (call := event.entry.call) is not None:
+            if (step := reading_of(self.monitor, event, call)) is not None:
+                self._read_step(step)
+            else:
+                self.complain("Its transcript is not to be had any more: what was found in it stands here.")
         elif host := self.monitor.of(event.task_id)[0].host:
             path = clean(event.entry.path, 200)
             self.complain(f"{path} is on {clean(host, 60)}: what was found there about it stands here.")
         else:
-            from agentwatch.app.screens.inspect import InspectScreen  # it needs what the details need
-
             self.push_screen(InspectScreen(self.monitor, self.clock, event))
-
-    def _show_call(self, event: Inspect, call: Call) -> None:
-        """Show what was done, as it stands in the transcript."""
-        from agentwatch.app.screens.inspect import reading_of  # it needs what the details need
-
-        wanted = reading_of(self.monitor, event, call)
-        if wanted is None:
-            self.complain("Its transcript is not to be had any more: what was found in it stands here.")
-        else:
-            self._read_step(wanted)
 
     @on(ReadStep)
     def _read_step(self, event: ReadStep) -> None:
@@ -439,7 +443,7 @@ class AgentwatchApp(App[None]):
             return
         below, opening = self.screen, self._open_each(task_ids, action, marked=marked)
         # What is typed next is for the dialog.
-        for _ in range(_PATIENCE):
+        for _ in range(_TURNS):
             if self.screen is not below or opening.is_finished:
                 break
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What was decided, and what can be, in words."""
+"""Decisions in words: those that were made, and those that can be."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from textual.content import Content
 
 from agentwatch.app.widgets.cells import shown
-from agentwatch.delegation.decision import ENDING, OF_ATTEMPTS, SAYS_SO, Action, Decision, Stage
-from agentwatch.delegation.retry import FITTER
+from agentwatch.delegation.decision import OF_ATTEMPTS, SAYS_SO, SPECS, Action, Decision, Stage
+from agentwatch.delegation.retry import FITTER, calls_fitter
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view import times
@@ -29,18 +29,6 @@ class Short(NamedTuple):
 
     glyph: str
     words: str
-
-
-_WORDS: Final = {
-    Action.RETRY: "retry",
-    Action.ESCALATE: "escalate",
-    Action.ABORT: "abort",
-    Action.RESPOND: "your answer",
-    Action.ACCEPT: "accept it as it is",
-    Action.ALLOW: "allow",
-    Action.DENY: "deny",
-    Action.ANSWER: "your answer",
-}
 
 
 def can_answer(task: Task) -> bool:
@@ -90,24 +78,24 @@ def short(decision: Decision, now: float) -> Short:
 
 
 def receipt_line(decision: Decision, now: float) -> Content:
-    """What was decided and how far it has got, with the age of each step; one as old as the step before says none."""
+    """The decision and how far it has got, with the age of each step; one as old as the step before says none."""
+    spec = SPECS[decision.action]
     mode = f" to {shown(decision.mode, 40)}" if decision.mode else ""
-    words = [Content.styled(f"{_WORDS[decision.action]}{mode}", "bold")]
-    age = ""
+    words, age = [Content.styled(f"{spec.short}{mode}", "bold")], ""
     for receipt in decision.receipts:
         by = f" by {shown(receipt.by, 40)}" if receipt.stage is Stage.READ and receipt.by else ""
         before, age = age, times.ago(receipt.at, now)
         claimed = SAYS_SO if receipt.claimed else ""
         words.append(Content(f"{receipt.stage}{by}{'' if age == before else f' {age}'}{claimed}"))
-    if decision.receipt.stage is Stage.READ and is_on_its_way(decision) and decision.action not in ENDING:
-        to_fitter = decision.action is Action.ESCALATE and decision.mode == FITTER
+    if decision.receipt.stage is Stage.READ and is_on_its_way(decision) and not spec.ends:
+        to_fitter = calls_fitter(decision.action, decision.mode)
         awaited = f"the {FITTER}" if to_fitter else f"attempt {decision.attempt + 1}"
         words.append(Content(taken_words(decision) or f"{awaited} not seen yet"))
     return Content(" · ").join(words)
 
 
 def warning(decision: Decision, now: float) -> str | None:
-    """What the operator should do about a decision that gets no further, a sentence; None if all is well."""
+    """A step for the operator about a decision that gets no further, a sentence; None if all is well."""
     if decision.waits:
         return f"{shown(decision.waits, 300)}"
     if is_unread(decision, now):

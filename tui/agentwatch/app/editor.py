@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 _LINES: Final = 100_000
 _CHARACTERS: Final = 4 * 1024 * 1024
 """Of one entry; what is cut is said."""
-_HEADS: Final = {
-    EntryKind.WORDS: "says",
-    EntryKind.PROMPT: "is told",
-    EntryKind.THOUGHT: "thinks",
-    EntryKind.NOTE: "note",
+HEADS: Final = {
+    EntryKind.WORDS: "words",
+    EntryKind.PROMPT: "what it was told",
+    EntryKind.THOUGHT: "a thought",
+    EntryKind.NOTE: "a note of the program",
 }
+"""The entries that are no calls."""
 
 
 async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool = False) -> Path | str:
@@ -45,7 +46,7 @@ async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool 
     task = monitor.tree.tasks.get(task_id) if isinstance(task_id, str) else None
     versions = (attempt.returned or attempt.handoff for attempt in reversed(task.attempts if task else []))
     version = next(filter(None, versions), None)
-    if isinstance(inspected, Path) and await asyncio.to_thread(_is_file, inspected):
+    if isinstance(inspected, Path) and await asyncio.to_thread(os.path.isfile, inspected):
         return inspected
     if task is None:
         return "No task is selected."
@@ -58,17 +59,9 @@ async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool 
     if own.host:
         where = f"{clean(version.path, 200)} is on {clean(own.host, 60)}"
         return path if names else f"{where}: it cannot be opened from here; the Raw tab has its text."
-    if await asyncio.to_thread(_is_file, path):
+    if await asyncio.to_thread(os.path.isfile, path):
         return path
     return f"{clean(version.path, 200)} is no longer there; the Raw tab has its last content."
-
-
-def _is_file(path: Path) -> bool:
-    """Whether it can be opened by name; a name that the system refuses names no file."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def editor_command(configured: str | None, environment: Mapping[str, str] | None = None) -> list[str]:
@@ -149,7 +142,7 @@ def run(command: list[str], lines: Iterable[str] = ()) -> int:
 
 
 def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
-    """What entries say, as safe lines: a heading for each, and its text indented below."""
+    """Entries as safe lines: a heading for each, and its text indented below."""
     for entry in entries:
         if entry.kind is EntryKind.CALL:
             head, body = f"calls {clean(entry.tool, 200)}", written(entry.given)
@@ -157,7 +150,7 @@ def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
             how = "was refused" if entry.refused else "failed" if entry.failed else "came back"
             head, body = how, entry.text
         else:
-            head, body = _HEADS[entry.kind] + (", failed" if entry.failed else ""), entry.text
+            head, body = HEADS[entry.kind] + (", failed" if entry.failed else ""), entry.text
         yield f"{times.local(entry.at)}  {head}"
         lines, note = clean_lines(body, _LINES, _CHARACTERS)
         yield from (f"    {line}".rstrip() for line in lines)

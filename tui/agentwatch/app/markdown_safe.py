@@ -19,7 +19,7 @@ from agentwatch.text import clean_lines
 
 MAX_CHARACTERS: Final = 64 * 1024
 MAX_LINES: Final = 1_000
-"""What is looked at of one string; an agent's note is one or two screens."""
+"""The part of one string that is looked at; an agent's note is one or two screens."""
 
 MAX_INDENT: Final = 8
 """Columns of nesting that are kept: deeper lists would leave no room for their text."""
@@ -79,7 +79,9 @@ class Text(NamedTuple):
             yield from (Line(part, choice=self.choice) for part in first.rstrip().wrap(width))
             first = rest
         room = max(width - max(first.cell_length, rest.cell_length), 8)
-        for part in self.content.wrap(room) if self.wrap else self.content.fold(room):
+        # To wrap costs the most by far.
+        is_short = self.content.cell_length <= room
+        for part in [self.content] if is_short else self.content.wrap(room) if self.wrap else self.content.fold(room):
             yield Line(first + part if first else part, len(first), self.choice)
             first = rest
 

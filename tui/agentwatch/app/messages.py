@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -35,13 +34,13 @@ class Inspect(Message):
 
 @dataclass
 class ReadStep(Message):
-    """The operator wants to read a step of a transcript whole. `current` gives it as it is known by now.
+    """The operator wants to read a step of a transcript whole.
 
     `place` says where it stands, and `claim` what rests on it; "" and None where the transcript itself is shown.
     """
 
     transcript: RunTranscript
-    current: Callable[[], Step | None]
+    step: Step
     place: str = ""
     claim: Claim | None = None
 

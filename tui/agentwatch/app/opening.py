@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.content import Content
 from textual.screen import Screen
+from textual.widgets import Static
 
 from agentwatch.app.actions import Place
-from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, shown
+from agentwatch.app.widgets.cells import shown
 from agentwatch.app.widgets.footer import Footer
-from agentwatch.app.widgets.line import LineWidget, Part, Parts
 
 if TYPE_CHECKING:
     from agentwatch.config import Settings
@@ -54,6 +54,7 @@ class OpeningScreen(Screen[None]):
 
     DEFAULT_CSS = """
     OpeningScreen { layout: vertical; background: $background; }
+    OpeningScreen #title { height: 1; text-wrap: nowrap; }
     """
 
     def __init__(self, title: str) -> None:
@@ -61,21 +62,11 @@ class OpeningScreen(Screen[None]):
         self._title = title
 
     def compose(self) -> ComposeResult:
-        yield _Header(self._title)
+        title = (shown(self._title), "$text-muted")
+        yield Static(Content.assemble((" agentwatch  ", "bold"), title, ("   ○ starting", "$text-muted")), id="title")
         yield Container()
         # There is nothing yet to give notice of.
         footer = Footer(Place.EMPTY, is_useless=lambda command_id: command_id == "notices")
         # As what is typed waits for the main screen, nothing is clicked, either.
         footer.disabled = True
         yield footer
-
-
-class _Header(LineWidget):
-    def __init__(self, title: str) -> None:
-        super().__init__()
-        self._title = title
-
-    def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        parts = [Part(" agentwatch", palette.strong), Part("  ")]
-        parts.append(Part(clip(shown(self._title), max(width // 5, 8)), palette.muted))
-        return [[*parts, Part("   ○ starting", palette.muted)]]

@@ -36,9 +36,6 @@ _REPLAY_PERIOD: Final = 0.1
 _WARNED: Final = 30.0
 """Seconds before the demo starts over from which that is said."""
 _REVERSED: Final = Style(reverse=True)
-_SHORTEST: Final = 10
-"""Cells from which the way that was played is drawn."""
-_LONGEST: Final = 40
 _DATED: Final = 72
 """Cells from which the day is said."""
 
@@ -56,44 +53,37 @@ class DemoBar(LineWidget):
     def on_mount(self) -> None:
         self.set_interval(_DEMO_PERIOD, self.redraw)
 
-    def make_lines(self, width: int, palette: Palette) -> list[Parts]:
+    def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - what is longer is cut
         parts = [Part(" DEMO ", palette.needs + _REVERSED), Part("  ")]
         seconds = self._starts_over_in()
         if seconds == inf:
-            parts += [Part("The demo is over: nothing more comes by itself. ")]
+            parts.append(Part("The demo is over: nothing more comes by itself. "))
         elif seconds is not None and seconds <= _WARNED:
-            parts += [Part("It starts over in "), Part(f"{ceil(seconds)} s", palette.strong), Part("; any key waits. ")]
-        for sentence in self._sentences(palette):
-            if width_of(parts) + width_of(sentence) <= width:
-                parts += sentence
-        return [parts]
+            parts.append(Part(f"It starts over in {ceil(seconds)} s; any key waits. ", palette.strong))
+        return [[*parts, *self._hint(palette)]]
 
-    def _sentences(self, palette: Palette) -> list[Parts]:
-        """The thing to do, and what to know of it if there is room."""
+    def _hint(self, palette: Palette) -> Parts:
+        """The thing to do now, and what to know of it."""
         selected = self._tree.tasks.get(getattr(self.screen, "task_id", None) or "")
         decisions = [one.decision for task in self._tree.tasks.values() for one in task.attempts if one.decision]
-        sentences: tuple[str, ...] = ("Agents build the checkout of a shop. ", "Soon one of them will need you. ")
-        command, words = "", ""
         if any(map(is_on_its_way, decisions)):
-            sentences = ("Decided. ", "Now see how far it gets: recorded, delivered, read, acted. ")
-        elif selected is not None and selected.needs_operator:
+            return [Part("Decided. Now see how far it gets: recorded, delivered, read, acted.")]
+        if selected is not None and selected.needs_operator:
             # Not for the first frame, in which nobody asks yet.
             from agentwatch.decisions import policy
 
             asks = Action.RESPOND if can_answer(selected) else None
-            command = f"decide.{asks or policy.suggested(selected) or Action.ACCEPT}"
-            words, sentences = "", ("Only ctrl+s records it. ", "All of it is temporary. ")
-        elif self._tree.totals.needs_operator:
-            command, words, sentences = "needs.next", "go to a child that needs you", ()
-        elif decisions:
+            command = command_of(self.app, f"decide.{asks or policy.suggested(selected) or Action.ACCEPT}")
+            key = Part(command.key_label, palette.strong, f"app.{command.action}")
+            words = f" to {command.words}. Only ctrl+s records it. All of it is temporary."
+            return [Part("Try it: "), key, Part(words)]
+        if self._tree.totals.needs_operator:
+            key = Part(command_of(self.app, "needs.next").key_label, palette.strong)
+            return [Part("Try it: "), key, Part(" goes to a child that needs you.")]
+        if decisions:
             quit_key = command_of(self.app, "quit").key_label
-            sentences = ("That was the whole loop. ", f"Look around; {quit_key} leaves, and nothing of it is kept. ")
-        parts = [[Part(sentence)] for sentence in sentences]
-        if command:
-            spec = command_of(self.app, command)
-            key = Part(spec.key_label, palette.strong, f"app.{spec.action}" if not words else "")
-            parts.insert(0, [Part("Try it: "), key, Part(f" to {words or spec.words}. ")])
-        return parts
+            return [Part(f"That was the whole loop. Look around; {quit_key} leaves, and nothing of it is kept.")]
+        return [Part("Agents build the checkout of a shop. Soon one of them will need you.")]
 
 
 class ReplayBar(LineWidget):
@@ -128,10 +118,6 @@ class ReplayBar(LineWidget):
             if width_of(keys) + width_of(hint) > room:
                 break
             keys += hint
-        length = min(room - width_of(keys) - 2, _LONGEST)
-        if length >= _SHORTEST:
-            played = round(length * position.number / position.count)
-            parts += [Part("  "), Part("━" * played, palette.accent), Part("─" * (length - played), palette.line)]
         return [apart(parts, keys, width)]
 
 

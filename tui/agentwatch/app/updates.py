@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _REFRESH: Final = 1 / 30
 """Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
-_FIRST_REFRESH: Final = 1 / 10
-"""The same during the first scan, which takes what processor there is."""
 _REST: Final = 4.0
 _LONGEST: Final = 1 / 4
 """How often as long as a refresh took is waited for the next, and how long at most: in a storm, and on a busy machine,
@@ -56,8 +54,7 @@ class Updates:
         async for changed in self._monitor.updates():
             self._changed |= changed
             if self._showing is None:
-                least = _REFRESH if self.is_settled else _FIRST_REFRESH
-                pause = self._shown_at + min(max(self._took * _REST, least), _LONGEST) - time.monotonic()
+                pause = self._shown_at + min(max(self._took * _REST, _REFRESH), _LONGEST) - time.monotonic()
                 if pause <= 0:
                     self._show_now()
                 else:

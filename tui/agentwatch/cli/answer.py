@@ -11,22 +11,29 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.cli.command import PLACE, YES, argument, flag, one_of
-from agentwatch.cli.shared import PLACEHOLDER, confirmed, is_on_terminal, passphrase, refuse_placeholder, target_of
+from agentwatch.cli.shared import (
+    PLACEHOLDER,
+    barred,
+    confirmed,
+    fact_lines,
+    is_on_terminal,
+    passphrase,
+    refuse_placeholder,
+    target_of,
+)
 from agentwatch.composition import desk_of, inbox_of, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.answering import refusal
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, RequestGoneError
-from agentwatch.decisions.face import OperatorDesk
+from agentwatch.decisions.form import DIGITS, LONGEST, request_facts, words_of_request
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params
+from agentwatch.decisions.record import AlreadyDecidedError, Answer, Params, refusal
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Query, Request, RequestStage
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.requests.store import Inbox
-from agentwatch.text import clean, complain, exact, quoted, say, whole
-from agentwatch.view.requests import denial_words, whole_input
-from agentwatch.view.times import ago
+from agentwatch.text import clean, complain, exact, quoted, say
 from agentwatch.view.words import plural
 
 ARGUMENTS: Final = (
@@ -51,12 +58,7 @@ EXIT_CODES: Final = (
     "exit codes: 0 recorded, 1 you said no, or the request does not take this answer, 4 nobody waits for an answer any"
     " more, 6 answered before, and differently, 2 wrong usage, or the key or the disk refused"
 )
-DIGITS: Final = 8
-"""Of a request's id, so many are enough where no other begins like it."""
-
-_WIDTH: Final = 10
 _DELIVERED_SECONDS: Final = 3.0
-_LONGEST_OPTION: Final = 2_000
 _PAUSE_SECONDS: Final = 0.05
 
 
@@ -86,7 +88,7 @@ def answer(
     """Answer the request whose id starts so; `far` has looked at the workspace where it is on a host, which looks after
     the request itself. Returns one of `ExitCode`. Raises DecisionError and UsageError."""
     inbox = inbox_of(workspace) if far is None else None
-    desk: OperatorDesk | None = far.clerk.desk if far is not None and far.clerk is not None else None
+    desk: DecisionService | None = far.clerk.desk if far is not None and far.clerk is not None else None
     desk = desk or desk_of(workspace, settings, passphrase())
     if (unreachable := desk.unreachable) is not None:
         raise DecisionError(f"not recorded: {unreachable}")
@@ -105,7 +107,7 @@ def answer(
     before = None if entry is None or entry.record.is_expired(datetime.now(UTC)) else entry.record
     if before is not None and (before.action, before.params, before.note) != (wish.action, params, wish.note):
         raise AlreadyDecidedError(before)
-    # What was answered in the same way is so, however the request ended.
+    # An answer that was given in the same way counts, however the request ended.
     why = None if before is not None else gone()
     if why is not None:
         raise RequestGoneError(f"not recorded: {why}")
@@ -138,7 +140,7 @@ def found(requests: Iterable[Request], start: str) -> Request:
 
 
 def params_of(request: Request, wish: Wish) -> Params:
-    """What the answer brings along. Raises UsageError where the options are not those of its questions."""
+    """The parameters of the answer. Raises UsageError where the options are not those of its questions."""
     labels = {option.label for query in request.queries for option in query.options}
     if PLACEHOLDER not in labels:
         refuse_placeholder(wish.note, *wish.options)
@@ -160,7 +162,7 @@ def params_of(request: Request, wish: Wish) -> Params:
 
 
 def _is_joined(text: str, query: Query) -> bool:
-    """Whether a text that is no option is made of several, and of nothing else but what separates them."""
+    """Whether a text that is no option is made of several, and of nothing else but separators."""
     labels = sorted((option.label for option in query.options), key=len, reverse=True)
     if text in labels or not any(label in text for label in labels):
         return False
@@ -175,56 +177,22 @@ def options_of(query: Query, longest: int) -> Iterator[str]:
         yield clean(f"{exact(option.label, longest)}{option.description and f': {option.description}'}", longest)
 
 
-def lines(request: Request, wish: Wish, params: Params, now: float) -> list[str]:
-    """What will be recorded, and what it is about. What is foreign is indented behind a bar."""
-    agent = f"{request.source}, session {exact(request.session_id, 80)}"
-    does = ""
-    if wish.action is Action.ALLOW:
-        rest = f"for the rest of its session whatever fits {exact(wish.rule, len(wish.rule))}" if wish.rule else ""
-        does = f"allow, and {rest}" if rest else "allow, once"
-    elif wish.action is Action.DENY:
-        does = "deny" + (", with words to the model" if wish.note else "")
-    facts = [
-        ("request", f"{request.request_id[:DIGITS]}, {request.kind}: {clean(request.tool, 80)}"),
-        ("asked by", f"{agent}, {ago(request.asked_at, now)}"),
-        ("answer", does),
-        *(("note", piece.text) for piece in whole(wish.note) if wish.note),
-        *(("answer", f"{clean(one.question or '', 300)} → {_chosen(request, one)}") for one in params.answers),
-        *(("besides", quoted(str(one), 400)) for one in request.beside),
-        *(("beware", words) for words in denial_words(request) if wish.action is Action.DENY),
-        ("own rules", f"none allows it; this would: {clean(request.covered_by, 300)}" if request.covered_by else ""),
-    ]
-    shown, before = [], ""
-    for name, value in facts:
-        if value:
-            shown.append(f"  {name if name != before else '':<{_WIDTH}}{value}")
-            before = name
-    shown += ["", "  What it wants to do:", *_barred(request.shown or request.input)]
+def lines(request: Request, wish: Wish, params: Params, now: float) -> Iterator[str]:
+    """The preview of an answer, and the whole request. Foreign text is indented behind a bar."""
+    yield from fact_lines(request_facts(request, now))
+    rule = f", and for the rest of its session {exact(wish.rule, len(wish.rule))}" if wish.rule else ""
+    words = ", with words to the model:" if wish.note else ""
+    yield from ("", f"  Your answer: {wish.action}{rule}{words}", *(barred(wish.note) if wish.note else ()))
+    for one in params.answers:
+        options = [each.label for query in request.queries if query.question == one.question for each in query.options]
+        own = "" if one.answer in options else " (your own words)"
+        yield f"  {quoted(one.question or '', 300)} → {clean(one.answer, len(one.answer))}{own}"
     for number, query in enumerate(request.queries, 1):
-        shown += [
-            "",
-            f"  Question {number}{', which takes several' if query.several else ''}:",
-            *_barred(query.question),
-        ]
-        shown += [f"  │   - {one}" for one in options_of(query, _LONGEST_OPTION)]
-    if rest := whole_input(request):
-        shown += ["", "  The whole input:", *_barred(rest)]
-    if request.said:
-        shown += ["", "  What the model says of it:", *_barred(request.said)]
-    return shown
-
-
-def _chosen(request: Request, answer: Answer) -> str:
-    """What it is answered with, and that it is none of the asker's options where it is not."""
-    options = [one.label for query in request.queries if query.question == answer.question for one in query.options]
-    own = "" if answer.answer in options else " (your own words)"
-    return f"{clean(answer.answer, len(answer.answer))}{own}"
-
-
-def _barred(text: str) -> Iterator[str]:
-    """All of it: what is recorded is about all of it."""
-    for piece in whole(text):
-        yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
+        several = ", which takes several" if query.several else ""
+        yield from ("", f"  Question {number}{several}:", *barred(query.question))
+        yield from (f"  │   - {one}" for one in options_of(query, LONGEST))
+    for label, text in words_of_request(request):
+        yield from ("", f"  {label}:", *barred(text))
 
 
 def _tell(inbox: Inbox | None, made: DecisionMade) -> None:

@@ -15,11 +15,10 @@ from agentwatch.cli.command import PATH, argument, flag
 from agentwatch.cli.shared import passphrase, report_problems, use_task_as_path
 from agentwatch.composition import desk_of, scanned
 from agentwatch.config import load
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.envelope import STATEMENT_TYPE, seal
 from agentwatch.decisions.errors import DecisionError, reason
-from agentwatch.decisions.statement import statement_of, subject_of
-from agentwatch.decisions.statements import keep
+from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.statement import keep, statement_of, subject_of
 from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
 from agentwatch.history.recording import write_new
@@ -79,7 +78,7 @@ def _tasks(monitor: Monitor, task_id: str | None) -> list[Task]:
     return [task]
 
 
-def _sign(monitor: Monitor, desk: Desk, tasks: list[Task]) -> dict[str, bytes]:
+def _sign(monitor: Monitor, desk: LocalService, tasks: list[Task]) -> dict[str, bytes]:
     chain = desk.read()
     if chain.problems:
         raise DecisionError(

@@ -13,8 +13,8 @@ from pydantic import Field
 
 from agentwatch.cli.command import argument, format_of
 from agentwatch.contracts.shapes import Contract, Document, Finding, Return, Severity
+from agentwatch.decisions.delivery import forged
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.rules import forged
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import FileKind, beside, look, place_of

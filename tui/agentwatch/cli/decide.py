@@ -3,52 +3,59 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.cli.command import PLACE, TASK, YES, argument, flag, one_of
-from agentwatch.cli.shared import confirmed, is_on_terminal, passphrase, target_of
+from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, flag, one_of
+from agentwatch.cli.shared import (
+    barred,
+    confirmed,
+    fact_lines,
+    is_on_terminal,
+    passphrase,
+    refuse_placeholder,
+    target_of,
+)
 from agentwatch.composition import check_claims, desk_of, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions import policy
-from agentwatch.decisions.delivery import NOT_DELIVERED
-from agentwatch.decisions.desk import operator_name, return_digest
-from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
-from agentwatch.decisions.face import OperatorDesk
-from agentwatch.decisions.ledger import NAME as LEDGER
-from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Record
-from agentwatch.delegation.decision import OF_ATTEMPTS
+from agentwatch.decisions.errors import DecisionError, NoAnswerError, NotAllowedError, ReturnChangedError
+from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.delegation.task import State, Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
+from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
-    from agentwatch.cli.decide_wish import Wish
     from agentwatch.composition import Load
+    from agentwatch.decisions.form import DecisionForm
+    from agentwatch.decisions.ledger import DecisionMade
+    from agentwatch.decisions.record import Answer, Params, Record
+    from agentwatch.decisions.service import DecisionService
+
+MODE: Final = "MODE"
+"""The placeholder for a mode in a printed line."""
+MITIGATIONS: Final = ("changed_inputs", "reduced_scope", "corrected_constraints")
+
+
+def _option(action: Action) -> Argument:
+    metavar, text = SPECS[action].option
+    if not metavar:
+        return flag(f"--{action}", text)
+    if "answers" in SPECS[action].takes:
+        return argument(f"--{action}", metavar, text, action="append")
+    return argument(f"--{action}", metavar, text, offers="modes")
+
 
 ARGUMENTS: Final = (
     TASK,
     PLACE,
-    *one_of(
-        flag("--retry", "one more attempt, with an amended handoff"),
-        argument("--escalate", "MODE", "hand it to another mode; `fitter` restores a line", offers="modes"),
-        flag("--abort", "end it, with a final error report"),
-        argument("--respond", "TEXT", "answer its blocker; again for the next one", action="append"),
-        flag("--accept", "take its return as it is; needs --note"),
-        required=True,
-    ),
-    argument(
-        "--mitigation",
-        "",
-        "what is materially different in this retry",
-        choices=("changed_inputs", "reduced_scope", "corrected_constraints"),
-    ),
+    *one_of(*(_option(action) for action in OF_ATTEMPTS), required=True),
+    argument("--mitigation", "", "what is materially different in this retry", choices=MITIGATIONS),
     argument("--note", "TEXT", "what you want to say to it; also into the handoff", default=""),
     argument("--handoff", "FILE", "your own handoff for the next attempt"),
     argument("--return-sha256", "HEX", "of the return that you looked at, or `none`; refused if it differs"),
@@ -61,6 +68,21 @@ EXIT_CODES: Final = (
 )
 _CLAIMS_SUCCESS: Final = (State.COMPLETED, State.PARTIAL)
 _LARGEST_HANDOFF: Final = 1024 * 1024
+_MOST_PROBLEMS: Final = 5
+
+
+class Wish(NamedTuple):
+    """The decision that the operator asks for. `answers` are in the order of the blockers; `handoff` is a text and its
+    name; `attempt` and `digest` are those that were looked at, None if that is not known."""
+
+    action: Action
+    mode: str | None = None
+    answers: tuple[str, ...] = ()
+    mitigation: str | None = None
+    note: str = ""
+    handoff: tuple[str, str] | None = None
+    attempt: int | None = None
+    digest: str | None = None
 
 
 def run(options: Namespace) -> int:
@@ -70,16 +92,25 @@ def run(options: Namespace) -> int:
         raise UsageError("--return-sha256 takes all 64 hex digits; `agentwatch tree --json` has them")
     settings = load()
     with target_of(options.path, settings) as (workspace, far):
-        # Its models take a while to load.
-        from agentwatch.cli.decide_wish import Wish
-
+        action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
+        given = getattr(options, action)
+        takes = SPECS[action].takes
+        if options.mitigation and "mitigation" not in takes:
+            raise UsageError("--mitigation belongs to --retry: it is what makes another retry worth it")
+        if options.handoff is not None and "handoff" not in takes:
+            raise UsageError("--handoff belongs to --retry and --escalate: nothing else begins another attempt")
+        refuse_placeholder(options.note, *(given if "answers" in takes else ()))
+        if "mode" in takes and given == MODE:
+            raise UsageError(f"not recorded: {MODE} stands for a mode; name one in its place")
         wish = Wish(
-            action=next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False)),
-            mode=options.escalate,
-            answers=tuple(options.respond or ()),
-            mitigation=Mitigation(options.mitigation) if options.mitigation else None,
+            action,
+            mode=given if "mode" in takes else None,
+            answers=tuple(given) if "answers" in takes else (),
+            mitigation=options.mitigation,
             note=options.note,
             handoff=None if options.handoff is None else _read_handoff(options.handoff),
+            attempt=options.attempt,
+            digest=digest,
         )
         look: Load
         if far is None:
@@ -88,8 +119,7 @@ def run(options: Namespace) -> int:
         else:
             monitor = far.scanned(workspace, settings, passphrase=passphrase())
             look = lambda **_: monitor  # noqa: E731  it was looked at once for all
-        seen = (options.attempt, digest)
-        return decide(look, options.task, wish, settings=settings, seen=seen, yes=options.yes)
+        return decide(look, options.task, wish, settings=settings, yes=options.yes)
 
 
 def _read_handoff(path: str) -> tuple[str, str]:
@@ -107,30 +137,26 @@ def _read_handoff(path: str) -> tuple[str, str]:
         raise UsageError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
 
 
-def decide(
-    look: Load, task_id: str, wish: Wish, *, settings: Settings, seen: tuple[int | None, str | None], yes: bool
-) -> int:
-    """Decide about the latest attempt of a task. Returns one of `ExitCode`.
-
-    `seen` are the number of the attempt that the operator looked at and the sha256 of its return ("none" where there
-    was none), None if they are not known. Raises DecisionError.
-    """
-    from agentwatch.cli.decide_wish import agrees, lines, params_of, plain_params
+def decide(look: Load, task_id: str, wish: Wish, *, settings: Settings, yes: bool) -> int:
+    """Decide about the latest attempt of a task. Returns one of `ExitCode`. Raises DecisionError."""
+    from agentwatch.decisions import policy
+    from agentwatch.decisions.form import DecisionForm, fact, words_of_child
+    from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
+    from agentwatch.decisions.service import operator_name
 
     monitor, task = _loaded(task_id, look)
     if not (yes or is_on_terminal()):
         raise UsageError("there is no terminal to ask on; say --yes, and --return-sha256 with what you looked at")
     if monitor.clerk is None:
         raise ValueError(monitor)
-    desk, workspace = monitor.clerk.desk, monitor.workspace
+    desk = monitor.clerk.desk
     if (unreachable := desk.unreachable) is not None:
         raise DecisionError(f"not recorded: {unreachable}")
     subject = desk.subject(task)
-    attempt, digest = seen
-    if attempt not in (None, subject.attempt):
+    if wish.attempt not in (None, subject.attempt):
         now = f"it is at attempt {subject.attempt}"
-        raise ReturnChangedError(f"not recorded: you looked at attempt {attempt}, and {now}")
-    if digest not in (None, subject.return_sha256 or "none"):
+        raise ReturnChangedError(f"not recorded: you looked at attempt {wish.attempt}, and {now}")
+    if wish.digest not in (None, subject.return_sha256 or "none"):
         now = subject.return_sha256 or "none at all"
         raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: it is {now} now")
     entry = desk.read().latest.get(subject.decision_id)
@@ -140,20 +166,21 @@ def decide(
         say(f"recorded before: {_by(entry.record)}; decision {subject.decision_id}")
         _look_around(desk)
         return ExitCode.DONE
-    reason = policy.refusal(task, wish.action, plain_params(wish, task), wish.note)
-    if reason is not None:
+    mitigation = Mitigation(wish.mitigation) if wish.mitigation else None
+    given = Params(mitigation=mitigation, mode=wish.mode, answers=tuple(_answers(wish, task)))
+    if (reason := policy.refusal(task, wish.action, given, wish.note)) is not None:
         raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
-    warnings = list(policy.options(task, mitigation=wish.mitigation)[wish.action].warnings)
-    failed = list(monitor.tree.failed_below(task))
-    operator = operator_name()
-    params = params_of(wish, task, subject, operator, monitor.text, failed=failed, beware=warnings)
-    places = [f"{clean(str(desk.state / LEDGER))}  (the ledger, signed)"]
+    form = DecisionForm(task, subject, wish.action, given=given)
+    beware: list[str] = []
+    params = params_of(form, wish, monitor, operator_name(), beware)
+    where = f"{clean(str(desk.state))}/decisions{'' if settings.read_only else ', copy in .agentwatch/decisions'}"
     if monitor.host:
-        places = [f"the ledger of {clean(monitor.host)}, once it has checked your signature"]
-    elif not settings.read_only:
-        mirror = f"{clean(str(workspace))}/.agentwatch/decisions/{subject.decision_id}"
-        places.append(f"{mirror}.json and .md  (for the agents)")
-    for line in lines(task, subject, wish, params, warnings=warnings, places=places):
+        where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
+    writes = f"{subject.decision_id}.json in {where}"
+    facts = form.facts(task, datetime.now(UTC).timestamp(), writes, beware)
+    for line in fact_lines([fact("decision", str(wish.action)), *facts]):
+        say(line)
+    for line in lines(wish, params, words_of_child(task)):
         say(line)
     if not yes and not confirmed("Record this decision?"):
         say("nothing is recorded")
@@ -162,10 +189,23 @@ def decide(
     why_locked = desk.why_locked()
     if why_locked is not None and desk.keys.in_keyring:
         complain(clean(why_locked))
-    _tell(desk.decide(subject, wish.action, params, returned=returned, note=wish.note))
+    _report(desk.decide(subject, wish.action, params, returned=returned, note=wish.note))
     if not settings.read_only:
         _look_around(desk)
     return ExitCode.DONE
+
+
+def _report(decided: DecisionMade) -> None:
+    if decided.fresh:
+        say(f"recorded: decision {decided.record.decision_id}")
+    else:
+        say(f"already decided, in the same way: {_by(decided.record)}; decision {decided.record.decision_id}")
+    if decided.doubt is not None:
+        complain(clean(decided.doubt))
+    if decided.undelivered is not None:
+        complain(clean(f"recorded, not delivered: {decided.undelivered}"))
+    else:
+        say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
 
 
 def _loaded(task_id: str, look: Load) -> tuple[Monitor, Task]:
@@ -174,8 +214,8 @@ def _loaded(task_id: str, look: Load) -> tuple[Monitor, Task]:
     task = monitor.tree.tasks.get(task_id)
     has_fitter = task is not None and any(one.over for attempt in task.attempts for one in attempt.decisions)
     if task is not None and (task.own_state in _CLAIMS_SUCCESS or has_fitter):
-        # Whether it may be retried, or has to be accepted, depends on whether what it or its fitter claims is true, and
-        # that on when its handoff was given. A host has told it already.
+        # Whether it may be retried, or has to be accepted, depends on whether its claims, or those of its fitter, are
+        # true, and that on when its handoff was given. A host has told it already.
         monitor = look(inspects=False, dates=True)
         tasks = monitor.tree.tasks
         if not monitor.host:
@@ -188,17 +228,94 @@ def _loaded(task_id: str, look: Load) -> tuple[Monitor, Task]:
     return monitor, task
 
 
+def agrees(wish: Wish, record: Record) -> bool:
+    """Whether a wish agrees with the record. Parts that it does not mention agree."""
+    recorded = record.params
+    pairs = (
+        (wish.note, record.note),
+        (wish.mitigation, recorded.mitigation),
+        (wish.mode, recorded.mode),
+        (wish.answers, tuple(one.answer for one in recorded.answers)),
+        (wish.handoff and wish.handoff[0], recorded.handoff),
+    )
+    return wish.action is record.action and all(said == known for said, known in pairs if said)
+
+
+def _answers(wish: Wish, task: Task) -> Iterator[Answer]:
+    from agentwatch.decisions.record import Answer
+
+    blockers = task.result.blockers if task.result else ()
+    if wish.answers and len(blockers) > 1 and len(wish.answers) < len(blockers):
+        given = f"{plural(len(wish.answers), 'answer')} to {plural(len(blockers), 'question')}"
+        asked = "".join(f"\n  {number}. {clean(one, 300)}" for number, one in enumerate(blockers, 1))
+        raise UsageError(f"not recorded: {given}; give one --respond for each, in this order:{asked}")
+    if blockers and len(wish.answers) > len(blockers):
+        raise UsageError(
+            f"{len(wish.answers)} answers are given, and it asks {len(blockers)}; put them into one --respond"
+        )
+    questions = (*blockers, *(None for _ in wish.answers))
+    yield from (Answer(question, answer) for question, answer in zip(questions, wish.answers, strict=False))
+
+
+def params_of(form: DecisionForm, wish: Wish, monitor: Monitor, operator: str, beware: list[str]) -> Params:
+    """All parameters, with the amended handoff of the next attempt, or the final error report; `beware` gets the
+    warnings about that handoff. Raises AmendError, and UsageError where a handoff was given that is not sound."""
+    from agentwatch.decisions.handoff import AmendError, handoff_check
+
+    if not form.document:
+        return form.params()
+    trouble, proposal = None, None
+    try:
+        failed = list(monitor.tree.failed_below(form.task))
+        proposal = form.propose(monitor.text, wish.note, failed, operator)
+    except (AmendError, NoAnswerError) as error:
+        trouble = error
+    if wish.handoff is not None:
+        text, name = wish.handoff
+        problems = handoff_check(form.task, form.subject, name, mode=wish.mode)(text)
+        if problems:
+            raise UsageError(f"{name} cannot be handed on:{_shown(problems)}")
+    elif proposal is None:
+        raise AmendError(f"{trouble}, and give --handoff FILE") from trouble
+    else:
+        text, name = proposal.text, proposal.name
+        if form.document == "handoff" and (problems := proposal.problems(text)):
+            raise AmendError(
+                f"the last handoff is not sound, so it cannot be amended; give --handoff FILE:{_shown(problems)}"
+            )
+    if proposal is not None and wish.handoff is None:
+        beware += proposal.cautions()
+    return form.recorded(text)
+
+
+def _shown(problems: list[str]) -> str:
+    return "".join(f"\n  {problem}" for problem in problems[:_MOST_PROBLEMS])
+
+
+def lines(wish: Wish, params: Params, said: list[tuple[str, str]]) -> Iterator[str]:
+    """The texts that will be signed, whole, and the words of the child."""
+    answers = [(f"To {quoted(one.question or 'it', 300)}", one.answer) for one in params.answers]
+    documents = [("The final error report", params.report), ("The handoff for the next attempt", params.handoff)]
+    for title, text in (("The note", wish.note), *answers, *documents):
+        if text:
+            yield from ("", f"  {title}:", *barred(text))
+    if said:
+        yield from ("", "  The child's words:")
+        for label, text in said:
+            yield from barred(f"{label}: {text}")
+
+
 def _returned(monitor: Monitor, settings: Settings, task: Task, look: Load) -> Callable[[], str | None]:
-    """How to look at the return once more, when the decision is recorded. What is on a host, that looks at itself."""
+    """How to look at the return once more, when the decision is recorded. A host looks at its own itself."""
+    from agentwatch.decisions.service import return_digest
+
     returned = task.latest.returned if task.latest else None
-    if monitor.host:
+    if monitor.host or returned is None:
         return lambda: returned.digest if returned is not None else None
+    if not returned.stored:
+        return lambda: return_digest(monitor.workspace, returned.path, settings.max_bytes)
 
     def now() -> str | None:
-        if returned is None:
-            return None
-        if not returned.stored:
-            return return_digest(monitor.workspace, returned.path, settings.max_bytes)
         again = look(inspects=False).tree.tasks.get(task.task_id)
         returned_now = again.latest.returned if again and again.latest else None
         return returned_now.digest if returned_now else None
@@ -206,22 +323,8 @@ def _returned(monitor: Monitor, settings: Settings, task: Task, look: Load) -> C
     return now
 
 
-def _tell(decided: DecisionMade) -> None:
-    record = decided.record
-    if decided.fresh:
-        say(f"recorded: decision {record.decision_id}")
-    else:
-        say(f"already decided, in the same way: {_by(record)}; decision {record.decision_id}")
-    if decided.doubt is not None:
-        complain(clean(decided.doubt))
-    if decided.undelivered is not None:
-        complain(clean(f"{NOT_DELIVERED}{decided.undelivered}"))
-    else:
-        say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
-
-
-def _look_around(desk: OperatorDesk) -> None:
-    """Deliver what waits from before, and say what is in the mirror that nobody decided."""
+def _look_around(desk: DecisionService) -> None:
+    """Deliver what waits from before, and name what is in the mirror that nobody decided."""
     try:
         mirror = desk.mirror()
     except DecisionError as error:

@@ -16,9 +16,9 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, PATH, argument
 from agentwatch.composition import shelf_of
 from agentwatch.config import Settings, load, where
-from agentwatch.decisions.desk import Desk
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.service import LocalService
 from agentwatch.errors import UsageError
 from agentwatch.evidence.git import find_repository
 from agentwatch.history.store import History
@@ -44,7 +44,7 @@ class Setup(NamedTuple):
 
     workspace: Path
     settings: Settings
-    desk: Desk
+    desk: LocalService
 
     @property
     def state(self) -> Path:
@@ -61,7 +61,7 @@ def run(options: Namespace) -> int:
     if options.creds:
         raise UsageError("--creds belongs to --nats")
     workspace, settings = workspace_at(options.path), load()
-    setup = Setup(workspace, settings, Desk(workspace, read_only=settings.read_only))
+    setup = Setup(workspace, settings, LocalService(workspace, read_only=settings.read_only))
     return say_checks(one for about, check in _CHECKS for one in check(about, setup))
 
 

@@ -13,8 +13,7 @@ import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
 
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.nats import Login, TroubleError, asked, login_of, shown, store_settings
 from agentwatch.remote.nats_accounts import LARGEST_PAYLOAD, STREAM, host_of, kept_of
 from agentwatch.text import Check, bad, good, note, say_checks

@@ -10,8 +10,7 @@ from typing import Final
 from agentwatch.cli.command import CREDS, argument
 from agentwatch.decisions.envelope import PublicKey
 from agentwatch.decisions.errors import KeyMissingError
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role, introduced
+from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import is_host
 from agentwatch.remote.nats_accounts import accounts, nkey_of

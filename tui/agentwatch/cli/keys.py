@@ -13,14 +13,12 @@ from typing import Final
 
 from agentwatch.cli.command import argument, flag
 from agentwatch.config import load
-from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, LedgerError
-from agentwatch.decisions.keys import PRIVATE, Keys
+from agentwatch.decisions.keys import PRIVATE, Keys, OtherKey, Role, forget, store, stored
 from agentwatch.decisions.ledger import Ledger
-from agentwatch.decisions.others import OtherKey, Role
-from agentwatch.decisions.passphrase import forget, store, stored
 from agentwatch.decisions.record import written
+from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import Address, ssh_addresses
 from agentwatch.remote.pipe import command, reason
@@ -62,7 +60,7 @@ _SSH_SECONDS: Final = 120.0
 
 
 def run(options: Namespace) -> int:
-    """Do what is asked for. Raises KeyProblemError and UsageError."""
+    """Carry out one of the subcommands. Raises KeyProblemError and UsageError."""
     what, whose, keys = options.what, options.whose, Keys()
     is_other = what in ("trust", "distrust")
     if what == "send" and not whose:
@@ -75,27 +73,28 @@ def run(options: Namespace) -> int:
     if options.keyring and what != "passphrase":
         raise UsageError("--keyring is about the passphrase: `agentwatch keys passphrase --keyring`")
     role = Role.HOST if options.host else Role.OPERATOR
-    if what == "send":
-        return send(keys, ssh_addresses(whose, load().hosts), options.name)
-    if what == "trust":
-        _trust(keys, whose[0], options.name, role)
-    elif what == "distrust":
-        _distrust(keys, whose[0], role)
-    elif what == "passphrase":
-        change_passphrase(keys, in_keyring=options.keyring)
-    elif what == "authorized":
-        _list_others(keys)
-    elif what == "rotate":
-        rotate(keys)
-    else:
-        if what == "create":
-            _own_key(keys)
-        show(keys)
+    match what:
+        case "send":
+            return send(keys, ssh_addresses(whose, load().hosts), options.name)
+        case "trust":
+            _trust(keys, whose[0], options.name, role)
+        case "distrust":
+            _distrust(keys, whose[0], role)
+        case "passphrase":
+            change_passphrase(keys, in_keyring=options.keyring)
+        case "authorized":
+            _list_others(keys)
+        case "rotate":
+            rotate(keys)
+        case _:
+            if what == "create":
+                _own_key(keys)
+            show(keys)
     return ExitCode.DONE
 
 
 def show(keys: Keys) -> None:
-    """Print what an orchestrator needs, and how the key is kept. Raises KeyProblemError."""
+    """Print the key for an orchestrator, and how it is kept. Raises KeyProblemError."""
     try:
         public = keys.show()
     except KeyMissingError as error:
@@ -148,7 +147,6 @@ def rotate(keys: Keys) -> None:
 
 
 def _trust(keys: Keys, key: str, name: str, role: Role) -> None:
-    """Trust the key of an operator, or of a host."""
     other = keys.trust_other(role, parse_public(key), name)
     fingerprint = f"{other.public.keyid[:16]}…"
     if role is Role.HOST:
@@ -221,10 +219,10 @@ def change_passphrase(keys: Keys, *, in_keyring: bool) -> None:
     """Set, change or remove the passphrase; `in_keyring` has the system's keyring hold it. Raises KeyProblemError."""
     locked, was_in_keyring, key = keys.is_encrypted(), keys.in_keyring, keys.directory / PRIVATE
     _require_terminal()
-    old = _passphrase_of_now(keys) if locked else ""
+    old = _present_passphrase(keys) if locked else ""
     empty = ("the same" if in_keyring else "none") if locked else None
     new = _new_passphrase(empty) or (old if in_keyring else "")
-    keyring = None
+    keyring = ""
     if in_keyring:
         try:
             # Before the key needs it.
@@ -234,7 +232,7 @@ def change_passphrase(keys: Keys, *, in_keyring: bool) -> None:
     if new != old:
         keys.protect(new or None, (lambda: old) if locked else None)
     keys.choose_keyring(chosen=in_keyring)
-    if keyring is not None:
+    if keyring:
         say(f"set, and kept in the keyring {quoted(keyring)}: decisions ask it first, and you if it does not answer")
     elif new:
         say("set: each decision asks for it once; nobody can decide without it, and nobody can recover it")
@@ -249,8 +247,8 @@ def change_passphrase(keys: Keys, *, in_keyring: bool) -> None:
             complain(f"{clean(str(error))}; the old passphrase may still be in there")
 
 
-def _passphrase_of_now(keys: Keys) -> str:
-    """What opens the key, from the keyring that was chosen, else typed."""
+def _present_passphrase(keys: Keys) -> str:
+    """The passphrase that opens the key, from the keyring that was chosen, else typed."""
     if keys.in_keyring:
         try:
             kept = stored(keys.directory / PRIVATE)
@@ -281,13 +279,29 @@ def _require_terminal() -> None:
 
 
 def send(keys: Keys, addresses: Sequence[Address], name: str | None, program: Sequence[str] = ("ssh",)) -> int:
-    """Have hosts that are reached over ssh trust the operator's key, and say what comes next.
+    """Have hosts that are reached over ssh trust the operator's key, one after another: ssh may ask the operator.
 
-    They are asked one after another: ssh may ask the operator something. Raises KeyProblemError and UsageError.
+    Raises KeyProblemError and UsageError.
     """
-    key, name = _own_key(keys), name or operator_name()
-    words = ["keys", "trust", key.text, "--name", name]
-    failed = [one for one in addresses if not _is_trusted_at(one, words, program)]
+    key, name, failed = _own_key(keys), name or operator_name(), False
+    for address in addresses:
+        line = resolve_command(command(address, ["keys", "trust", key.text, "--name", name], program))
+        try:
+            done = subprocess.run(  # noqa: S603  a list, and no shell here
+                line, capture_output=True, text=True, errors="replace", timeout=_SSH_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            failed = True
+            complain(f"{address.target}: it does not answer")
+            continue
+        except OSError as error:
+            raise UsageError(f"{program[0]} cannot be started here ({error.strerror}): install OpenSSH") from error
+        if done.returncode:
+            failed = True
+            why = reason(done.returncode, done.stderr.splitlines(), address.target)
+            complain(f"{address.target}: {clean(why, 600)}")
+        else:
+            say(f"{address.target}: you may decide there, as {name}")
     say(f"your public key: {key.text}")
     if failed:
         return ExitCode.NOT
@@ -296,22 +310,3 @@ def send(keys: Keys, addresses: Sequence[Address], name: str | None, program: Se
     relay = command_line(["agentwatch", "relay", "--nats", "nats://SERVER", "--trust", f"{name}={key.text}"])
     say(f"a sandbox that only dials out: {relay}")
     return ExitCode.DONE
-
-
-def _is_trusted_at(address: Address, words: list[str], program: Sequence[str]) -> bool:
-    """Whether a host trusts the key from now on; it is said."""
-    try:
-        done = subprocess.run(  # noqa: S603  a list, and no shell here
-            resolve_command(command(address, words, program)),
-            capture_output=True, text=True, errors="replace", timeout=_SSH_SECONDS, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        complain(f"{address.target}: it does not answer")
-        return False
-    except OSError as error:
-        raise UsageError(f"{program[0]} cannot be started here ({error.strerror}): install OpenSSH") from error
-    if done.returncode:
-        complain(f"{address.target}: {clean(reason(done.returncode, done.stderr.splitlines(), address.target), 600)}")
-        return False
-    say(f"{address.target}: you may decide there, as {words[-1]}")
-    return True

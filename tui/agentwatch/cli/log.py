@@ -237,9 +237,9 @@ def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
     while (desk := known_desk(workspace)) is None:
         yield inbox.look()
     # Signatures take a while to load.
-    from agentwatch.decisions.clerk import Clerk
+    from agentwatch.decisions.watcher import DecisionWatcher
 
-    clerk = Clerk(desk)
+    clerk = DecisionWatcher(desk)
     known: tuple[int | None, ...] = ()
     while True:
         places = desk.changes()

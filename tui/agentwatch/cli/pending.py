@@ -9,17 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from agentwatch.cli.answer import DIGITS, options_of, ways_of
+from agentwatch.cli.answer import options_of, ways_of
 from agentwatch.cli.command import PLACES, SESSION, flag
 from agentwatch.cli.shared import PLACEHOLDER, print_workspaces, report_problems
 from agentwatch.config import load
 from agentwatch.decisions import policy
-from agentwatch.decisions.desk import Desk
+from agentwatch.decisions.delivery import FORGED
 from agentwatch.decisions.errors import RecordError
-from agentwatch.decisions.face import OperatorDesk
-from agentwatch.decisions.rules import FORGED
+from agentwatch.decisions.form import DIGITS
+from agentwatch.decisions.service import DecisionService, LocalService
 from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Stage
+from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Decision, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import State, Task
@@ -49,7 +49,6 @@ ARGUMENTS: Final = (
     SESSION,
 )
 EXIT_CODES: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"
-_ALSO: Final = {Action.RESPOND: (PLACEHOLDER,), Action.ACCEPT: ("--note", PLACEHOLDER)}
 
 
 class PendingRequestDoc(view.RequestDoc):
@@ -126,7 +125,7 @@ def run(options: Namespace) -> int:
     if options.past and options.acknowledged:
         raise UsageError("--past and --acknowledged are two lists; ask for one of them")
     # What was committed is in every worktree: its history would be told once for each.
-    open_desk, with_worktrees = partial(Desk, read_only=True), not options.past
+    open_desk, with_worktrees = partial(LocalService, read_only=True), not options.past
     return print_workspaces(options, load(), print_pending, open_desk, with_worktrees=with_worktrees)
 
 
@@ -172,7 +171,7 @@ def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[
     return report_problems(monitor.problems)
 
 
-def commands(task: Task, desk: OperatorDesk, workspace: Path | str) -> dict[Action, str]:
+def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[Action, str]:
     """The command lines of the decisions that the policy allows, the one that the contracts point to first.
 
     Words in capitals are for the operator to replace. Empty where the id of the task cannot be written.
@@ -193,13 +192,15 @@ def commands(task: Task, desk: OperatorDesk, workspace: Path | str) -> dict[Acti
 
 def _asked(task: Task, action: Action) -> list[str]:
     """The options that ask for an action."""
-    if action is Action.ESCALATE:
-        return ["--escalate", FITTER if is_line_fault(task) else "MODE"]
-    questions = len(task.result.blockers) if action is Action.RESPOND and task.result is not None else 0
-    return [f"--{action}", *_ALSO.get(action, ())] * max(questions, 1)
+    spec, metavar = SPECS[action], SPECS[action].option[0]
+    if "mode" in spec.takes and is_line_fault(task):
+        metavar = FITTER
+    questions = len(task.result.blockers) if "answers" in spec.takes and task.result is not None else 0
+    options = [f"--{action}", *([metavar] if metavar else [])] * max(questions, 1)
+    return [*options, *(["--note", PLACEHOLDER] if "note" in spec.needs else [])]
 
 
-def _say_task(task: Task, desk: OperatorDesk, workspace: Path | str, now: float) -> None:
+def _say_task(task: Task, desk: DecisionService, workspace: Path | str, now: float) -> None:
     aside = aside_words(task, now)
     say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}{aside and f', {aside}'}")
     asked = [request for request in task.requests if request.waits_for_operator]
@@ -254,7 +255,7 @@ def _say_decision(decision: Decision, now: float) -> None:
         say(f"  {clean(words)}")
 
 
-def task_document(tree: Tree, task: Task, desk: OperatorDesk, workspace: Path | str) -> PendingTaskDoc:
+def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path | str) -> PendingTaskDoc:
     """A task that asks: what `tree --json` says of it, and what can be decided."""
     told, options = view.task_document(tree, task), policy.options(task)
     waiting = [one for one in task.requests if one.waits_for_operator]

@@ -21,8 +21,7 @@ from agentwatch.cli.command import CREDS, argument, flag
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings, load
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role, introduced
+from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.errors import UsageError, WorkspaceError
 from agentwatch.monitor import Monitor
 from agentwatch.remote.address import is_host

@@ -9,7 +9,7 @@ from typing import Final
 from agentwatch.arguments import did_you_mean
 from agentwatch.cli.command import argument, format_of
 from agentwatch.contracts.rules import Rule, read_rules
-from agentwatch.decisions.rules import RULES as DECISION_RULES
+from agentwatch.decisions.delivery import RULES as DECISION_RULES
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, indented, say
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -17,12 +17,13 @@ from agentwatch.config import Settings
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Problem, complain_of
-from agentwatch.text import clean, complain, indented, say
+from agentwatch.text import clean, complain, indented, say, whole
 from agentwatch.workspaces import Places
 
 if TYPE_CHECKING:
     from agentwatch.cli.hosts import RemoteWorkspaces
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.form import Fact
+    from agentwatch.decisions.service import LocalService
     from agentwatch.remote.address import Address
 
 PLACEHOLDER: Final = "TEXT"
@@ -84,7 +85,7 @@ def print_workspaces(
     options: Namespace,
     settings: Settings,
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
-    open_desk: Callable[[Path], Desk | None],
+    open_desk: Callable[[Path], LocalService | None],
     *,
     with_worktrees: bool = True,
 ) -> int:
@@ -137,6 +138,18 @@ def use_task_as_path(options: Namespace, complaint: str) -> None:
         if options.path != "." or not os.path.isdir(options.task):
             raise UsageError(complaint)
         options.path, options.task = options.task, None
+
+
+def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:
+    """The lines of a preview."""
+    for label, parts in facts:
+        yield f"  {label:<11}{' '.join(words for words, _ in parts)}"
+
+
+def barred(text: str) -> Iterator[str]:
+    """All of a foreign text, each line of it behind a bar."""
+    for piece in whole(text):
+        yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
 
 
 def refuse_placeholder(*words: str) -> None:

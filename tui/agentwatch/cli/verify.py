@@ -14,20 +14,19 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, flag
 from agentwatch.composition import scanned
 from agentwatch.config import load
-from agentwatch.decisions.chain import Chain, RefusedError, verified
+from agentwatch.decisions.delivery import MOST, Forgery, differing, files_in
 from agentwatch.decisions.delivery import NAME as MIRROR
-from agentwatch.decisions.delivery import page, why_foreign
-from agentwatch.decisions.desk import Desk
-from agentwatch.decisions.envelope import LARGEST, VARIABLE, Trust, given
+from agentwatch.decisions.envelope import VARIABLE, Trust, given
 from agentwatch.decisions.errors import DecisionError, reason
-from agentwatch.decisions.others import Role
-from agentwatch.decisions.record import Record
-from agentwatch.decisions.signed import read
+from agentwatch.decisions.keys import Role
+from agentwatch.decisions.ledger import Chain, RefusedError, verified
+from agentwatch.decisions.record import Record, read_request
+from agentwatch.decisions.service import LocalService
 from agentwatch.decisions.statement import Statement, is_statement, subject_of
 from agentwatch.decisions.statement import verified as verified_statement
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import Tree
-from agentwatch.disk import DOT, TEMPORARY, Directory, open_dot_directory
+from agentwatch.disk import DOT, Directory, open_dot_directory
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
 from agentwatch.view.words import plural, state_words
@@ -41,8 +40,6 @@ EXIT_CODES: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usag
 
 _LARGEST: Final = 64 * 1024 * 1024
 """Bytes of a file: of a decision much less, of a bundle of statements one for each of ten thousand tasks."""
-_MOST: Final = 1_000
-"""Files of the mirror that are told of."""
 
 
 def run(options: Namespace) -> int:
@@ -51,7 +48,7 @@ def run(options: Namespace) -> int:
     if file is not None and os.path.isdir(file):
         file, path = None, file
     workspace = workspace_at(path)
-    desk = Desk(workspace, read_only=True)
+    desk = LocalService(workspace, read_only=True)
     if options.set_aside:
         if file is not None:
             raise UsageError("--set-aside is about the whole ledger; give no FILE")
@@ -62,7 +59,7 @@ def run(options: Namespace) -> int:
     return say_checks([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, _trust(desk))])
 
 
-def _set_aside(desk: Desk) -> int:
+def _set_aside(desk: LocalService) -> int:
     """Move what is wrong in the ledger away, so that decisions can be made again."""
     names = desk.ledger.set_aside(desk.keys.trust())
     for name in names:
@@ -72,12 +69,12 @@ def _set_aside(desk: Desk) -> int:
     return ExitCode.DONE
 
 
-def _trust(desk: Desk) -> Trust:
+def _trust(desk: LocalService) -> Trust:
     """The keys of this user and those that an orchestrator was started with."""
     return desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
 
 
-def _of_file(path: str, workspace: Path, desk: Desk) -> Iterator[Check]:
+def _of_file(path: str, workspace: Path, desk: LocalService) -> Iterator[Check]:
     file = Path(path)
     try:
         with Directory.open(file.parent) as directory:
@@ -100,7 +97,7 @@ def _of_file(path: str, workspace: Path, desk: Desk) -> Iterator[Check]:
     what = f"{_what(record)}, by {quoted(record.operator, 60)}"
     yield good("signature", f"{what}, signed with your key {keyid[:16]}…")
     if record.signed_request is not None:
-        request, operator = read(record.signed_request, _trust(desk))
+        request, operator = read_request(record.signed_request, _trust(desk))
         said = f"{quoted(record.operator, 60)} signed it on another machine, with the key {operator[:16]}…"
         yield good("operator", f"{said} for this host, at {request.asked.created_at}")
     if record.workspace_id != desk.workspace_id:
@@ -121,7 +118,7 @@ def _of_file(path: str, workspace: Path, desk: Desk) -> Iterator[Check]:
 
 
 def _what(record: Record) -> str:
-    """What was decided about what, in a few words."""
+    """The decision and its subject, in a few words."""
     asked = record.request
     if asked is None:
         return f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}"
@@ -129,7 +126,7 @@ def _what(record: Record) -> str:
     return f"{record.action} of a {asked.kind} {where}"
 
 
-def _in_chain(record: Record, data: bytes, desk: Desk) -> Check:
+def _in_chain(record: Record, data: bytes, desk: LocalService) -> Check:
     if not os.path.exists(desk.ledger.directory) and not desk.keys.is_in_sight():
         return note("ledger", f"{desk.ledger.directory} cannot be looked at from here")
     chain = desk.read()
@@ -142,7 +139,7 @@ def _in_chain(record: Record, data: bytes, desk: Desk) -> Check:
     return good("ledger", f"number {record.seq}, byte for byte")
 
 
-def _of_return(record: Record, tree: Tree, desk: Desk) -> Check:
+def _of_return(record: Record, tree: Tree, desk: LocalService) -> Check:
     task = tree.tasks.get(record.task_id)
     attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
     if attempt is None or task is None:
@@ -158,7 +155,7 @@ def _of_return(record: Record, tree: Tree, desk: Desk) -> Check:
     return bad("return", "it has changed since the decision, so the decision does not hold for it")
 
 
-def _of_ledger(chain: Chain, desk: Desk) -> Iterator[Check]:
+def _of_ledger(chain: Chain, desk: LocalService) -> Iterator[Check]:
     where = clean(str(desk.ledger.directory))
     if not chain.entries and not chain.problems:
         yield good("ledger", f"nothing has been decided in {where}")
@@ -171,41 +168,27 @@ def _of_ledger(chain: Chain, desk: Desk) -> Iterator[Check]:
 
 def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Check]:
     place = f"{DOT}/{MIRROR}"
+    names, found = list[str](), list[Forgery]()
     try:
         with open_dot_directory(workspace, MIRROR) as directory:
-            names = sorted(name for name in directory.names() if not name.startswith(TEMPORARY))
-            differing = [(name, why) for name in names[:_MOST] if (why := _why_not(directory, name, chain, trust))]
+            names, found = files_in(directory), list(differing(directory, chain, trust))
     except FileNotFoundError:
-        names, differing = [], []
+        pass
     except OSError as error:
         yield bad("mirror", f"{place} cannot be looked at: {reason(error)}")
         return
-    for name, why in differing:
-        yield bad("mirror", f"{place}/{quoted(name)}: {why}")
-    if len(names) > _MOST:
-        yield bad("mirror", f"{len(names) - _MOST:,} more files, which were not looked at; remove them")
-    if sound := min(len(names), _MOST) - len(differing):
+    for path, why in found:
+        yield bad("mirror", f"{place}/{quoted(path.removeprefix(f'{place}/'))}: {why}")
+    if len(names) > MOST:
+        yield bad("mirror", f"{len(names) - MOST:,} more files, which were not looked at; remove them")
+    if sound := min(len(names), MOST) - len(found):
         yield good("mirror", f"{plural(sound, 'file')} in {place} as the ledger has them")
     missing = [one for one in chain.of_attempts if not {f"{one}.json", f"{one}.md"} <= set(names)]
     if missing:
         yield note("mirror", f"{len(missing)} not delivered yet, or removed; agentwatch puts them back")
 
 
-def _why_not(directory: Directory, name: str, chain: Chain, trust: Trust) -> str | None:
-    """How a file of the mirror differs from the ledger; None if it does not."""
-    stem, _, ending = name.rpartition(".")
-    entry = chain.of_attempts.get(stem) if ending in ("json", "md") else None
-    if entry is None:
-        return why_foreign(directory, name, trust)
-    try:
-        data = directory.read(name, LARGEST)
-    except OSError as error:
-        return f"it cannot be read: {reason(error)}"
-    wanted = entry.sha256 if ending == "json" else hashlib.sha256(page(entry.record)).hexdigest()
-    return None if hashlib.sha256(data).hexdigest() == wanted else "it differs from the ledger: it was edited"
-
-
-def _of_statements(data: bytes, tree: Tree, desk: Desk, trust: Trust) -> Iterator[Check]:
+def _of_statements(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> Iterator[Check]:
     """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
     hosts = {one.public.keyid: one for one in desk.keys.others(Role.HOST)}
     trust = trust.with_more(Trust(tuple(one.trusted for one in hosts.values())))
@@ -237,7 +220,7 @@ def _since(statement: Statement, tree: Tree) -> Iterator[Check]:
 
 
 def _of_documents(statement: Statement, here: Mapping[str, str], *, is_of_here: bool) -> Iterator[Check]:
-    """What a statement of this workspace is about has to be here; a copy may hold less."""
+    """The documents of a statement of this workspace have to be here; a copy may hold less."""
     found = {name: here.get(name) for name, _ in statement.subject}
     for name, digest in statement.subject:
         if found[name] is None and is_of_here:

@@ -1,29 +1,21 @@
-"""What the operator decided: recorded once, signed, delivered into the workspace, and read by the agents.
+"""Decisions of the operator: recorded once, signed, delivered into the workspace, and read by the agents.
 
 Why it is so:
 
-- A signed file is DSSE to others, and one regular expression to us. What an agent wrote reaches no JSON parser before
-  its signature was checked, and no second spelling of a good file is accepted.
-- Nothing is appended to a damaged ledger, because nobody could verify what follows. What is good before it stays
-  valid.
+- A signed file is DSSE to others, and one regular expression to us: an agent's text reaches no JSON parser before its
+  signature was checked, and no second spelling of a good file is accepted.
+- Nothing is appended to a damaged ledger, because nobody could verify what follows. What is good before it stays valid.
 - After an error the ledger is read again, and a failed sync is not tried again. The answer is then "recorded, but",
   "not recorded" or, rarely, "nobody can tell". To decide the same again is safe in all three.
-- A decision that asks for work expires after a week: the workspace may be another one by then. From that second on it
-  is told to nobody and binds nobody, whatever agents say. The same attempt keeps its decision id; the later number
-  holds.
 - What agents write is a claim and is called one. "acted" comes only from the next attempt, or from a fitter's handoff
-  that names the decision and the task. A file that just says "acted" counts as read.
+  that names the decision and the task.
 - A replaced key signs nothing new, and what it signed stays valid. Clocks can be set back, so a key is retired no
-  earlier than the last decision that it signed. The public key lies beside it: to verify needs no passphrase.
-- The mirror counts only where the signing key is out of sight, which is in a sandbox. Who sees the key and no ledger
-  has lost the ledger.
+  earlier than the last decision that it signed.
+- The mirror counts only where the signing key is out of sight, which is in a sandbox.
 - Agents in a sandbox claim in the workspace, hooks outside also in the state directory. Who can claim in both must win
   both.
-- An amended handoff is the old text with single keys changed. It loses its `session_id`, for the next attempt has its
-  own. One that breaks its contract is made sound where that needs no guess: a missing row says that it was not stated,
-  and the dialog names what was filled in. What is no JSON has to be written anew.
-- A mitigation is the operator's word. Without any change in the handoff and without a note it is warned about.
-- A keyring is asked in a thread, for a minute at most: its code is somebody else's, and may wait for a person.
+- An amended handoff is the old packet with single keys changed, laid out anew. It loses its `session_id`, for the next
+  attempt has its own. One that breaks its contract is made sound where that needs no guess.
 - An OpenCode session is woken only if it is idle, as its own agent and model (tried on 1.18.33): a second process
   would begin a second loop, and a prompt without an agent would switch a session that only plans to one that builds.
 """

@@ -1,4 +1,4 @@
-"""What every agent that asks for a decision uses: its question, the answer and the handoff for it, its receipts."""
+"""Asking for a decision, as every agent does: the question, the answer and the handoff for it, the receipts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions.reader import Expired, Forged, Found, Pending, Place, Question, Reader, Verified
 from agentwatch.decisions.receipts import Claim, ReceiptBook, ReceiptError
-from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action, Stage
+from agentwatch.decisions.record import Record, decision_of
+from agentwatch.delegation.decision import SPECS, Action, Stage
 from agentwatch.delegation.events import Decided
 from agentwatch.delegation.retry import FITTER
 from agentwatch.delegation.task import State, Task
@@ -51,14 +51,12 @@ class Asker:
     def tell(self, tree: Tree, task_id: str) -> None:
         """Let a tree know what is decided about a task: that tells which files are of an attempt after it."""
         if records := self.reader.about(task_id):
-            from agentwatch.decisions.clerk import decision_of  # most is never decided about
-
             receipts = self._book.read(records)
             decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
             tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
 
     def answer(self, found: Found) -> dict[str, Any]:
-        """What is told to the agent, as `answer` has it; the amended handoff is handed out with it."""
+        """The document for the agent; the amended handoff is handed out with it."""
         return answer(found, handoff_path=self.hand_out(found.record) if isinstance(found, Verified) else None)
 
     def hand_out(self, record: Record) -> str | None:
@@ -101,12 +99,8 @@ class Asker:
 
 
 def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
-    """The question for what the operator can be looking at now.
-
-    A decision about an attempt before, or about a return or handoff rewritten since, is none about this one; an abort
-    still is where its final report, or a late failure, was written since. From inside a sandbox the history may be
-    hidden, and attempts be counted too low: so the number counts as the least only.
-    """
+    """The question about the attempt that the operator can be looking at now. From inside a sandbox the history may be
+    hidden, and attempts be counted too low: so the number counts as the least only."""
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task is not None else {}
     asked = known.get(attempt) if attempt is not None else (task.latest if task is not None else None)
@@ -124,16 +118,13 @@ def is_needless(task: Task | None) -> bool:
 
 
 def go_on(task: Task) -> str:
-    """What to do about a task that nobody is asked about, in one sentence."""
+    """The sentence about a task that nobody is asked about."""
     return f"go on: {quoted(task.task_id)} is {task.own_state}, and nothing is asked of the operator, so do not wait"
 
 
 def answer(found: Found, *, handoff_path: str | None = None) -> dict[str, Any]:
-    """The document. `pending` is False only where there is a decision that holds.
-
-    Then it has the keys of the record, but for `signed_request`; `place` (`ledger` or `mirror`), `handoff_path` (a file
-    with the amended handoff, or null) and `do_now`; else `do_now` and what is known: `detail`, `refused` or `expired`.
-    """
+    """The document. `pending` is False only where there is a decision that holds: then it has the keys of the record,
+    `place`, `handoff_path` and `do_now`; else `do_now`, and `detail`, `refused` or `expired`."""
     if isinstance(found, Verified):
         told = {"place": found.place.value, "handoff_path": handoff_path, "do_now": do_now(found.record, handoff_path)}
         # What was signed on another machine was verified, and says all of it once more: agents read it as text.
@@ -166,27 +157,23 @@ def waited(found: Found, task: Task | None, task_id: str, *, handoff_path: str |
 
 
 def do_now(record: Record, handoff_path: str | None = None) -> str:
-    """What an agent that was told of a decision has to do, in one sentence."""
+    """The step of an agent that was told of a decision, in one sentence."""
     # An id of several words could pass for a part of the sentence.
-    task, after = exact(record.task_id), record.attempt + 1
+    task = exact(record.task_id)
     if not _NAME.fullmatch(task):
         task = quoted(record.task_id, 200)
-    if record.action is Action.RETRY:
-        return f"run {task} once more, as attempt {after}, {_given(record, handoff_path)}"
+    template, given = SPECS[record.action].do_now, _given(record, handoff_path)
     if record.action is Action.ESCALATE and _restores(record):
-        fitter = f"start the {FITTER} {_given(record, handoff_path)}"
-        return f"{fitter}, and once it has returned, wait for the next decision about {task}"
-    if record.action is Action.ESCALATE:
-        return f"hand {task} to the mode {clean(record.params.mode or '')}, {_given(record, handoff_path)}"
-    if record.action is Action.ABORT:
-        all_of_it = f"stop {task} and what is below it, start no other attempt of it"
-        return f"{all_of_it}, and hand params.report up as its return: it is the final error report"
-    if record.action is Action.RESPOND:
-        again = f"a new handoff, with `attempt` {after} and `decision_id` {record.decision_id}"
-        given = "params.answers, and the operator's note in `note`," if record.note.strip() else "params.answers"
-        return f"give {given} to the child of {task}: in its session, or with {again}"
-    next_one = f"the handoff that goes on from it carries `decision_id` {record.decision_id}"
-    return f"go on as if {task} had succeeded: the operator accepts its return as it is; {next_one}"
+        template = f"start the {FITTER} {{given}}, and once it has returned, wait for the next decision about {{task}}"
+    answers = "params.answers, and the operator's note in `note`," if record.note.strip() else "params.answers"
+    return template.format(
+        task=task,
+        after=record.attempt + 1,
+        given=given,
+        mode=clean(record.params.mode or ""),
+        answers=answers,
+        decision_id=record.decision_id,
+    )
 
 
 def _restores(record: Record) -> bool:
@@ -209,5 +196,5 @@ def _given(record: Record, handoff_path: str | None) -> str:
 
 
 def ending_of(text: str) -> str:
-    """What the name of a document's file ends in: `json` for an object, else `md`."""
+    """The ending of a document's file: `json` for an object, else `md`."""
     return "json" if text.lstrip("\ufeff \t\r\n")[:1] == "{" else "md"

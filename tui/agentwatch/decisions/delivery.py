@@ -3,7 +3,7 @@
     <workspace>/.agentwatch/decisions/<decision id>.json     the very bytes of the ledger's file
     <workspace>/.agentwatch/decisions/<decision id>.md       the same as a page, for people and agents
 
-Agents can write there, so whatever differs from the ledger is told to the operator, and what is the ledger's is put
+Agents can write there, so whatever differs from the ledger is told to the operator, and the ledger's own files are put
 right again. Files of other names are left where they are.
 """
 
@@ -13,15 +13,16 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.chain import Chain, ChainEntry, ProblemKind, RefusedError, verified
+from agentwatch.contracts.rules import ERROR, Rule
+from agentwatch.contracts.shapes import Finding
 from agentwatch.decisions.envelope import LARGEST, Trust
 from agentwatch.decisions.errors import LedgerError, reason, remedy
+from agentwatch.decisions.ledger import Chain, ChainEntry, ProblemKind, RefusedError, verified
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import SPECS
 from agentwatch.disk import DISK, DOT, TEMPORARY, Directory, Disk, NotADirectoryOfOursError, open_dot_directory
 from agentwatch.text import clean, clean_lines, exact
 
@@ -29,37 +30,34 @@ NAME: Final = "decisions"
 NOT_DELIVERED: Final = "recorded, not delivered: "
 """In front of the reason, for people."""
 
-_MODE: Final = 0o644
-_RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
 MOST: Final = 1_000
-"""Foreign files that are told: more of them would say the same."""
-
+"""Files of the mirror that are told: more of them would say the same."""
 UNVERIFIED: Final = "it is signed, and no key is in sight here to verify it with"
 """Of what may well be a decision of the operator's: a forgery is what a known key did not sign."""
 
+_MODE: Final = 0o644
+_RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
 _SIGNED: Final = "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
 _FENCE: Final = re.compile("`{3,}")
-_SAID: Final = {
-    Action.RETRY: "Retry",
-    Action.ESCALATE: "Escalate",
-    Action.ABORT: "Abort",
-    Action.RESPOND: "Answer",
-    Action.ACCEPT: "Accept the return",
-}
+
+FORGED: Final = Rule(
+    "DEC001",
+    None,
+    ERROR,
+    "Decisions",
+    "a decision that is not the operator's",
+    "This is no decision of the operator's ({why}); nobody may act on it: remove it, and find out who wrote it.",
+    "Agents can write into the workspace. Only what is in the ledger, signed, was decided; `wait` and `verify` refuse"
+    " everything else.",
+    "the files that agentwatch writes into `.agentwatch/decisions/`",
+    "any other file there, or one of them edited",
+)
+RULES: Final = (FORGED,)
 
 
-_TELLING: Final = ("CLAUDE.md", "AGENTS.md", ".mcp.json", "opencode.json", "opencode.jsonc", "kilo.json", "kilo.jsonc")
-_MOST_TOLD: Final = 4 * 1024 * 1024
-
-
-def is_told_of(workspace: Path) -> bool:
-    """Whether a file of the workspace tells its agents of agentwatch, so that one may read decisions. Blocks."""
-    with suppress(OSError), Directory.open(workspace) as directory:
-        for name in _TELLING:
-            with suppress(OSError):
-                if b"agentwatch" in directory.read(name, _MOST_TOLD):
-                    return True
-    return False
+def forged(why: str) -> Finding:
+    """That a file among the decisions is none of the operator's."""
+    return Finding(FORGED.id, FORGED.severity, FORGED.message.format(why=why))
 
 
 class Forgery(NamedTuple):
@@ -78,64 +76,40 @@ class Mirror(NamedTuple):
     foreign: tuple[Forgery, ...] = ()
 
 
-Known = dict[str, tuple[int, ...]]
-"""Names of files that were as they should be, and what of a file changes when somebody touches it."""
-
-
 def mirror_missing(
-    workspace: Path,
-    chain: Chain,
-    bytes_of: Callable[[ChainEntry], bytes],
-    trust: Trust,
-    *,
-    disk: Disk = DISK,
-    known: Known | None = None,
+    workspace: Path, chain: Chain, bytes_of: Callable[[ChainEntry], bytes], trust: Trust, *, disk: Disk = DISK
 ) -> Mirror:
-    """Deliver every decision that is not in the mirror as it should be; tell what is not the ledger's. Never raises.
-
-    `bytes_of` gives the bytes of a decision's file in the ledger. `known` is kept from call to call, so that only files
-    that changed are read. Nothing is made where nothing was decided.
-    """
-    known = {} if known is None else known
-    entries = chain.of_attempts
-    delivered, pending, trouble = list[str](), list[str](), None
+    """Deliver every decision that is not in the mirror as it should be; tell what is not the ledger's. Never raises."""
+    entries, delivered, pending, trouble = chain.of_attempts, list[str](), list[str](), None
     try:
         with open_dot_directory(workspace, NAME, make=bool(entries), disk=disk) as directory:
-            foreign = _foreign(directory, chain, trust)
+            foreign = tuple(differing(directory, chain, trust))
             directory.sweep()
             for decision_id, entry in entries.items():
                 try:
-                    edited = _deliver(directory, entry, bytes_of, known)
+                    _deliver(directory, entry, bytes_of)
                 except (OSError, LedgerError) as error:
                     pending.append(decision_id)
                     trouble = _in_words(error)
                 else:
-                    foreign += [Forgery(_path(name), "it differed from the ledger; corrected") for name in edited]
                     delivered.append(decision_id)
     except OSError as error:
         if not entries and isinstance(error, FileNotFoundError):
             return Mirror()
         return Mirror(pending=tuple(entries), reason=_in_words(error))
-    return Mirror(tuple(delivered), tuple(pending), trouble, tuple(foreign[:MOST]))
+    return Mirror(tuple(delivered), tuple(pending), trouble, foreign)
 
 
 def forgeries(workspace: Path, chain: Chain | None, trust: Trust, disk: Disk = DISK) -> list[Forgery]:
-    """The files of the mirror that are not the ledger's, as `mirror_missing` tells them; nothing is put right.
-
-    Without a `chain`, the ledger is out of sight: then what the operator signed is none, nor is what is no decision;
-    where no key is in sight either, what is signed is told as UNVERIFIED.
-    """
+    """The files of the mirror that are not the ledger's; nothing is put right. Without a `chain`, the ledger is out of
+    sight: then a signed file is none, nor is what is no decision."""
     try:
         with open_dot_directory(workspace, NAME, disk=disk) as directory:
-            if chain is None:
-                records = [one for one in _foreign(directory, Chain(), trust) if _RECORD.search(one.path)]
-                return [one for one in records if one.why != _SIGNED]
-            lacking = (one for entry in chain.of_attempts.values() for one in _lacking(directory, entry, {}))
-            edited = [Forgery(_path(name), "it differs from the ledger") for name, is_there in lacking if is_there]
-            return [*_foreign(directory, chain, trust), *edited][:MOST]
+            found = list(differing(directory, chain or Chain(), trust))
     except OSError:
         # What is not to be seen is not delivered either, which is told where something is.
         return []
+    return found if chain is not None else [one for one in found if _RECORD.search(one.path) and one.why != _SIGNED]
 
 
 def deliver(
@@ -144,70 +118,53 @@ def deliver(
     """Deliver one decision. Returns None, or the reason why it waits. Never raises."""
     try:
         with open_dot_directory(workspace, NAME, make=True, disk=disk) as directory:
-            _deliver(directory, entry, bytes_of, {})
+            _deliver(directory, entry, bytes_of)
     except (OSError, LedgerError) as error:
         return _in_words(error)
     return None
 
 
-def _deliver(
-    directory: Directory, entry: ChainEntry, bytes_of: Callable[[ChainEntry], bytes], known: Known
-) -> list[str]:
-    """Put both files there. Returns the names of those that were there otherwise."""
-    edited = []
-    for name, is_there in _lacking(directory, entry, known):
-        if is_there:
-            edited.append(name)
-        _put(directory, name, bytes_of(entry) if name.endswith(".json") else page(entry.record))
-    return edited
+def files_in(directory: Directory) -> list[str]:
+    """The names of the files of a mirror, without those that are being written."""
+    return sorted(name for name in directory.names() if not name.startswith(TEMPORARY))
 
 
-def _lacking(directory: Directory, entry: ChainEntry, known: Known) -> Iterator[tuple[str, bool]]:
-    """The names of a decision's files that are not as they should be, and whether something is there."""
-    for suffix in (".json", ".md"):
-        name = f"{entry.record.decision_id}{suffix}"
-        mark = None
-        with suppress(FileNotFoundError):
-            # The sha256 is that of one decision: where another took its place, the same file is as it should not be.
-            mark = *directory.identity(name), int(entry.sha256, 16)
-        if mark is not None and known.get(name) == mark:
+def differing(directory: Directory, chain: Chain, trust: Trust) -> Iterator[Forgery]:
+    """The files of a mirror, of the first MOST, that are not as the ledger has them."""
+    ours = chain.of_attempts
+    for name in files_in(directory)[:MOST]:
+        stem, _, ending = name.rpartition(".")
+        entry = ours.get(stem) if ending in ("json", "md") else None
+        if entry is None:
+            yield Forgery(f"{DOT}/{NAME}/{name}", _why_foreign(directory, name, trust))
+        elif not _is_as_it_should_be(directory, name, entry):
+            yield Forgery(f"{DOT}/{NAME}/{name}", "it differs from the ledger: it was edited")
+
+
+def _deliver(directory: Directory, entry: ChainEntry, bytes_of: Callable[[ChainEntry], bytes]) -> None:
+    for ending in ("json", "md"):
+        name = f"{entry.record.decision_id}.{ending}"
+        if _is_as_it_should_be(directory, name, entry):
             continue
-        digest = _digest_of(directory, name)
-        if digest == (entry.sha256 if suffix == ".json" else _digest(page(entry.record))):
-            if mark is not None:
-                known[name] = mark
-            continue
-        yield name, digest is not None
+        data = bytes_of(entry) if ending == "json" else page(entry.record)
+        try:
+            directory.replace(name, data, _MODE)
+        except IsADirectoryError:
+            # No file can take its place. Renaming touches its name only, whatever is in it.
+            directory.move(name, directory, f"{name}.{secrets.token_hex(4)}")
+            directory.replace(name, data, _MODE)
 
 
-def _digest_of(directory: Directory, name: str) -> str | None:
-    """The sha256 of a file, "" of what is no file or cannot be read, None where there is nothing."""
+def _is_as_it_should_be(directory: Directory, name: str, entry: ChainEntry) -> bool:
+    wanted = entry.sha256 if name.endswith(".json") else hashlib.sha256(page(entry.record)).hexdigest()
     try:
-        return _digest(directory.read(name, LARGEST))
-    except FileNotFoundError:
-        return None
+        return hashlib.sha256(directory.read(name, LARGEST)).hexdigest() == wanted
     except OSError:
-        return ""
+        return False
 
 
-def _put(directory: Directory, name: str, data: bytes) -> None:
-    try:
-        directory.replace(name, data, _MODE)
-    except IsADirectoryError:
-        # No file can take its place. Renaming touches its name only, whatever is in it.
-        directory.move(name, directory, f"{name}.{secrets.token_hex(4)}")
-        directory.replace(name, data, _MODE)
-
-
-def _foreign(directory: Directory, chain: Chain, trust: Trust) -> list[Forgery]:
-    """The files that the ledger does not have."""
-    ours = {f"{decision_id}{suffix}" for decision_id in chain.of_attempts for suffix in (".json", ".md")}
-    names = [name for name in sorted(directory.names()) if name not in ours and not name.startswith(TEMPORARY)]
-    return [Forgery(_path(name), why_foreign(directory, name, trust)) for name in names[:MOST]]
-
-
-def why_foreign(directory: Directory, name: str, trust: Trust) -> str:
-    """What a file of the mirror is that the ledger does not have."""
+def _why_foreign(directory: Directory, name: str, trust: Trust) -> str:
+    """The nature of a file of the mirror that the ledger does not have."""
     if _RECORD.match(name) is None:
         return "agentwatch did not put it there"
     try:
@@ -218,14 +175,6 @@ def why_foreign(directory: Directory, name: str, trust: Trust) -> str:
     except OSError as error:
         return f"it cannot be read: {reason(error)}"
     return _SIGNED
-
-
-def _path(name: str) -> str:
-    return f"{DOT}/{NAME}/{name}"
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _in_words(error: OSError | LedgerError) -> str:
@@ -239,7 +188,6 @@ def _in_words(error: OSError | LedgerError) -> str:
 def page(record: Record) -> bytes:
     """The Markdown page of a decision: equal records have equal pages. Foreign text in it is made safe to show."""
     params = record.params
-    lines = [f"# {_SAID[record.action]}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     facts = {
         "decision": record.decision_id,
         "number": str(record.seq),
@@ -250,14 +198,17 @@ def page(record: Record) -> bytes:
         "mode": clean(params.mode) if params.mode else None,
         "mitigation": params.mitigation.value if params.mitigation else None,
     }
+    lines = [f"# {SPECS[record.action].page}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items() if value]
     for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
         if text:
             lines += ["", f"## {title}", "", *_fenced(text)]
     if params.answers:
         lines += ["", "## Answers", ""]
-        for question, answer in params.answers:
-            lines.append(f"- {clean(question)}: {clean(answer)}" if question else f"- {clean(answer)}")
+        lines += [
+            f"- {clean(one.question)}: {clean(one.answer)}" if one.question else f"- {clean(one.answer)}"
+            for one in params.answers
+        ]
     counts = f"What counts is the signed `{record.decision_id}.json` beside it"
     lines += ["", f"A copy for reading. {counts}: agents get it verified from `agentwatch wait`."]
     return "\n".join((*lines, "")).encode()

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.decisions.errors import DecisionError, KeyProblemError
-from agentwatch.decisions.record import LARGEST_SIGNED
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,10 +27,10 @@ STATEMENT_TYPE: Final = "application/vnd.in-toto+json"
 """Of what is said of a task to others: the type that in-toto gives its statements."""
 
 NAMES: Final = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
-"""What is in an envelope of each type, in a word."""
+"""The content of an envelope of each type, in a word."""
 
-LARGEST: Final = LARGEST_SIGNED * 4 // 3 + 1024
-"""Bytes of an envelope."""
+LARGEST: Final = 7 * 1024 * 1024
+"""Bytes of an envelope: of the largest record, which holds the envelope of a request for it."""
 
 OWN_ID: Final = "AGENTWATCH_WORKSPACE_ID"
 """Names the workspace where it is mounted at another path than the operator's."""
@@ -42,11 +41,11 @@ OPERATOR: Final = "operator:"
 
 _PUBLIC: Final = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
 
-# A grammar instead of a JSON parser: what an agent wrote meets no parser before its signature was checked.
-_HEAD: Final = rb'\{"payload":"([A-Za-z0-9+/]*={0,2})","payloadType":"([a-z0-9.+/-]{1,99})",'
-_SIGNATURE: Final = rb'\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}'
-_FORM: Final = re.compile(_HEAD + rb'"signatures":\[' + _SIGNATURE + rb"\]\}\n\Z")
-_SEVERAL: Final = re.compile(_HEAD + rb'"signatures":\[' + _SIGNATURE + rb"(?:," + _SIGNATURE + rb")+\]\}\n\Z")
+# A grammar instead of a JSON parser: an agent's text meets no parser before its signature was checked.
+_FORM: Final = re.compile(
+    rb'\{"payload":"([A-Za-z0-9+/]*={0,2})","payloadType":"([a-z0-9.+/-]{1,99})","signatures":'
+    rb'\[\{"keyid":"([0-9a-f]{64})","sig":"([A-Za-z0-9+/]{86}==)"\}\]\}\n\Z'
+)
 
 
 class EnvelopeError(DecisionError):
@@ -73,7 +72,7 @@ class PublicKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What an orchestrator is started with, `ed25519:` and 44 characters."""
+        """The form for an orchestrator: `ed25519:` and 44 characters."""
         return f"ed25519:{base64.b64encode(self.raw).decode()}"
 
 
@@ -116,13 +115,12 @@ class Trust:
         """By key id: who may ask for a record. Who can sign one may."""
         return {key.public.keyid: key for key in (*self.operators, *self.keys)}
 
-    def why_not(self, keyid: str, created_at: str) -> str | None:
-        """Why a record of this time, signed with this known key, is not accepted; None where it is."""
+    def require(self, keyid: str, created_at: str) -> None:
+        """Raises UntrustedError where a record of this time, signed with this known key, is not accepted."""
         retired_at = self.keys[self.order[keyid]].retired_at
         # Both are written in one form, so their letters sort as the times do.
         if retired_at is not None and created_at > retired_at:
-            return f"it is signed with a key that was retired at {retired_at}"
-        return None
+            raise UntrustedError(f"it is signed with a key that was retired at {retired_at}")
 
     def with_more(self, more: Trust) -> Trust:
         """These keys, and others that count as well."""
@@ -162,12 +160,8 @@ def opened(data: bytes, keys: Mapping[str, PublicKey], kind: str = PAYLOAD_TYPE)
     bytes that `seal` cannot have written.
     """
     match = _FORM.match(data) if len(data) <= LARGEST else None
-    if match is None:
-        if len(data) <= LARGEST and _SEVERAL.match(data):
-            raise EnvelopeError("it has several signatures: agentwatch signs once, and takes what is signed once")
+    if match is None or match[2] != kind.encode():
         raise EnvelopeError(f"it is not in the form of a signed {NAMES[kind]}: cut off, edited, or something else")
-    if match[2] != kind.encode():
-        raise EnvelopeError(f"it is in the form of another type, {match[2].decode()}, and not of a {NAMES[kind]}")
     keyid = match[3].decode()
     try:
         payload, signature = base64.b64decode(match[1], validate=True), base64.b64decode(match[4], validate=True)

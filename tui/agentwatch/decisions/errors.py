@@ -63,12 +63,12 @@ class KeyMissingError(KeyProblemError):
 
 
 def reason(error: OSError) -> str:
-    """What the system says, in words."""
+    """The system's message, in words."""
     return error.strerror or (os.strerror(error.errno) if error.errno else str(error))
 
 
 def remedy(error: OSError) -> str:
-    """What to do about it, in words."""
+    """The remedy, in words."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "free space"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

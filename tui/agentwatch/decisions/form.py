@@ -1,24 +1,27 @@
-"""A decision as the operator fills it in: its fields, what is missing, and the document that it hands on. Pure.
+"""A decision as the operator fills it in: its fields, what is missing, the document that it hands on, and a preview.
 
-The dialog and `agentwatch decide` fill in the same forms. Labels and words are ours; questions and options are foreign.
+Pure. The dialog and the commands show the same forms. Labels and words are ours; questions and options are foreign.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions import policy
-from agentwatch.decisions.answering import refusal
-from agentwatch.decisions.proposal import Proposal, next_handoff, report
-from agentwatch.decisions.record import Answer, Mitigation, Params, Subject
-from agentwatch.delegation.decision import Action
+from agentwatch.decisions.handoff import Proposal, goes_to_fitter, next_handoff, report
+from agentwatch.decisions.record import Answer, Mitigation, Params, Subject, refusal
+from agentwatch.delegation.decision import SPECS, Action
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.delegation.retry import FITTER
+from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task
-from agentwatch.view.words import plural
+from agentwatch.text import clean, exact, quoted
+from agentwatch.view import looks, times
+from agentwatch.view.requests import denial_words, left_words, whole_input
+from agentwatch.view.words import plural, program_of, question_at, retries_left
 
 MOST_QUERIES: Final = 24
 MOST_OPTIONS: Final = 60
@@ -26,6 +29,11 @@ MOST_OPTIONS: Final = 60
 LONGEST_RULE: Final = 1_000
 LONGEST: Final = 2_000
 """Characters of a question, a label or a description: all of it can be read, or it is not answered here."""
+DIGITS: Final = 8
+"""Digits of an id that name a request everywhere."""
+_LONGEST_ID: Final = 1_000
+DIGITS_OF_FILE: Final = 12
+"""Hex digits of a digest that are shown; all of it is compared."""
 _MOST_QUESTIONS: Final = 12
 """Questions of a child with a field of their own; those behind share one."""
 _MITIGATIONS: Final = {
@@ -34,6 +42,7 @@ _MITIGATIONS: Final = {
     Mitigation.REDUCED_SCOPE: "reduced scope",
     Mitigation.CORRECTED_CONSTRAINTS: "corrected constraints",
 }
+_TITLES: Final = {"handoff": "the next handoff: agents' words, as amended", "report": "the final error report"}
 
 
 @dataclass
@@ -65,37 +74,50 @@ class Field:
 
 
 class Missing(NamedTuple):
-    """What has to be done before a decision can be recorded, and the key of the field in which it can be done, with
-    `.text` behind it for its words."""
+    """A step before a decision can be recorded, and the key of the field in which it can be done, with `.text` behind
+    it for its words."""
 
     reason: str
     key: str = ""
 
 
-class Face(NamedTuple):
-    """How an action is called in a form, and its note; the label of a note that cannot be given is blank."""
+class Fact(NamedTuple):
+    """A line of a preview: a label of ours, and words with their style; foreign ones stand in quotation marks."""
 
-    glyph: str
-    word: str
-    note: str = "note"
-    placeholder: str = "in your words, for the agent that carries it out"
-    document: str = ""
+    label: str
+    parts: tuple[tuple[str, str], ...]
+
+
+def fact(label: str, words: str, style: str = "") -> Fact:
+    """A fact of one part."""
+    return Fact(label, ((words, style),))
+
+
+class Form:
+    """A form of either kind. `action` is None where none is chosen yet; a blank `note` label: no note can be given."""
+
+    glyph = "■"
+    word = "Answer"
+    note = ""
+    placeholder = ""
+    document = ""
     """How sentences call the document that is handed on; blank where there is none."""
-    title: str = ""
+    title = ""
+    first = "note"
+    """The field to begin with."""
+    fields: list[Field]
+
+    @property
+    def action(self) -> Action | None:
+        raise NotImplementedError
+
+    def __getitem__(self, key: str) -> Field:
+        return next(one for one in self.fields if one.key == key)
 
 
-_NEXT: Final = "the next handoff: agents' words, as amended"
-FACES: Final = {
-    Action.RETRY: Face("↻", "Retry", document="handoff", title=_NEXT),
-    Action.ESCALATE: Face("↑", "Escalate", document="handoff", title=_NEXT),
-    Action.ABORT: Face("–", "Abort", "why", "stands in the report", "report", "the final error report"),
-    Action.RESPOND: Face("»", "Answer", placeholder="anything else that you want to say"),
-    Action.ACCEPT: Face("✓", "Accept", "because", "why it is good enough"),
-}
-
-
-class DecisionForm:
-    """The form of an action about an attempt. `tasks` and `modes` are those among which a mode can be chosen."""
+class DecisionForm(Form):
+    """The form of an action about an attempt. `tasks` and `modes` are those among which a mode can be chosen; where the
+    parameters are `given`, as by a command, there is nothing to fill in."""
 
     def __init__(
         self,
@@ -104,25 +126,29 @@ class DecisionForm:
         action: Action,
         tasks: Iterable[Task] = (),
         modes: Mapping[str, str] | None = None,
+        *,
+        given: Params | None = None,
     ) -> None:
-        self.task, self.subject, self._action = task, subject, action
-        self.face = FACES[action]
-        self.first = "note"
-        """The field to begin with."""
-        self.fields: list[Field] = []
-        if action is Action.RETRY:
+        self.task, self.subject, self._action, self._given = task, subject, action, given
+        spec = SPECS[action]
+        self.glyph, self.word, self.note, self.placeholder = spec.glyph, spec.word, spec.note, spec.placeholder
+        self.document, self.title = spec.document, _TITLES.get(spec.document, "")
+        self.fields = []
+        if given is not None:
+            return
+        if "mitigation" in spec.takes:
             words = [(name, "") for name in _MITIGATIONS.values()]
             self.fields.append(Field("mitigation", "different", words, [0]))
             if task.retry.hint:
                 self.fields.append(Field("hint", "hint", [("hand it on", ""), ("leave it out", "")], [0]))
-        elif action is Action.ESCALATE:
+        if "mode" in spec.takes:
             self._add_modes(policy.offered_modes(task, tasks, modes or {}), modes or {})
-        elif action is Action.ABORT:
+        if "report" in spec.takes:
             below = task.below.open if task.below else 0
             others = f" and the {plural(below, 'open task')} below it" if below else ""
             self.first = "sure"
             self.fields.append(Field("sure", "abort", [("no", ""), (f"yes, end this task{others}", "")], [0]))
-        elif action is Action.RESPOND:
+        if "answers" in spec.takes:
             self._add_questions(task.result.blockers if task.result else ())
 
     def _add_modes(self, offered: Sequence[str], configured: Mapping[str, str]) -> None:
@@ -145,35 +171,23 @@ class DecisionForm:
     def action(self) -> Action:
         return self._action
 
-    def __getitem__(self, key: str) -> Field:
-        return next(one for one in self.fields if one.key == key)
-
-    def choose(self, *, mitigation: Mitigation | None = None, mode: str | None = None) -> None:
-        """Fill in the fields that an action has."""
-        if self.action is Action.RETRY:
-            self["mitigation"].taken = [list(_MITIGATIONS).index(mitigation)]
-        elif self.action is Action.ESCALATE:
-            self["mode"].taken, self["mode"].text = [], mode or ""
-
-    @property
-    def mode(self) -> str | None:
-        """The mode to escalate to: what was written comes before what was chosen."""
-        return self["mode"].answers[-1] if self.action is Action.ESCALATE and self["mode"].answers else None
-
     def params(self) -> Params:
         """The parameters without a document: the policy asks for no more."""
-        if self.action is Action.RETRY:
-            return Params(mitigation=list(_MITIGATIONS)[self["mitigation"].choice or 0])
-        if self.action is Action.RESPOND:
-            answers = (Answer(one.question, one.text.strip()) for one in self.fields if one.text.strip())
-            return Params(answers=tuple(answers))
-        return Params(mode=self.mode)
+        if self._given is not None:
+            return self._given
+        keys = {one.key: one for one in self.fields}
+        if "mitigation" in keys:
+            return Params(mitigation=list(_MITIGATIONS)[keys["mitigation"].choice or 0])
+        if "mode" in keys:
+            # Written words come before a chosen one.
+            return Params(mode=next(reversed(keys["mode"].answers), None))
+        return Params(answers=tuple(Answer(one.question, one.text.strip()) for one in self.fields if one.text.strip()))
 
     def recorded(self, document: str | None) -> Params:
         """The parameters with this document."""
-        if self.action is Action.ABORT:
+        if self.document == "report":
             return Params(report=document)
-        return self.params()._replace(handoff=document or None) if self.face.document else self.params()
+        return replace(self.params(), handoff=document or None) if self.document else self.params()
 
     def missing(self, task: Task, note: str) -> Missing | None:
         """The step that the operator has to take first, a sentence in small letters."""
@@ -183,9 +197,9 @@ class DecisionForm:
             # With a mitigation it may be allowed: then the operator can do something about it here.
             is_allowed = policy.options(task, mitigation=Mitigation.REDUCED_SCOPE)[self.action].allowed
             return Missing(reason, key if is_allowed else "")
-        if self.action is Action.ABORT and not self["sure"].choice:
+        if key == "sure" and not self["sure"].choice:
             return Missing("say yes, with an arrow key on “abort”", key)
-        if self.action is Action.RESPOND and blank:
+        if "answers" in SPECS[self.action].takes and blank:
             # An agent that gets only some answers would go on without the others.
             words = f"answer each of its {plural(len(self.fields), 'question')}: {len(blank)} left"
             return Missing(words, key)
@@ -195,11 +209,81 @@ class DecisionForm:
         self, text_of: Callable[[Seen], str | None], note: str, failed: Sequence[Task], operator: str
     ) -> Proposal:
         """The document as the fields say it now. It may read files, and takes a while. Raises DecisionError."""
-        if self.action is Action.ABORT:
+        if self.document == "report":
             return report(self.task, failed, note=note, operator=operator)
-        is_left_out = self.action is Action.RETRY and bool(self.task.retry.hint) and self["hint"].choice == 1
+        is_left_out = any(one.key == "hint" and one.choice == 1 for one in self.fields)
         hint = None if is_left_out else self.task.retry.hint
-        return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=self.mode)
+        return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=self.params().mode)
+
+    def facts(self, task: Task, now: float, writes: str, cautions: Iterable[str] = ()) -> Iterator[Fact]:
+        """The preview; `task` is as it stands now, `writes` says where it is recorded."""
+        look = looks.CONTRADICTED if self.task.contradicted else looks.LOOKS[self.task.own_state]
+        standing = ("attempt " + str(self.subject.attempt), ""), (f"{look.glyph} {look.word}", look.color)
+        name = quoted(exact(self.subject.task_id, _LONGEST_ID), _LONGEST_ID)
+        yield Fact("task", ((name, "bold"), *standing, (f"→ {self._next(task)}", "")))
+        if question := question_at(task, now):
+            yield fact("asks", quoted(question, 400))
+        digest, returned = self.subject.return_sha256, self.task.latest.returned if self.task.latest else None
+        if digest is None or returned is None:
+            yield fact("return", "none yet")
+        else:
+            latest = task.latest.returned if task.latest else None
+            is_same = latest is not None and latest.digest == digest
+            words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
+            seen = (f" seen {times.ago(returned.at, now)},", "")
+            yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), seen, words))
+        yield fact("retries", self._budget(task))
+        yield fact("writes", writes)
+        mitigation = self.params().mitigation
+        yield from _warnings((*policy.options(task, mitigation=mitigation)[self.action].warnings, *cautions))
+
+    def _next(self, task: Task) -> str:
+        if goes_to_fitter(task, self.params().mode):
+            return f"the {FITTER}, who restores the line"
+        below = task.below.open if task.below and self.document == "report" else 0
+        more = f", with {plural(below, 'open task')} below it" if below else ""
+        mode = f"the mode {quoted(self.params().mode or '', 60)}" if self.params().mode else "another mode"
+        return SPECS[self.action].next.format(after=self.subject.attempt + 1, mode=mode) + more
+
+    def _budget(self, task: Task) -> str:
+        params = self.params()
+        if goes_to_fitter(task, params.mode):
+            return f"{retries_left(task.retry)}, exactly one once the {FITTER} has restored the line"
+        if self.action is not Action.ESCALATE and not is_retry(self.action, task.latest):
+            return f"{retries_left(task.retry)}, before and after"
+        retry = mitigated(task) if params.mitigation is not None else task.retry
+        earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries else ""
+        return f"{retries_left(retry)} now, {max(retry.remaining - 1, 0)} after this{earns}"
+
+
+def words_of_child(task: Task) -> list[tuple[str, str]]:
+    """The child's words about the latest attempt, under labels of ours. Foreign."""
+    result = task.result
+    parts: list[tuple[str, str | None]] = []
+    if result is not None:
+        parts = [
+            ("hint", result.retry_hint),
+            ("blockers", "\n".join(result.blockers)),
+            ("error code", result.error_code),
+            ("error", result.error_message),
+            ("summary", result.summary if result.summary != result.error_message else None),
+            ("review", result.review_reason),
+            ("confidence", f"{result.confidence:.2f}" if result.confidence is not None else None),
+            ("limits", "\n".join(result.limitations)),
+        ]
+    # A file that is missing is often claimed in several places.
+    lies = dict.fromkeys(f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task))
+    errors = [placed for placed in task.findings if placed.severity is Severity.ERROR]
+    broken = [f"{one.rule}{f', line {one.line}' if one.line else ''}: {one.message}" for one in errors]
+    parts += [("false claims", "\n".join(lies)), ("breaks rules", "\n".join(broken))]
+    return [(label, source) for label, source in parts if source]
+
+
+def _warnings(words: Iterable[str]) -> Iterator[Fact]:
+    yield from (fact("beware", warning, "text-warning") for warning in words)
+
+
+# Requests of programs
 
 
 def unfit(request: Request) -> str | None:
@@ -213,14 +297,15 @@ def unfit(request: Request) -> str | None:
     return None
 
 
-class RequestForm:
+class RequestForm(Form):
     """The answers that a request takes. Nothing is chosen beforehand, but that a question is to be answered."""
+
+    placeholder = "to the model, with a denial"
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        note = "words" if request.words and Action.DENY in request.actions else ""
-        word = "Allow?" if request.kind is RequestKind.PERMISSION else "Answer"
-        self.face = Face("■", word, note, "to the model, with a denial")
+        self.note = "words" if request.words and Action.DENY in request.actions else ""
+        self.word = "Allow?" if request.kind is RequestKind.PERMISSION else "Answer"
         # Those that can be read in full.
         rules = [rule for rule in request.rules if len(rule) < LONGEST_RULE]
         self.rules = {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
@@ -250,7 +335,6 @@ class RequestForm:
 
     @property
     def action(self) -> Action | None:
-        """The way that is chosen, None where none is yet."""
         choice = self.fields[0].choice
         return None if choice is None else self._ways[choice][1]
 
@@ -279,3 +363,33 @@ class RequestForm:
             return Missing(unread, "words")
         reason = refusal(self.request, self.action, self.params(), note)
         return Missing(reason, self.first) if reason else None
+
+
+def request_facts(
+    request: Request, now: float, *, asker: str = "", more: Iterable[str] = (), cautions: Iterable[str] = ()
+) -> Iterator[Fact]:
+    """The preview of an answer: `asker` is who asks, where it is known, `more` stands beside how long it waits."""
+    asker = asker or f"session {quoted(request.session_id, 80)}"
+    yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
+    yield fact("asks for", f"{request.kind}: {quoted(request.tool, 200)}")
+    left = left_words(request, now)
+    yield fact("asked", ", ".join([times.ago(request.asked_at, now), *([left] if left else []), *more]))
+    yield fact("request", f"{request.request_id[:DIGITS]} …  an answer counts for exactly what stands below")
+    for name, rule in RequestForm(request).rules.items():
+        yield fact(name, f"for the rest of its session, without asking: {quoted(rule, LONGEST_RULE)}")
+    beside = ", ".join(one.name for one in request.beside)
+    warnings = [f"besides the call it is given {quoted(beside, 60)}, see below"] if beside else []
+    warnings += [*denial_words(request), *([clean(request.why_not, 400)] if request.why_not else [])]
+    yield from _warnings((*warnings, *cautions))
+
+
+def words_of_request(request: Request) -> list[tuple[str, str]]:
+    """The call itself, and its surroundings; then the model's words on it, which rule would cover it, and the exact
+    input, under labels of ours. Foreign."""
+    parts = []
+    if request.kind is RequestKind.PERMISSION:
+        parts += [("the call", request.shown or request.input), ("besides", "\n".join(map(str, request.beside)))]
+    covered = f"none allows it; this would: {request.covered_by}" if request.covered_by else ""
+    rest = whole_input(request) if request.kind is not RequestKind.QUESTION else ""
+    parts += [("model says", request.said), ("own rules", covered), ("as JSON", rest)]
+    return [(label, source) for label, source in parts if source]

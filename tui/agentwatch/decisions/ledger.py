@@ -2,36 +2,43 @@
 
 <state directory>/decisions/                   0700, outside the workspace
     000001-<decision id>.json                  0600, one signed decision each
-    aside/                                     what the operator had set aside
+    aside/                                     files that the operator had set aside
+
+Each file is verified by itself, then against the one before it. The good records before a break stay valid; nothing
+behind it counts until the operator has set the broken part aside.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-import threading
-import time
-from collections.abc import Callable
-from contextlib import suppress
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.chain import (
-    Chain,
-    ChainEntry,
-    ChainProblem,
-    ProblemKind,
-    chained,
-    entry_of,
-    fault_of,
-    name_of,
-    number_in,
+from agentwatch.decisions.envelope import (
+    LARGEST,
+    EnvelopeError,
+    SigningKey,
+    Trust,
+    UnsignedError,
+    UntrustedError,
+    opened,
+    seal,
 )
-from agentwatch.decisions.envelope import LARGEST, SigningKey, Trust, seal
 from agentwatch.decisions.errors import (
+    DecisionError,
     LedgerError,
     NotRecordedError,
+    RecordError,
     ReturnChangedError,
     UncertainError,
     reason,
@@ -45,6 +52,10 @@ from agentwatch.decisions.record import (
     Params,
     Record,
     Subject,
+    parse,
+    record_of,
+    time_of,
+    verify_request,
     written,
 )
 from agentwatch.delegation.decision import Action
@@ -55,17 +66,175 @@ NAME: Final = "decisions"
 ASIDE: Final = "aside"
 
 _OPEN_TO_OTHERS: Final = 0o077
-_SWEEP_SECONDS: Final = 2.0
-"""What was verified once is known, whatever happens to its file: to tell the operator of that has time."""
+_NAME: Final = re.compile(r"(\d{6,15})-[0-9a-f]{32}\.json\Z", re.ASCII)
 
-Identity = tuple[int, ...]
+
+class ProblemKind(StrEnum):
+    """The kinds of fault of a file of the ledger or of the mirror."""
+
+    DAMAGED = "damaged"
+    FORGED = "forged"
+    UNTRUSTED = "untrusted"
+    MALFORMED = "malformed"
+    ANOTHER_WORKSPACE = "another workspace"
+    MISPLACED = "misplaced"
+    MISSING = "missing"
+    DUPLICATE = "duplicate"
+    REWRITTEN = "rewritten"
+    BEHIND = "behind a break"
+    UNREADABLE = "unreadable"
+    STRAY = "stray"
+
+
+class ChainProblem(NamedTuple):
+    """A file that is no valid decision, or one that is not there. `name` is foreign; the message is for people."""
+
+    name: str
+    kind: ProblemKind
+    message: str
+
+
+class ChainEntry(NamedTuple):
+    """A verified decision, the name of its file, the sha256 of that file's bytes, and the id of its key."""
+
+    record: Record
+    name: str
+    sha256: str
+    keyid: str
+
+
+class RefusedError(DecisionError):
+    """A file is no valid decision. `kind` says in which way."""
+
+    def __init__(self, kind: ProblemKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The valid decisions, oldest first, and the problems of the rest."""
+
+    entries: tuple[ChainEntry, ...] = ()
+    problems: tuple[ChainProblem, ...] = ()
+
+    @property
+    def broken(self) -> str | None:
+        """Why nothing can be added: a file that is in the way of the next one. None where all is well."""
+        behind = len(self.entries) + 1
+        return next((one.message for one in self.problems if (number_in(one.name) or 0) >= behind), None)
+
+    @cached_property
+    def latest(self) -> Mapping[str, ChainEntry]:
+        """The decision that holds, by its id: the newest, where one had expired."""
+        return {entry.record.decision_id: entry for entry in self.entries}
+
+    @property
+    def of_attempts(self) -> Mapping[str, ChainEntry]:
+        """Those of them that agents are told: answers to requests of programs go to these programs only."""
+        return {name: entry for name, entry in self.latest.items() if entry.record.request is None}
+
+    def asked_for(self, signed_request: str) -> ChainEntry | None:
+        """The decision that was recorded for a signed request, whatever became of it; None if it was not."""
+        return next((one for one in self.entries if one.record.signed_request == signed_request), None)
+
+
+def name_of(record: Record) -> str:
+    """The name of its file in the ledger."""
+    return f"{record.seq:06d}-{record.decision_id}.json"
+
+
+def number_in(name: str) -> int | None:
+    """The number that a name of the ledger begins with, None for any other name."""
+    match = _NAME.match(name)
+    return int(match[1]) if match else None
+
+
+def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
+    """The record in the bytes of a file, of this workspace or any, and the id of its key. Raises RefusedError."""
+    try:
+        payload, keyid = opened(data, trust.public)
+        record = parse(payload)
+        if workspace_id is not None and record.workspace_id != workspace_id:
+            message = f"it is a decision about another workspace, {quoted(record.workspace_id)}"
+            raise RefusedError(ProblemKind.ANOTHER_WORKSPACE, message)
+        trust.require(keyid, record.created_at)
+        verify_request(record, keyid, trust)
+    except UntrustedError as error:
+        raise RefusedError(ProblemKind.UNTRUSTED, str(error)) from error
+    except UnsignedError as error:
+        raise RefusedError(ProblemKind.FORGED, str(error)) from error
+    except EnvelopeError as error:
+        raise RefusedError(ProblemKind.DAMAGED, str(error)) from error
+    except RecordError as error:
+        raise RefusedError(ProblemKind.MALFORMED, f"it is signed, and no decision: {error}") from error
+    return record, keyid
+
+
+def entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
+    """One file of the ledger, verified by itself."""
+    try:
+        record, keyid = verified(data, trust, workspace_id)
+    except RefusedError as error:
+        return ChainProblem(name, error.kind, f"{quoted(name)}: {error}")
+    if name != name_of(record):
+        why = f"{quoted(name)}: a copy of {name_of(record)} under another name"
+        return ChainProblem(name, ProblemKind.MISPLACED, why)
+    return ChainEntry(record, name, hashlib.sha256(data).hexdigest(), keyid)
+
+
+def chain_of(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
+    """The chain that verified files make, from the first decision to the first break."""
+    problems: list[ChainProblem] = []
+    numbered: defaultdict[int, list[ChainEntry]] = defaultdict(list)
+    for one in files:
+        if isinstance(one, ChainEntry):
+            numbered[one.record.seq].append(one)
+        else:
+            problems.append(one)
+    entries: list[ChainEntry] = []
+    latest: dict[str, Record] = {}
+    while candidates := numbered.get(len(entries) + 1):
+        if (fault := _fault_of(candidates, entries, latest, trust)) is not None:
+            problems.append(fault)
+            break
+        entries.append(candidates[0])
+        latest[candidates[0].record.decision_id] = candidates[0].record
+    here = len(entries) + 1
+    behind = [entry for number in sorted(numbered) if number >= here for entry in numbered[number]]
+    if behind and here not in numbered:
+        message = f"decision {here} is missing, {behind[0].record.seq} is there: it was removed, or never copied here"
+        problems.append(ChainProblem(f"{here:06d}-{'0' * 32}.json", ProblemKind.MISSING, message))
+    told = {problem.name for problem in problems}
+    for entry in behind:
+        if entry.name not in told:
+            message = f"{quoted(entry.name)}: follows a break of the chain"
+            problems.append(ChainProblem(entry.name, ProblemKind.BEHIND, message))
+    return Chain(tuple(entries), tuple(problems))
+
+
+def _fault_of(
+    candidates: list[ChainEntry], entries: list[ChainEntry], latest: Mapping[str, Record], trust: Trust
+) -> ChainProblem | None:
+    """Why the files with the next number cannot follow the `entries`, of which `latest` are the newest by their ids."""
+    entry, before = candidates[0], entries[-1] if entries else None
+    record, existing = entry.record, latest.get(entry.record.decision_id)
+    if len(candidates) > 1:
+        message = f"{len(candidates)} signed decisions have the number {record.seq}: two machines wrote at once"
+        return ChainProblem(entry.name, ProblemKind.DUPLICATE, message)
+    if record.prev_sha256 != (before.sha256 if before else None):
+        kind, why = ProblemKind.REWRITTEN, "does not follow the file before it; an earlier file was replaced"
+    elif before and trust.order[entry.keyid] < trust.order[before.keyid]:
+        kind, why = ProblemKind.UNTRUSTED, "is signed with a key that had been replaced before"
+    elif existing is not None and not existing.is_expired(time_of(record.created_at)):
+        kind, why = ProblemKind.DUPLICATE, f"decides again what {name_of(existing)} decided"
+    else:
+        return None
+    return ChainProblem(entry.name, kind, f"{quoted(entry.name)}: {why}")
 
 
 class Draft(NamedTuple):
-    """A decision as the operator makes it. Times are aware; `expires_at` is None where it holds for ever.
-
-    `signed_request` is what the operator signed for it on another machine, None where it is made here.
-    """
+    """A decision as the operator makes it; `signed_request` is the one for it from another machine."""
 
     subject: Subject
     action: Action
@@ -79,7 +248,7 @@ class Draft(NamedTuple):
     def record(self, seq: int, prev_sha256: str | None) -> Record:
         """It as number `seq` of a ledger. Raises RecordError."""
         plain = VERSION if self.subject.request is None else OF_REQUEST
-        return Record(
+        return record_of(
             version=plain if self.signed_request is None else OF_SIGNED,
             **self.subject._asdict(),
             seq=seq,
@@ -96,11 +265,8 @@ class Draft(NamedTuple):
 
 
 class DecisionMade(NamedTuple):
-    """A decision that is in the ledger.
-
-    `fresh` is False where the very same was decided before. `doubt` says, in a sentence, that the disk reported an
-    error behind it. `undelivered` is the reason why it is not delivered yet. Both are None where all is well.
-    """
+    """A decision that is in the ledger, `fresh` or the very same of before; sentences say what the disk reported behind
+    it, and why it is not delivered yet."""
 
     entry: ChainEntry
     fresh: bool
@@ -119,65 +285,24 @@ class Ledger:
         self.directory: Final = state / NAME
         self._workspace_id = workspace_id
         self._disk = disk
-        self._guard = threading.Lock()
-        self._directory = PrivateDirectory(self.directory, disk)
-        self._trust: Trust | None = None
-        self._known: dict[str, tuple[Identity, ChainEntry | ChainProblem]] = {}
-        self._chain = Chain()
-        self._sweep_at = 0.0
+        self._place = PrivateDirectory(self.directory, disk)
+        self._known: tuple[Trust, dict[str, tuple[tuple[int, ...], ChainEntry | ChainProblem]]] = (Trust(), {})
 
     def read(self, trust: Trust) -> Chain:
-        """All decisions. Only files that changed since the last time are read. Raises LedgerError."""
+        """All decisions. Only files that changed since the last time are verified. Raises LedgerError."""
         try:
-            with self._directory.open() as directory:
-                return self._read(directory, trust, sweeps=time.monotonic() >= self._sweep_at)
+            with self._place.open() as directory:
+                return self._read(directory, trust)
         except FileNotFoundError:
             return Chain()
         except OSError as error:
             raise LedgerError(f"the ledger {self.directory} cannot be read: {reason(error)}; check it") from error
 
-    def find(self, trust: Trust, decision_id: str) -> ChainEntry | ChainProblem | None:
-        """One decision, or why there is none that holds; None where there is none by name.
-
-        It is verified with the one that it follows, and that none is missing before them or has a number twice. What
-        the earlier ones hold is not looked at, as `read` does: whoever added this one has verified them. Raises
-        LedgerError.
-        """
-        try:
-            with self._directory.open() as directory:
-                names = directory.names()
-                own = [name for name in names if name.endswith(f"-{decision_id}.json")]
-                if not own:
-                    return None
-                numbered = sorted((number, name) for name in names if (number := number_in(name)) is not None)
-                place = number_in(own[0]) or 0
-                numbers = [number for number, _ in numbered[: place + 1]]
-                is_plain = numbers[:place] == [*range(1, place + 1)] and numbers[place:] != [place]
-                if len(own) > 1 or not place or not is_plain:
-                    chain = self._read(directory, trust)
-                    return chain.latest.get(decision_id) or next(iter(chain.problems), None)
-                entries: list[ChainEntry] = []
-                for _, name in numbered[max(place - 2, 0) : place]:
-                    file = entry_of(name, directory.read(name, LARGEST), trust, self._workspace_id)
-                    if isinstance(file, ChainProblem):
-                        return file
-                    entries.append(file)
-                *before, entry = entries
-                return fault_of([entry], before[0] if before else None, {}, trust) or entry
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise LedgerError(f"the ledger {self.directory} cannot be read: {reason(error)}; check it") from error
-
     def append(self, draft: Draft, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> DecisionMade:
-        """Record a decision; when this comes back, it is on disk. The same one again is the same.
-
-        `returned` gives the sha256, in hex, of the return as it is now, None where there is none. Raises
-        AlreadyDecidedError, ReturnChangedError, LedgerError, RecordError and NotRecordedError, after which nothing was
-        recorded, or UncertainError.
-        """
+        """Record a decision; when this comes back, it is on disk. `returned` gives the sha256 of the return now. Raises
+        DecisionError: nothing was recorded then, but where it is an UncertainError."""
         try:
-            with self._directory.make() as directory:
+            with self._place.make() as directory:
                 self._refuse_open(directory)
                 with directory.locked():
                     directory.sweep(0)
@@ -191,56 +316,55 @@ class Ledger:
     def refuse(self, signed_request: str, trust: Trust, write: Callable[[], None]) -> ChainEntry | None:
         """Have it written down that this is not recorded, while nobody can record it. Returns the decision that holds
         it, where it is recorded: then nothing is written. Raises LedgerError, and what `write` raises but OSError."""
-        try:
-            with self._directory.make() as directory, directory.locked():
-                entry = self._read(directory, trust).asked_for(signed_request)
-                if entry is None:
-                    write()
-                return entry
-        except OSError as error:
-            raise LedgerError(f"{self.directory}: {reason(error)}; {remedy(error)}, then try again") from error
+        with self._changing() as directory:
+            entry = self._read(directory, trust).asked_for(signed_request)
+            if entry is None:
+                write()
+            return entry
 
     def bytes_of(self, entry: ChainEntry) -> bytes:
         """The bytes of the file of a decision. Raises LedgerError."""
         try:
-            with self._directory.open() as directory:
+            with self._place.open() as directory:
                 return directory.read(entry.name, LARGEST)
         except OSError as error:
             raise LedgerError(f"{self.directory / entry.name} cannot be read: {reason(error)}; check it") from error
 
     def set_aside(self, trust: Trust) -> list[str]:
-        """Move what is no valid decision, and all behind the first break, to `aside/`. Returns the names.
+        """Move what is no valid decision, and all behind the first break, to `aside/`. Returns the names. Raises
+        LedgerError."""
+        with self._changing() as directory:
+            present = set(directory.names())
+            broken = [one.name for one in self._read(directory, trust).problems if number_in(one.name) is not None]
+            names = [name for name in dict.fromkeys(broken) if name in present]
+            with directory.child(ASIDE, make=0o700) as aside:
+                for name in names:
+                    taken = aside.names()
+                    free = next(new for number in count(1) if (new := f"{name}.{number}") not in taken)
+                    directory.move(name, aside, free)
+            return names
 
-        For the operator who has looked at the problems: what was decided there must be decided again. Raises
-        LedgerError.
-        """
+    @contextmanager
+    def _changing(self) -> Iterator[Directory]:
         try:
-            with self._directory.make() as directory, directory.locked():
-                present = set(directory.names())
-                broken = [one.name for one in self._read(directory, trust).problems if number_in(one.name) is not None]
-                names = [name for name in dict.fromkeys(broken) if name in present]
-                with directory.child(ASIDE, make=0o700) as aside:
-                    for name in names:
-                        directory.move(name, aside, _free(name, aside.names()))
-                return names
+            with self._place.make() as directory, directory.locked():
+                yield directory
         except OSError as error:
             raise LedgerError(f"{self.directory}: {reason(error)}; {remedy(error)}, then try again") from error
 
     def _append(
         self, directory: Directory, draft: Draft, key: SigningKey, trust: Trust, returned: Callable[[], str | None]
     ) -> DecisionMade:
-        subject = draft.subject
         chain = self._read(directory, trust)
-        existing = chain.latest.get(subject.decision_id)
+        existing = chain.latest.get(draft.subject.decision_id)
         if existing is not None and not existing.record.is_expired(draft.created_at):
-            decided = existing.record
-            if (decided.action, decided.params, decided.note) == (draft.action, draft.params, draft.note):
+            if existing.record.says_the_same(draft):
                 return DecisionMade(existing, fresh=False)
-            raise AlreadyDecidedError(decided)
+            raise AlreadyDecidedError(existing.record)
         if chain.broken is not None:
             what = "look at it with `agentwatch verify`, put the file back from a backup or set the broken part aside"
             raise LedgerError(f"not recorded: the ledger is broken: {chain.broken}; {what}, then decide again")
-        if returned() != subject.return_sha256:
+        if returned() != draft.subject.return_sha256:
             why = "the return has changed since you looked at it; look at it again, then decide"
             raise ReturnChangedError(f"not recorded: {why}")
         before = chain.entries[-1] if chain.entries else None
@@ -257,7 +381,7 @@ class Ledger:
         return DecisionMade(entry, fresh=True)
 
     def _settled(self, directory: Directory, name: str, data: bytes, error: OSError) -> str:
-        """What is true after an error while writing, by reading again. Raises where it is not recorded, or unknown."""
+        """The truth after an error while writing, by reading again. Raises where it is not recorded, or unknown."""
         there = b""
         try:
             with suppress(FileNotFoundError):
@@ -277,56 +401,40 @@ class Ledger:
         why = f"{self.directory}: {reason(error)}; {remedy(error)}, then decide again"
         return NotRecordedError(f"not recorded: {why}")
 
-    def _read(self, directory: Directory, trust: Trust, *, sweeps: bool = True) -> Chain:
-        """All decisions. `sweeps`: look at every file, for what was changed in place; else at those not known good."""
-        with self._guard:
-            if sweeps:
-                self._sweep_at = time.monotonic() + _SWEEP_SECONDS
-            if trust != self._trust:
-                self._trust, self._known, self._chain = trust, {}, Chain()
+    def _read(self, directory: Directory, trust: Trust) -> Chain:
+        before = self._known[1] if self._known[0] == trust else {}
+        files = {}
+        for name in sorted(directory.names()):
             # Names with a dot are the lock, and files that are being written.
-            names = {name for name in directory.names() if not name.startswith(".") and name != ASIDE}
-            looked: dict[str, tuple[Identity, ChainEntry | ChainProblem]] = {}
-            gone = self._known.keys() - names
-            good = {name for name, (_, one) in self._known.items() if isinstance(one, ChainEntry)}
-            for name in sorted(names if sweeps else names - good):
-                try:
-                    file = self._file(directory, name, trust)
-                except FileNotFoundError:
-                    # Set aside since the names were listed.
-                    gone.update(self._known.keys() & {name})
-                    continue
-                if file is not self._known.get(name):
-                    looked[name] = file
-            if looked or gone:
-                grows = not gone and not self._chain.problems and looked.keys().isdisjoint(self._known)
-                for name in gone:
-                    del self._known[name]
-                self._known.update(looked)
-                chain = chained((one for _, one in looked.values()), trust, self._chain) if grows else None
-                if chain is None or chain.problems:
-                    chain = chained((self._known[name][1] for name in sorted(self._known)), trust)
-                self._chain = chain
-            return self._chain
+            if not name.startswith(".") and name != ASIDE:
+                with suppress(FileNotFoundError):  # set aside since the names were listed
+                    files[name] = self._file(directory, name, trust, before.get(name))
+        self._known = trust, files
+        return chain_of((one for _, one in files.values()), trust)
 
-    def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[Identity, ChainEntry | ChainProblem]:
+    def _file(
+        self,
+        directory: Directory,
+        name: str,
+        trust: Trust,
+        before: tuple[tuple[int, ...], ChainEntry | ChainProblem] | None,
+    ) -> tuple[tuple[int, ...], ChainEntry | ChainProblem]:
+        """One file, with what changes once somebody touches it; `before` as it was."""
         identity = directory.identity(name)
-        before = self._known.get(name)
         if before is not None and before[0] == identity:
             return before
         if number_in(name) is None:
             message = f"{quoted(name)}: agentwatch did not put it there; move it away"
             return identity, ChainProblem(name, ProblemKind.STRAY, message)
         try:
-            data = directory.read(name, LARGEST)
+            return identity, entry_of(name, directory.read(name, LARGEST), trust, self._workspace_id)
         except FileNotFoundError:
             raise
         except NotRegularError as error:
             return identity, ChainProblem(name, ProblemKind.DAMAGED, f"{quoted(name)}: {reason(error)}")
         except OSError as error:
-            # Not kept: the next look may succeed, and nothing about the file will have changed.
+            # The next look may succeed, and nothing about the file will have changed.
             return (), ChainProblem(name, ProblemKind.UNREADABLE, f"{quoted(name)}: cannot be read: {reason(error)}")
-        return identity, entry_of(name, data, trust, self._workspace_id)
 
     def _refuse_open(self, directory: Directory) -> None:
         status = self._disk.fstat(directory.descriptor)
@@ -335,8 +443,3 @@ class Ledger:
                 f"not recorded: {self.directory} is open to others (mode {status.st_mode & 0o777:o}), or not yours:"
                 f" chmod 700 {self.directory}, then decide again"
             )
-
-
-def _free(name: str, taken: list[str]) -> str:
-    """A name that nothing has yet."""
-    return next(new for number in count(1) if (new := f"{name}.{number}") not in taken)

@@ -6,11 +6,11 @@ The sentences are ours; what a child said is quoted in none of them but its erro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.record import Mitigation, Params, Record
-from agentwatch.delegation.decision import OF_ATTEMPTS, Action
+from agentwatch.decisions.record import Mitigation, Params
+from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.retry import (
     FITTER,
@@ -29,11 +29,6 @@ _MOST_MODES: Final = 8
 
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
 _AT_WORK: Final = frozenset({State.SUBMITTED, State.WORKING})
-_NEEDS: Final[Mapping[Action, tuple[str, ...]]] = {
-    Action.ESCALATE: ("mode",),
-    Action.RESPOND: ("answers",),
-    Action.ACCEPT: ("note",),
-}
 _MISSING: Final = {
     "mode": "say which mode to escalate to",
     "answers": "say what the answer is",
@@ -42,36 +37,31 @@ _MISSING: Final = {
 
 
 class Option(NamedTuple):
-    """One decision that can or cannot be taken.
+    """Whether a decision can be made: `why_not` is one sentence, None where it is allowed. `warnings` are what speaks
+    against it all the same."""
 
-    `why_not` is one sentence, None where it is allowed. `warnings` are what speaks against it all the same. `needs`
-    names what must come along: of `mode`, `answers`, `note`.
-    """
-
-    action: Action
     why_not: str | None
     warnings: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
 
     @property
     def allowed(self) -> bool:
         return self.why_not is None
 
 
-def options(task: Task, *, mitigation: Mitigation | None = None, decided: Record | None = None) -> dict[Action, Option]:
-    """Every action for the latest attempt of a task. `decided` is the decision about that attempt that holds."""
-    return {action: _option(task, action, mitigation, decided) for action in OF_ATTEMPTS}
+def options(task: Task, *, mitigation: Mitigation | None = None) -> dict[Action, Option]:
+    """Every action for the latest attempt of a task."""
+    return {action: _option(task, action, mitigation) for action in OF_ATTEMPTS}
 
 
-def refusal(task: Task, action: Action, params: Params, note: str, decided: Record | None = None) -> str | None:
+def refusal(task: Task, action: Action, params: Params, note: str) -> str | None:
     """Why this very decision is not allowed, in one sentence; None where it is."""
-    option = _option(task, action, params.mitigation, decided)
+    option = _option(task, action, params.mitigation)
     if option.why_not is not None:
         return option.why_not
     # A blank one among several would answer a question with nothing.
     answers = params.answers and all(one.answer.strip() for one in params.answers)
     given = {"mode": (params.mode or "").strip(), "answers": answers, "note": note.strip()}
-    for need in option.needs:
+    for need in SPECS[action].needs:
         if not given[need]:
             return _MISSING[need]
     if action is Action.ESCALATE and params.mode == FITTER and is_restored(task):
@@ -82,7 +72,7 @@ def refusal(task: Task, action: Action, params: Params, note: str, decided: Reco
 
 
 def suggested(task: Task) -> Action | None:
-    """What the contracts point to, None where it is up to the operator alone."""
+    """The action that the contracts point to, None where it is up to the operator alone."""
     state, retry = task.own_state, task.retry
     if task.gone and not task.is_session:
         return Action.RETRY if retry.remaining else Action.ESCALATE
@@ -118,16 +108,13 @@ def offered_modes(task: Task | None, tasks: Iterable[Task], configured: Iterable
     return [mode for mode in modes if mode.strip() and mode != own][:_MOST_MODES]
 
 
-def _option(task: Task, action: Action, mitigation: Mitigation | None, decided: Record | None) -> Option:
-    why_not = _why_never(task, decided) or _why_not(task, action, mitigation)
-    return Option(action, why_not, () if why_not else tuple(_warnings(task, action)), _NEEDS.get(action, ()))
+def _option(task: Task, action: Action, mitigation: Mitigation | None) -> Option:
+    why_not = _why_never(task) or _why_not(task, action, mitigation)
+    return Option(why_not, () if why_not else tuple(_warnings(task, action)))
 
 
-def _why_never(task: Task, decided: Record | None) -> str | None:
+def _why_never(task: Task) -> str | None:
     """Why nothing at all can be decided."""
-    if decided is not None:
-        said = f"{clean(decided.operator, 60)} said {decided.action} at {decided.created_at}"
-        return f"already decided: {said}; you can decide about the next attempt"
     if task.own_state is State.CANCELED:
         return "it was aborted"
     if task.own_state in (State.RETRYING, State.ESCALATED):

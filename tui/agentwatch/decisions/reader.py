@@ -1,9 +1,9 @@
 """The agents' side: the operator's decision about an attempt, verified, or why there is none yet.
 
-What an agent is told comes from a signature only. The ledger rules where it can be read; inside a sandbox that hides
-it together with the key that signs, the mirror in the workspace does, with the public key that the orchestrator was
-started with. Where the signing key is in sight and the ledger is not, nothing holds. A time-out is never an approval
-and never a refusal: it is `Pending`, and asking again is right.
+An agent is told by a signature only. The ledger rules where it can be read; inside a sandbox that hides it together
+with the key that signs, the mirror in the workspace does, with the public key that the orchestrator was started with.
+Where the signing key is in sight and the ledger is not, nothing holds. A time-out is never an approval and never a
+refusal: it is `Pending`, and asking again is right.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.chain import Chain, ChainProblem, ProblemKind, RefusedError, verified
 from agentwatch.decisions.delivery import NAME as MIRROR
 from agentwatch.decisions.envelope import LARGEST, OWN_ID, VARIABLE, Trust, given
 from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import Ledger
+from agentwatch.decisions.ledger import Chain, ChainProblem, Ledger, ProblemKind, RefusedError, verified
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.retry import calls_fitter
@@ -85,14 +84,11 @@ Found = Verified | Expired | Forged | Pending
 
 
 class Question(NamedTuple):
-    """Which decision is asked for.
+    """The decision that is asked for; without attempt and digests, the latest attempt that was decided answers.
 
-    `attempt` and the digests should be given wherever they are known: without them the latest attempt that was
-    decided answers, which may be one of before. `since` is the first attempt that counts, for those who know only that
-    it has come so far. `task_id` may be None where the `decision_id` is known. The decisions that are `over` answer no
-    more, nor do those that the asker has `carried_out`. `is_final`: the return that is there is no result, so an abort
-    that it may have come of answers as well. `is_exact`: a `return_sha256` of None means that there is no return. Where
-    nothing answers, the `others` are asked in turn.
+    `since` is the first attempt that counts. Decisions that are `over` or `carried_out` answer no more. `is_final`: the
+    return is no result, so an abort that it may have come of answers as well. `is_exact`: a `return_sha256` of None
+    means that there is no return. Where nothing answers, the `others` are asked in turn.
     """
 
     task_id: str | None
@@ -132,9 +128,8 @@ class Question(NamedTuple):
 class Reader:
     """Reads the decisions of one workspace, for agents and those that start them. It writes nothing.
 
-    `public_key` and the environment (`AGENTWATCH_PUBLIC_KEY`) add keys to those of the user's configuration directory.
-    `own_id`, else `AGENTWATCH_WORKSPACE_ID`, is the workspace id, to be given where the workspace is mounted at
-    another path than the operator's.
+    The `environment` adds keys to those of the user's configuration directory (`AGENTWATCH_PUBLIC_KEY`), and names the
+    workspace where it is mounted at another path than the operator's (`AGENTWATCH_WORKSPACE_ID`).
     Raises KeyProblemError where a public key is none.
     """
 
@@ -142,8 +137,6 @@ class Reader:
         self,
         workspace: Path,
         *,
-        public_key: str | None = None,
-        own_id: str | None = None,
         state: Path | None = None,
         configuration: Path | None = None,
         environment: Mapping[str, str] | None = None,
@@ -151,13 +144,11 @@ class Reader:
     ) -> None:
         environment = os.environ if environment is None else environment
         self._workspace = workspace
-        self._workspace_id = own_id or environment.get(OWN_ID) or workspace_id(workspace)
+        self._workspace_id = environment.get(OWN_ID) or workspace_id(workspace)
         self._ledger = Ledger(state or state_directory(workspace, environment), self._workspace_id, disk)
         self._keys = Keys(configuration, disk)
-        self._more = given(f"{public_key or ''} {environment.get(VARIABLE, '')}")
+        self._more = given(environment.get(VARIABLE, ""))
         self._disk = disk
-        self._seen: dict[str, tuple[tuple[int, ...], Record | ChainProblem]] = {}
-        self._seen_with: Trust | None = None
 
     def trust(self) -> Trust:
         """The keys that count here."""
@@ -168,7 +159,7 @@ class Reader:
         return known.with_more(self._more)
 
     def find(self, question: Question, now: datetime | None = None) -> Found:
-        """What there is to say now. Never raises."""
+        """The answer as it is now. Never raises."""
         trust = self.trust()
         place, records, refused = self._records(trust)
         for asked in (question, *question.others):
@@ -198,10 +189,7 @@ class Reader:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Found:
-        """Wait for an answer of the kinds that `ends` has, `timeout` seconds at most. At the end, `find` is what holds.
-
-        Never raises.
-        """
+        """Wait for an answer of the kinds that `ends` has, `timeout` seconds at most. Never raises."""
         end = clock() + timeout
         while True:
             sign, looked = self._sign(), clock()
@@ -217,20 +205,33 @@ class Reader:
                     break
 
     def _records(self, trust: Trust) -> tuple[Place, list[Record], list[ChainProblem]]:
-        """Where was looked, the decisions that count, and what is none."""
-        # The ledger is read last: a decision that arrives meanwhile is in the ledger before it is in the mirror.
-        mirrored, refused = self._mirrored(trust)
+        """The place that was read, the decisions that count, and the files that are none."""
+        names, records, refused = list[str](), list[Record](), list[ChainProblem]()
+        # The mirror is listed first: a decision that arrives meanwhile is in the ledger before it is in the mirror.
+        try:
+            with self._mirror() as directory:
+                names = sorted(name for name in directory.names() if _NAME.match(name))[:_MOST]
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            message = f"the workspace cannot be read: {reason(error)}"
+            refused.append(ChainProblem(MIRROR, ProblemKind.UNREADABLE, message))
         chain = self._chain(trust)
-        if chain is None and not self._keys.is_in_sight():
-            return Place.MIRROR, mirrored, refused
         held = [entry.record for entry in chain.of_attempts.values()] if chain is not None else []
+        known = {f"{record.decision_id}.json" for record in held}
+        for one in (self._file(name, trust) for name in names if name not in known):
+            if isinstance(one, Record):
+                records.append(one)
+            else:
+                refused.append(one)
+        if chain is None and not self._keys.is_in_sight():
+            return Place.MIRROR, records, refused
         # An old copy, or one of a decision that the operator had set aside. Where the key that signs lies in sight, no
         # sandbox hides the ledger: then it is lost, and the operator can decide otherwise by now.
         why = "does not have it" if chain is not None else "is gone or cannot be read: put it back, or decide again"
-        for record in set(mirrored).difference(held):
-            name = f"{record.decision_id}.json"
+        for record in records:
             message = f"it is signed, and the ledger {self._ledger.directory} {why}"
-            refused.append(_problem(name, ProblemKind.STRAY, message))
+            refused.append(_problem(f"{record.decision_id}.json", ProblemKind.STRAY, message))
         refused += [one for one in (chain.problems if chain else ()) if one.kind is not ProblemKind.STRAY]
         return Place.LEDGER, held, refused
 
@@ -240,41 +241,26 @@ class Reader:
             return self._ledger.read(trust) if os.path.exists(self._ledger.directory) else None
         return None
 
-    def _mirrored(self, trust: Trust) -> tuple[list[Record], list[ChainProblem]]:
-        """The signed decisions in the workspace, and what is none."""
-        if trust != self._seen_with:
-            self._seen, self._seen_with = {}, trust
-        try:
-            with open_dot_directory(self._workspace, MIRROR, disk=self._disk) as directory:
-                names = sorted(name for name in directory.names() if _NAME.match(name))[:_MOST]
-                self._seen = {name: self._file(directory, name, trust) for name in names}
-        except FileNotFoundError:
-            return [], []
-        except OSError as error:
-            return [], [ChainProblem(MIRROR, ProblemKind.UNREADABLE, f"the workspace cannot be read: {reason(error)}")]
-        seen = [one for _, one in self._seen.values()]
-        return [one for one in seen if isinstance(one, Record)], [one for one in seen if isinstance(one, ChainProblem)]
+    def _mirror(self) -> Directory:
+        return open_dot_directory(self._workspace, MIRROR, disk=self._disk)
 
-    def _file(self, directory: Directory, name: str, trust: Trust) -> tuple[tuple[int, ...], Record | ChainProblem]:
+    def _file(self, name: str, trust: Trust) -> Record | ChainProblem:
+        """The signed decision in a file of the workspace, or why it is none."""
         try:
-            identity = directory.identity(name)
-            before = self._seen.get(name)
-            if before is not None and before[0] == identity:
-                return before
-            record, _ = verified(directory.read(name, LARGEST), trust, self._workspace_id)
+            with self._mirror() as directory:
+                record, _ = verified(directory.read(name, LARGEST), trust, self._workspace_id)
         except RefusedError as error:
-            return identity, _problem(name, error.kind, str(error))
+            return _problem(name, error.kind, str(error))
         except OSError as error:
-            # Not kept: the next look may succeed, and nothing about the file will have changed.
-            return (), _problem(name, ProblemKind.UNREADABLE, reason(error))
+            return _problem(name, ProblemKind.UNREADABLE, reason(error))
         if name != f"{record.decision_id}.json":
-            return identity, _problem(name, ProblemKind.MISPLACED, "a copy of another decision")
+            return _problem(name, ProblemKind.MISPLACED, "a copy of another decision")
         if record.request is not None:
-            return identity, _problem(name, ProblemKind.MISPLACED, "an answer to a request, which is never put here")
-        return identity, record
+            return _problem(name, ProblemKind.MISPLACED, "an answer to a request, which is never put here")
+        return record
 
     def _sign(self) -> list[tuple[int, int, int] | None]:
-        """What changes when a file comes or goes in one of the two places."""
+        """Changes when a file comes or goes in one of the two places."""
         return [change_stamp(self._ledger.directory), change_stamp(self._workspace / DOT / MIRROR)]
 
 

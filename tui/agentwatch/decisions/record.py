@@ -1,4 +1,4 @@
-"""The record of one decision: its fields, its one spelling in bytes, and the strict way back.
+"""Signed records: a decision as the ledger has it, and the request in which an operator asks a host to record one.
 
 Equal records have equal bytes, and only those bytes are read: a record is signed and chained by them.
 """
@@ -6,223 +6,42 @@ Equal records have equal bytes, and only those bytes are read: a record is signe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+import json
+from collections import Counter
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
+import pydantic.dataclasses
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from agentwatch.decisions.envelope import REQUEST_TYPE, SigningKey, Trust, UntrustedError, opened, seal
 from agentwatch.decisions.errors import DecisionError, RecordError
-from agentwatch.decisions.strict import compact, exactly, hex_digits, named, one_of, parsed, positive, text
-from agentwatch.delegation.decision import OF_REQUESTS, Action
-from agentwatch.delegation.request import RequestKind, request_id_of
+from agentwatch.delegation.decision import OF_REQUESTS, SPECS, Action, Decision, Receipt
+from agentwatch.delegation.request import Request, RequestKind, request_id_of
+from agentwatch.text import quoted
 
 VERSION: Final = 1
 OF_REQUEST: Final = 2
 """The version of a record that answers a request of a program: it has two more keys, `request` and `params.rule`."""
 OF_SIGNED: Final = 3
-"""The version of a record that an operator signed for elsewhere: one of the two before, and what was signed."""
+"""The version of a record that an operator signed for elsewhere: one of the two before, and the signed request."""
 
 ANSWER_LIFETIME: Final = timedelta(minutes=10)
-"""An answer holds no longer: whoever waited for it does not any more, and nobody remembers what it was about."""
+"""An answer holds no longer: its asker does not wait any more, and nobody remembers the question."""
+AHEAD: Final = timedelta(minutes=2)
+"""So far the clock of an operator may be ahead of the host's."""
 
 LARGEST: Final = 2 * 1024 * 1024
 """Bytes of a record. A handoff of the largest file that is read fits, with everything escaped that can be."""
-
 LARGEST_SIGNED: Final = LARGEST + LARGEST * 4 // 3 + 4096
 """Bytes of a record of version 3, which holds all of it once more, in the envelope that the operator's key signed."""
 
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
-
-
-class Mitigation(StrEnum):
-    """What error-propagation calls a material mitigation: it earns a second retry."""
-
-    CHANGED_INPUTS = "changed_inputs"
-    REDUCED_SCOPE = "reduced_scope"
-    CORRECTED_CONSTRAINTS = "corrected_constraints"
-
-
-class Answer(NamedTuple):
-    """The operator's answer; `question` is what it answers, None where there is only one thing to say."""
-
-    question: str | None
-    answer: str
-
-
-class Params(NamedTuple):
-    """What a decision brings along.
-
-    `handoff` is the amended handoff, the text of a file. `mode` is that to escalate to. `report` is the final error
-    report of an abort. `rule` is what else is allowed for the rest of the session that asked.
-    """
-
-    mitigation: Mitigation | None = None
-    handoff: str | None = None
-    mode: str | None = None
-    answers: tuple[Answer, ...] = ()
-    report: str | None = None
-    rule: str | None = None
-
-
-class Asked(NamedTuple):
-    """The request that is answered: who asked it, where, and the sha256 in hex of the exact input that was shown."""
-
-    program: str
-    session: str
-    nonce: str
-    kind: RequestKind
-    input_sha256: str
-
-
-class Subject(NamedTuple):
-    """What is decided about: one attempt, with the sha256 in hex of the handoff and the return that were looked at.
-
-    `after` is the id of the decision that called a fitter for this very attempt, once that fitter has ended. Where it
-    is about a `request`, task and attempt only say where that came up, and there are no digests of theirs.
-    """
-
-    workspace_id: str
-    task_id: str
-    attempt: int
-    handoff_sha256: str | None
-    return_sha256: str | None
-    after: str | None = None
-    request: Asked | None = None
-
-    @property
-    def decision_id(self) -> str:
-        """One attempt has one decision: its id follows from what is decided about (DESIGN.md, "Decisions").
-
-        A station whose fitter has ended is decided about once more: `after` keeps the two apart. A request has one,
-        too, and gives it its own id. Raises RecordError.
-        """
-        if self.request is not None:
-            asked = self.request
-            given = self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256
-            try:
-                return request_id_of(*given)
-            except ValueError as error:
-                raise RecordError("the request holds half a character, which cannot be written") from error
-        spelled = compact([*self[:5]] if self.after is None else [*self[:6]])
-        try:
-            return hashlib.sha256(spelled.encode()).hexdigest()[:32]
-        except UnicodeEncodeError as error:
-            raise RecordError("the task id holds half a character, which cannot be written") from error
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One decision as it is signed. Raises RecordError where a field is not what it must be.
-
-    Times are UTC, `2030-01-01T00:00:00Z`; `expires_at` is None where it holds for ever. `seq` counts the decisions of
-    a workspace from 1; `prev_sha256` is the sha256 of the file before, None for the first. `after`, as in `Subject`, is
-    written only where there is one, and so is `request`, in versions 2 and 3. `signed_request`, in version 3 only, is
-    the text of the envelope in which an operator asked a host for this record: see `signed`.
-    """
-
-    version: int
-    workspace_id: str
-    seq: int
-    prev_sha256: str | None
-    decision_id: str
-    task_id: str
-    attempt: int
-    handoff_sha256: str | None
-    return_sha256: str | None
-    action: Action
-    params: Params
-    note: str
-    operator: str
-    created_at: str
-    expires_at: str | None
-    after: str | None = None
-    request: Asked | None = None
-    signed_request: str | None = None
-
-    def __post_init__(self) -> None:
-        for name, check in _CHECKS.items():
-            check(name, getattr(self, name))
-        for name, check in _CHECKS_UNLESS_NULL.items():
-            if getattr(self, name) is not None:
-                check(name, getattr(self, name))
-        if (self.seq == 1) != (self.prev_sha256 is None):
-            raise RecordError("only the first decision of a workspace has none before it")
-        if self.decision_id != self.subject.decision_id:
-            raise RecordError("the decision id is not that of the attempt it speaks of")
-        _check_params(self.action, self.params)
-        _check_request(self)
-
-    @property
-    def subject(self) -> Subject:
-        return Subject(**{name: getattr(self, name) for name in Subject._fields})
-
-    def is_expired(self, now: datetime) -> bool:
-        """Whether it does not hold any more at a time (aware)."""
-        return self.expires_at is not None and now >= time_of(self.expires_at)
-
-    def document(self) -> dict[str, Any]:
-        """The record as JSON values, keys in their order."""
-        mitigation = self.params.mitigation.value if self.params.mitigation else None
-        answers = [one._asdict() for one in self.params.answers]
-        names = _params_keys(has_request=self.request is not None)
-        params = {name: getattr(self.params, name) for name in names} | {"mitigation": mitigation, "answers": answers}
-        keys = _keys([name for name in _AT_TIMES if getattr(self, name) is not None])
-        values = {name: getattr(self, name) for name in keys}
-        if self.request is not None:
-            values["request"] = self.request._asdict() | {"kind": self.request.kind.value}
-        return values | {"action": self.action.value, "params": params}
-
-    def to_bytes(self) -> bytes:
-        """The one spelling of the record. Raises RecordError where it is too large."""
-        data = compact(self.document()).encode()
-        largest = LARGEST if self.signed_request is None else LARGEST_SIGNED
-        if len(data) > largest:
-            raise RecordError(f"the decision has {len(data):,} bytes, {largest:,} are allowed; shorten the handoff")
-        return data
-
-
-def parse(data: bytes) -> Record:
-    """The record that has exactly these bytes. Raises RecordError for any others."""
-    if len(data) > LARGEST_SIGNED:
-        raise RecordError(f"it is larger than {LARGEST_SIGNED:,} bytes")
-    try:
-        document = parsed(data)
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"it is not JSON as a decision has it ({error})") from error
-    record = record_of(document)
-    # JSON has many spellings of one value; signing only one of them leaves nothing to argue about.
-    if record.to_bytes() != data:
-        raise RecordError("it is not spelled as agentwatch spells it")
-    return record
-
-
-def record_of(document: Any) -> Record:
-    """The record that JSON values say. Raises RecordError where they say none."""
-    has: set[str] = set()
-    if isinstance(document, dict):
-        # First of all: a record of a later version may have any other keys.
-        _version("version", document.get("version"))
-        has = {name for name in _AT_TIMES if name in document}
-    values = exactly(document, _keys(has), "the record")
-    has_request = "request" in has
-    made = {"action": one_of(Action, values["action"]), "params": _params(values["params"], has_request=has_request)}
-    if has_request:
-        made["request"] = _asked(values["request"])
-    return Record(**(values | made))
-
-
-_AT_TIMES: Final = frozenset({"after", "request", "signed_request"})
-"""The keys that only some records have."""
-
-
-def _keys(has: Collection[str]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(Record) if field.name not in _AT_TIMES or field.name in has)
-
-
-def _params_keys(*, has_request: bool) -> tuple[str, ...]:
-    return tuple(name for name in Params._fields if name != "rule" or has_request)
+_STRICT: Final = ConfigDict(strict=True, extra="forbid", revalidate_instances="always")
+_OF_HOST: Final = {"version": VERSION, "seq": 1, "prev_sha256": None, "operator": "nobody yet"}
+"""The keys that the host fills in by itself, and what stands for them in a signed request."""
 
 
 def written(time: datetime) -> str:
@@ -238,108 +57,306 @@ def time_of(text: str) -> datetime:
     return time
 
 
-def _params(value: object, *, has_request: bool) -> Params:
-    raw = exactly(value, _params_keys(has_request=has_request), "params")
-    if not isinstance(raw["answers"], list):
-        raise RecordError("params.answers must be a list")
-    answers = [exactly(one, ("question", "answer"), "an answer") for one in raw["answers"]]
-    mitigation = None if raw["mitigation"] is None else one_of(Mitigation, raw["mitigation"])
-    return Params(**(raw | {"mitigation": mitigation, "answers": tuple(Answer(**one) for one in answers)}))
-
-
-def _asked(value: object) -> Asked:
-    raw = exactly(value, Asked._fields, "request")
-    return Asked(**(raw | {"kind": one_of(RequestKind, raw["kind"])}))
-
-
-_MEANT: Final[Mapping[str, tuple[Action, ...]]] = {
-    "mitigation": (Action.RETRY,),
-    "handoff": (Action.RETRY, Action.ESCALATE),
-    "mode": (Action.ESCALATE,),
-    "answers": (Action.RESPOND, Action.ANSWER),
-    "report": (Action.ABORT,),
-    "rule": (Action.ALLOW,),
-}
-
-
-def _check_params(action: Action, params: Params) -> None:
-    """A parameter that means nothing for the action is refused: nobody must wonder whether it counts."""
-    texts = [("params.handoff", params.handoff), ("params.mode", params.mode), ("params.report", params.report)]
-    texts += [("params.rule", params.rule)]
-    texts += [("a question", one.question) for one in params.answers]
-    for name, value in texts:
-        if value is not None:
-            text(name, value)
-    for one in params.answers:
-        text("an answer", one.answer)
-    for name, actions in _MEANT.items():
-        if getattr(params, name) not in (None, ()) and action not in actions:
-            raise RecordError(f"{name} belongs to {' and '.join(actions)}, not to {action}")
-    if action is Action.ESCALATE and not params.mode:
-        raise RecordError("escalating needs the mode to escalate to")
-    if action in (Action.RESPOND, Action.ANSWER) and not params.answers:
-        raise RecordError("a response needs an answer")
-
-
-def _check_request(record: Record) -> None:
-    """What answers a request is of its own kind throughout: nothing of it can pass for a decision about an attempt."""
-    asked = record.request
-    plain = VERSION if asked is None else OF_REQUEST
-    version = plain if record.signed_request is None else OF_SIGNED
-    if record.version != version or (asked is not None) != (record.action in OF_REQUESTS):
-        raise RecordError("the version, the action, a request and what an operator signed do not belong together")
-    if asked is None:
-        return
-    for name in ("program", "session", "nonce"):
-        named(f"request.{name}", getattr(asked, name))
-    hex_digits(64, "request.input_sha256", asked.input_sha256)
-    if not {record.handoff_sha256, record.return_sha256, record.after} <= {None}:
-        raise RecordError("an answer to a request is about no handoff and no return")
-    if record.action in (Action.ALLOW, Action.ANSWER) and (record.action is Action.ALLOW) != (
-        asked.kind is RequestKind.PERMISSION
-    ):
-        raise RecordError(f"a {asked.kind} cannot be decided with {record.action}")
-    if record.note and record.action is not Action.DENY:
-        raise RecordError(f"the words of a note belong to {Action.DENY}, not to {record.action}")
-    if record.expires_at is None or time_of(record.expires_at) - time_of(record.created_at) > ANSWER_LIFETIME:
-        raise RecordError("an answer to a request expires within ten minutes")
-
-
-def _version(name: str, value: object) -> None:
-    if type(value) is not int or value not in (VERSION, OF_REQUEST, OF_SIGNED):
-        raise RecordError(f"{name} {str(value)[:20]} of a decision is not known here; update agentwatch")
-
-
-def _moment(name: str, value: Any) -> None:
+def _checked_time(text: str) -> str:
     try:
-        time_of(value)
-    except (TypeError, ValueError) as error:
-        raise RecordError(f"{name} must be a time in UTC such as 2030-01-01T00:00:00Z") from error
+        time_of(text)
+    except ValueError as error:
+        raise ValueError("not a time in UTC such as 2030-01-01T00:00:00Z") from error
+    return text
 
 
-_CHECKS: Final[Mapping[str, Callable[[str, object], None]]] = {
-    "version": _version,
-    "workspace_id": named,
-    "seq": positive,
-    "decision_id": partial(hex_digits, 32),
-    "task_id": named,
-    "attempt": positive,
-    "note": text,
-    "operator": named,
-    "created_at": _moment,
-}
-_CHECKS_UNLESS_NULL: Final[Mapping[str, Callable[[str, object], None]]] = {
-    "prev_sha256": partial(hex_digits, 64),
-    "handoff_sha256": partial(hex_digits, 64),
-    "return_sha256": partial(hex_digits, 64),
-    "expires_at": _moment,
-    "after": partial(hex_digits, 32),
-    "signed_request": text,
-}
+Name = Annotated[str, Field(min_length=1)]
+# Beyond 2^53 - 1 not every reader of JSON can hold a number.
+Positive = Annotated[int, Field(ge=1, le=2**53 - 1)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+DecisionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+Time = Annotated[str, AfterValidator(_checked_time)]
+
+
+class Mitigation(StrEnum):
+    """A material mitigation by error-propagation: it earns a second retry."""
+
+    CHANGED_INPUTS = "changed_inputs"
+    REDUCED_SCOPE = "reduced_scope"
+    CORRECTED_CONSTRAINTS = "corrected_constraints"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The operator's answer; `question` is None where there is only one thing to answer."""
+
+    question: str | None
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """The parameters of a decision: among them the texts of the amended handoff and of the final error report, and the
+    `rule` of what else is allowed for the rest of the session that asked."""
+
+    mitigation: Mitigation | None = None
+    handoff: str | None = None
+    mode: str | None = None
+    answers: tuple[Answer, ...] = ()
+    report: str | None = None
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The request that is answered: who asked it, where, and the sha256 in hex of the exact input that was shown."""
+
+    program: Name
+    session: Name
+    nonce: Name
+    kind: RequestKind
+    input_sha256: Sha256
+
+
+class Subject(NamedTuple):
+    """The subject of a decision: one attempt, with the sha256 of the handoff and the return that were looked at.
+
+    `after` is the id of the decision that called a fitter for this very attempt, once that fitter has ended. Where it
+    is about a `request`, task and attempt only say where that came up, and there are no digests of theirs.
+    """
+
+    workspace_id: str
+    task_id: str
+    attempt: int
+    handoff_sha256: str | None
+    return_sha256: str | None
+    after: str | None = None
+    request: Asked | None = None
+
+    @property
+    def decision_id(self) -> str:
+        """The id that follows from the subject: one attempt has one decision. Raises RecordError."""
+        try:
+            if (asked := self.request) is not None:
+                given = self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256
+                return request_id_of(*given)
+            spelled = compact([*self[: 5 if self.after is None else 6]])
+            return hashlib.sha256(spelled.encode()).hexdigest()[:32]
+        except ValueError as error:
+            raise RecordError("an id holds half a character, which cannot be written") from error
+
+
+@pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_STRICT)
+class Record:
+    """One decision as it is signed. To be made with `record_of`.
+
+    Times are UTC, `2030-01-01T00:00:00Z`; `expires_at` is None where it holds for ever. `seq` counts the decisions of
+    a workspace from 1; `prev_sha256` is the sha256 of the file before, None for the first. `after`, as in `Subject`, is
+    written only where there is one, and so is `request`, in versions 2 and 3. `signed_request`, in version 3 only, is
+    the text of the envelope in which an operator asked a host for this record.
+    """
+
+    version: Annotated[int, Field(ge=VERSION, le=OF_SIGNED)]
+    workspace_id: Name
+    seq: Positive
+    prev_sha256: Sha256 | None
+    decision_id: DecisionId
+    task_id: Name
+    attempt: Positive
+    handoff_sha256: Sha256 | None
+    return_sha256: Sha256 | None
+    action: Action
+    params: Params
+    note: str
+    operator: Name
+    created_at: Time
+    expires_at: Time | None
+    after: DecisionId | None = None
+    request: Asked | None = None
+    signed_request: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Record:
+        if (self.seq == 1) != (self.prev_sha256 is None):
+            raise ValueError("only the first decision of a workspace has none before it")
+        if self.decision_id != self.subject.decision_id:
+            raise ValueError("the decision id is not that of the attempt it speaks of")
+        # A parameter that means nothing for the action is refused: nobody must wonder whether it counts.
+        spec = SPECS[self.action]
+        given = {one.name for one in fields(Params) if getattr(self.params, one.name) not in (None, ())}
+        if given - spec.takes:
+            raise ValueError(f"{min(given - spec.takes)} means nothing for {self.action}")
+        if missing := {*spec.needs} & spec.takes - given:
+            raise ValueError(f"{self.action} needs {min(missing)}")
+        if self.params.mode == "":
+            raise ValueError("the mode must not be empty")
+        plain = VERSION if self.request is None else OF_REQUEST
+        version = plain if self.signed_request is None else OF_SIGNED
+        if self.version != version or (self.request is not None) != (self.action in OF_REQUESTS):
+            raise ValueError("the version, the action, a request and a signed request do not belong together")
+        if self.request is not None:
+            self._check_answer(self.request)
+        return self
+
+    def _check_answer(self, asked: Asked) -> None:
+        """An answer is of its own kind throughout: nothing of it can pass for a decision about an attempt."""
+        if not {self.handoff_sha256, self.return_sha256, self.after} <= {None}:
+            raise ValueError("an answer to a request is about no handoff and no return")
+        is_permission = asked.kind is RequestKind.PERMISSION
+        if self.action is not Action.DENY and (self.action is Action.ALLOW) != is_permission:
+            raise ValueError(f"a {asked.kind} cannot be decided with {self.action}")
+        if self.note and self.action is not Action.DENY:
+            raise ValueError(f"the words of a note belong to {Action.DENY}, not to {self.action}")
+        if self.expires_at is None or time_of(self.expires_at) - time_of(self.created_at) > ANSWER_LIFETIME:
+            raise ValueError("an answer to a request expires within ten minutes")
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(**{name: getattr(self, name) for name in Subject._fields})
+
+    def is_expired(self, now: datetime) -> bool:
+        """Whether it does not hold any more at a time (aware)."""
+        return self.expires_at is not None and now >= time_of(self.expires_at)
+
+    def says_the_same(self, other: Any) -> bool:
+        """Whether the same is decided, whoever did it and when; `other` is a record or a draft."""
+        return all(getattr(self, name) == getattr(other, name) for name in ("action", "params", "note"))
+
+    def document(self) -> dict[str, Any]:
+        """The record as JSON values, keys in their order."""
+        absent: dict[str, Any] = {name: True for name in _OPTIONAL if getattr(self, name) is None}
+        if self.request is None:
+            absent["params"] = {"rule"}
+        document: dict[str, Any] = _ADAPTER.dump_python(self, mode="json", exclude=absent)
+        return document
+
+    def to_bytes(self) -> bytes:
+        """The one spelling of the record. Raises RecordError where there is none, or it is too large."""
+        try:
+            data = compact(self.document()).encode()
+        except ValueError as error:
+            raise RecordError("it holds half a character, which cannot be written; remove it") from error
+        largest = LARGEST if self.signed_request is None else LARGEST_SIGNED
+        if len(data) > largest:
+            raise RecordError(f"the decision has {len(data):,} bytes, {largest:,} are allowed; shorten the handoff")
+        return data
+
+
+_OPTIONAL: Final = ("after", "request", "signed_request")
+"""The keys that only some records have."""
+_ADAPTER: Final = TypeAdapter(Record)
+
+
+def record_of(**values: Any) -> Record:
+    """A record with these fields. Raises RecordError where they make none."""
+    try:
+        return Record(**values)
+    except ValidationError as error:
+        raise RecordError(in_words(error)) from error
+
+
+def parse(data: bytes) -> Record:
+    """The record that has exactly these bytes. Raises RecordError for any others."""
+    if len(data) > LARGEST_SIGNED:
+        raise RecordError(f"it is larger than {LARGEST_SIGNED:,} bytes")
+    try:
+        record = _ADAPTER.validate_json(data)
+    except ValidationError as error:
+        raise RecordError(in_words(error)) from error
+    # JSON has many spellings of one value; signing only one of them leaves nothing to argue about.
+    if record.to_bytes() != data:
+        raise RecordError("it is not spelled as agentwatch spells it")
+    return record
+
+
+def compact(value: object) -> str:
+    """JSON without white space and without escapes that are not needed."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def in_words(error: ValidationError) -> str:
+    """The first thing that is wrong. Never the value: it may be foreign."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    if place == "version":
+        return "its version is not known here; update agentwatch"
+    return f"{place}{': ' if place else ''}{first['msg'].removeprefix('Value error, ')}"
+
+
+class SignedRequest(NamedTuple):
+    """The decision that an operator on another machine signs for. `host` is the key id of the host that is asked, which
+    may record this until `record_by`, a time as in a record.
+
+    `asked` is the record that it is to make. Its number, what is before it, and who the operator is, the host knows:
+    here they say nothing. It was made when it was signed, by the host's clock as it was known to the operator.
+    """
+
+    host: str
+    record_by: str
+    asked: Record
+
+    def to_bytes(self) -> bytes:
+        """The one spelling. Raises RecordError where there is none."""
+        said = {name: value for name, value in self.asked.document().items() if name not in _OF_HOST}
+        return compact({"version": VERSION, "host": self.host, "record_by": self.record_by, **said}).encode()
+
+    def why_not(self, record: Record, keyid: str) -> str | None:
+        """Why a record that this host has signed is not the one that is asked for; None where it is."""
+        if self.host != keyid:
+            return "it was signed for another host"
+        said = self.asked.document() | {name: getattr(record, name) for name in (*_OF_HOST, "created_at")}
+        if record.document() != said | {"signed_request": record.signed_request}:
+            return "the host has recorded something else than was signed for it"
+        if not time_of(self.asked.created_at) - AHEAD <= time_of(record.created_at) <= time_of(self.record_by):
+            return "it was recorded before it was signed, or when its time was over"
+        return None
+
+
+def sign(request: SignedRequest, key: SigningKey) -> str:
+    """The text of the envelope that a host is sent. Raises RecordError for what no host would read."""
+    data = request.to_bytes()
+    _parse_request(data)
+    return seal(data, key, REQUEST_TYPE).decode("ascii")
+
+
+def read_request(text: str, trust: Trust) -> tuple[SignedRequest, str]:
+    """A signed request and the id of its key: one that may ask, whatever became of it since. Raises EnvelopeError and
+    RecordError."""
+    keys = {name: key.public for name, key in trust.asking.items()}
+    data, keyid = opened(text.encode(errors="replace"), keys, REQUEST_TYPE)
+    return _parse_request(data), keyid
+
+
+def verify_request(record: Record, keyid: str, trust: Trust) -> None:
+    """See that an operator asked for a record that the key of the host has signed. Raises as `read_request` does."""
+    if record.signed_request is None:
+        return
+    request, operator = read_request(record.signed_request, trust)
+    ended = trust.asking[operator].retired_at
+    if ended is not None and record.created_at > ended:
+        raise UntrustedError(f"it is signed with the key {operator[:16]}…, which was not trusted any more at that time")
+    if why := request.why_not(record, keyid):
+        raise RecordError(why)
+
+
+def _parse_request(data: bytes) -> SignedRequest:
+    try:
+        document = json.loads(data)
+        if document.pop("version") != VERSION:
+            raise RecordError("its version is not known here; update agentwatch")
+        host = TypeAdapter(Sha256).validate_python(document.pop("host"))
+        record_by = TypeAdapter(Time).validate_python(document.pop("record_by"))
+        own = _OF_HOST | {"version": OF_REQUEST if "request" in document else VERSION}
+        asked = _ADAPTER.validate_json(compact(document | own))
+    except ValidationError as error:
+        raise RecordError(in_words(error)) from error
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        raise RecordError("it asks for no decision") from error
+    request = SignedRequest(host, record_by, asked)
+    if request.to_bytes() != data:
+        raise RecordError("it is not spelled as agentwatch spells it")
+    if not asked.created_at <= record_by <= (asked.expires_at or record_by):
+        raise RecordError("it would be recorded before it was signed, or when it holds no more")
+    return request
 
 
 class AlreadyDecidedError(DecisionError):
-    """Somebody decided this attempt before. `existing` is what holds."""
+    """Somebody decided this attempt before. `existing` is the decision that holds."""
 
     exit_code = 6
 
@@ -348,3 +365,71 @@ class AlreadyDecidedError(DecisionError):
         said = f"{existing.operator} said {existing.action} at {existing.created_at}"
         super().__init__(f"already decided: {said}; that holds{next_one}")
         self.existing = existing
+
+
+# Answers to requests
+
+
+def asked_of(request: Request) -> Asked:
+    """The request as a record names it."""
+    return Asked(request.source, request.session_id, request.nonce, request.kind, request.input_sha256)
+
+
+def answers(record: Record, request: Request) -> bool:
+    """Whether a verified record is about this very request, and says nothing that it does not take."""
+    is_its_own = record.request == asked_of(request) and record.decision_id == request.request_id
+    return is_its_own and refusal(request, record.action, record.params, record.note) is None
+
+
+def refusal(request: Request, action: Action, params: Params, note: str = "") -> str | None:
+    """Why a request does not take this answer, in one sentence; None where it does."""
+    if action not in request.actions:
+        taken = " and ".join(request.actions)
+        why = f": {request.why_not}" if request.why_not else ""
+        return f"it does not take {action} here{why}{f'; it takes {taken}' if taken else ''}"
+    if note and not (action is Action.DENY and request.words):
+        return "no words get to the program with this: leave them out"
+    if params.rule is not None and params.rule not in request.rules:
+        return f"{quoted(params.rule)} is none of the rules that it offers"
+    return _unanswered(request, params) if action is Action.ANSWER else None
+
+
+def _unanswered(request: Request, params: Params) -> str | None:
+    asked = {query.question: query for query in request.queries}
+    if len(asked) != len(request.queries):
+        return "it asks the same question twice, so no answer would be clear: answer it in its program"
+    given = Counter(one.question for one in params.answers)
+    for question in given:
+        if question not in asked:
+            return f"it does not ask {quoted(question or '')}"
+    for question, query in asked.items():
+        if not given[question]:
+            return f"all of its questions have to be answered; this one is not: {quoted(question)}"
+        if given[question] > 1 and not query.several:
+            return f"one answer can be given to {quoted(question)}"
+    if not all(one.answer.strip() for one in params.answers) or len(set(params.answers)) != len(params.answers):
+        return "an answer is empty, or given twice"
+    return None
+
+
+def decision_of(record: Record, receipts: tuple[Receipt, ...], waits: str = "") -> Decision:
+    """A record of the ledger as the tree knows it."""
+    params = record.params
+    return Decision(
+        decision_id=record.decision_id,
+        task_id=record.task_id,
+        attempt=record.attempt,
+        handoff_sha256=record.handoff_sha256,
+        return_sha256=record.return_sha256,
+        action=record.action,
+        at=time_of(record.created_at).timestamp(),
+        receipts=receipts,
+        expires_at=None if record.expires_at is None else time_of(record.expires_at).timestamp(),
+        operator=record.operator,
+        note=record.note,
+        mode=params.mode,
+        mitigation=params.mitigation.value if params.mitigation else None,
+        answers=tuple(one.answer for one in params.answers),
+        rule=params.rule,
+        waits=waits,
+    )

@@ -1,42 +1,86 @@
-"""What can be shown of a task to somebody else: an in-toto Statement about its handoff and its return, signed.
+"""Statements for others about a task: an in-toto Statement about its handoff and its return, signed.
 
 Format: https://github.com/in-toto/attestation/tree/main/spec/v1. The envelope is that of the decisions, so the same key
 signs it, and one spelling of it is accepted. A file of several is a bundle: an envelope a line.
 
 The subject is the handoff and the return of the latest attempt alone: others match a statement by their digests, and
-what is said of a task is not said of what failed before. The digests of earlier attempts stand in the predicate.
+nothing is said of what failed before. The digests of earlier attempts stand in the predicate. The last statement of
+each task is kept, so that a report can name it:
+
+<state directory>/statements/                  0700, outside the workspace
+    <sha256 of the task id>.json               0600, one envelope each
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from agentwatch.decisions.chain import ChainEntry
-from agentwatch.decisions.envelope import STATEMENT_TYPE, Trust, UntrustedError, opened
-from agentwatch.decisions.errors import RecordError
-from agentwatch.decisions.record import LARGEST_SIGNED, time_of, written
-from agentwatch.decisions.strict import compact, hex_digits, named, parsed, positive
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agentwatch.decisions.envelope import LARGEST, STATEMENT_TYPE, Trust, opened
+from agentwatch.decisions.errors import DecisionError, RecordError
+from agentwatch.decisions.ledger import ChainEntry
+from agentwatch.decisions.record import LARGEST_SIGNED, Name, Positive, Sha256, Time, compact, in_words, written
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Task
+from agentwatch.disk import UNSYNCED, Directory
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "urn:agentwatch:task:v1"
 """Of the predicate as it stands here. Keys are added without a new version, as in-toto has it."""
+NAME: Final = "statements"
+
+_OF_TASK: Final = (
+    "task_id parent_id title agent objective state reported_state contract summary why needs_operator ask contradicted"
+    " attempt error_code error_message blockers limitations runtime findings claims unsaid"
+)
+_OF_ATTEMPT: Final = "number state session_id handoff_path handoff_sha256 return_path return_sha256 started_at ended_at"
 
 
-class Statement(NamedTuple):
-    """What a statement says, as far as it can be held against a workspace. Texts are foreign."""
+class _Strict(BaseModel):
+    # Keys that in-toto does not know, and a later agentwatch adds, are passed over: the key has signed them, too.
+    model_config = ConfigDict(strict=True)
 
-    task_id: str
-    attempt: int
-    state: str
+
+class _Digest(_Strict):
+    sha256: Sha256
+
+
+class _Artifact(_Strict):
+    name: Name
+    digest: _Digest
+
+
+class Statement(_Strict):
+    """The part of a statement that can be held against a workspace. Texts are foreign."""
+
+    task_id: Name
+    attempt: Positive
+    state: Name
     contradicted: bool
-    made_at: str
-    workspace_id: str
-    subject: tuple[tuple[str, str], ...]
+    made_at: Time
+    workspace_id: Name
+    subject: tuple[tuple[str, str], ...] = ()
     """The name and the sha256 of each handoff and return that it is about."""
+
+
+class _Whole(_Strict):
+    type: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
+    predicate_type: Literal["urn:agentwatch:task:v1"] = Field(alias="predicateType")
+    subject: Annotated[list[_Artifact], Field(min_length=1)]
+    predicate: Statement
+
+
+class Kept(NamedTuple):
+    """A statement that was signed here, the sha256 of its envelope, and the id of the key."""
+
+    statement: Statement
+    sha256: str
+    keyid: str
 
 
 def subject_of(task: Task) -> tuple[dict[str, Any], ...]:
@@ -58,11 +102,11 @@ def statement_of(
     version: str,
     now: datetime,
 ) -> bytes:
-    """The payload that says how a task stands `now`. `task` is that of `tree --json`, `decided` what the ledger
-    holds about it; `complete`: all could be read. Half a character, which no other reader would take, becomes a `?`.
+    """The payload that says how a task stands `now`. `task` is that of `tree --json`, `decided` are the entries of the
+    ledger about it; `complete`: all could be read. Half a character, which no other reader would accept, becomes a `?`.
     Raises RecordError where it is too large.
     """
-    whole = {
+    whole: dict[str, Any] = {
         "_type": TYPE,
         "subject": list(subject),
         "predicateType": PREDICATE_TYPE,
@@ -71,29 +115,9 @@ def statement_of(
             "made_at": written(now),
             "workspace_id": workspace_id,
             "complete": complete,
-            "task_id": task["task_id"],
-            "parent_id": task["parent_id"],
-            "title": task["title"],
-            "agent": task["agent"],
-            "objective": task["objective"],
-            "state": task["state"],
-            "reported_state": task["reported_state"],
-            "contract": task["contract"],
-            "summary": task["summary"],
-            "why": task["why"],
-            "needs_operator": task["needs_operator"],
-            "ask": task["ask"],
-            "contradicted": task["contradicted"],
-            "attempt": task["attempt"],
-            "error_code": task["error_code"],
-            "error_message": task["error_message"],
-            "blockers": task["blockers"],
-            "limitations": task["limitations"],
-            "runtime": task["runtime"],
-            "findings": task["findings"],
-            "claims": task["claims"],
-            "unsaid": task["unsaid"],
-            "attempts": [_attempt(one) for one in task["attempts"]],
+            **_some(task, _OF_TASK),
+            # Without the session's place on this machine.
+            "attempts": [_some(one, _OF_ATTEMPT) for one in task["attempts"]],
             "decisions": [_decided(one) for one in decided],
         },
     }
@@ -104,12 +128,16 @@ def statement_of(
 
 
 def verified(data: bytes, trust: Trust) -> tuple[Statement, str]:
-    """What an envelope states, and the key that signed it (its id). Raises EnvelopeError and RecordError."""
+    """The statement in an envelope, and the key that signed it (its id). Raises EnvelopeError and RecordError."""
     payload, keyid = opened(data, trust.public, STATEMENT_TYPE)
-    statement = _parsed(payload)
-    why = trust.why_not(keyid, statement.made_at)
-    if why is not None:
-        raise UntrustedError(why)
+    try:
+        whole = _Whole.model_validate_json(payload)
+    except ValidationError as error:
+        message = f"it is signed, and no statement that is known here: {in_words(error)}; update agentwatch"
+        raise RecordError(message) from error
+    subject = tuple((one.name, one.digest.sha256) for one in whole.subject)
+    statement = whole.predicate.model_copy(update={"subject": subject})
+    trust.require(keyid, statement.made_at)
     return statement, keyid
 
 
@@ -118,34 +146,38 @@ def is_statement(data: bytes) -> bool:
     return f'","payloadType":"{STATEMENT_TYPE}",'.encode() in data
 
 
-def _parsed(payload: bytes) -> Statement:
-    """What in-toto does not know, and a later agentwatch adds, is passed over: the key has signed it, too."""
+def keep(state: Path, envelopes: Mapping[str, bytes]) -> None:
+    """Remember the statements about tasks, in the place of those before. Raises OSError."""
+    # Whoever was given one has it, whatever becomes of this copy.
+    with Directory.make(state / NAME, UNSYNCED) as directory:
+        for task_id, data in envelopes.items():
+            directory.replace(_file(task_id), data)
+
+
+def kept(state: Path, task_ids: Iterable[str], trust: Trust) -> dict[str, Kept]:
+    """The statements that were signed about these tasks, by their ids. One that does not hold is none."""
+    found = {}
     try:
-        document: Any = parsed(payload)
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"it is signed, and no JSON as a statement has it ({error})") from error
-    for key, value in (("_type", TYPE), ("predicateType", PREDICATE_TYPE)):
-        found = document.get(key) if isinstance(document, dict) else None
-        if found != value:
-            other = f"its {key} is {str(found)[:80]!r}, and not {value}"
-            raise RecordError(f"it is signed, and no statement that is known here: {other}; update agentwatch")
-    told, artifacts = document.get("predicate"), document.get("subject")
-    if not isinstance(told, dict) or not isinstance(artifacts, list) or not artifacts:
-        raise RecordError("it is signed, and states nothing: the predicate or the subject is missing")
-    for name in ("task_id", "state", "workspace_id"):
-        named(name, told.get(name))
-    positive("attempt", told.get("attempt"))
-    if not isinstance(told.get("contradicted"), bool):
-        raise RecordError("it is signed, and does not say whether the task is contradicted")
-    try:
-        time_of(told["made_at"])
-        subject = tuple((one["name"], one["digest"]["sha256"]) for one in artifacts)
-    except (LookupError, TypeError, ValueError) as error:
-        raise RecordError("it is signed, and made_at or the subject is not as a statement has it") from error
-    for name, digest in subject:
-        named("subject.name", name)
-        hex_digits(64, "subject.digest.sha256", digest)
-    return Statement(**{name: told[name] for name in Statement._fields if name != "subject"}, subject=subject)
+        directory = Directory.open(state / NAME)
+    except OSError:
+        return {}
+    with directory:
+        names = set(directory.names())
+        for task_id in task_ids:
+            if (name := _file(task_id)) not in names:
+                continue
+            try:
+                data = directory.read(name, LARGEST)
+                statement, keyid = verified(data, trust)
+            except (OSError, DecisionError):
+                continue
+            if statement.task_id == task_id:
+                found[task_id] = Kept(statement, hashlib.sha256(data).hexdigest(), keyid)
+    return found
+
+
+def _file(task_id: str) -> str:
+    return f"{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
 
 
 def _name(version: Seen, part: str) -> str:
@@ -153,19 +185,8 @@ def _name(version: Seen, part: str) -> str:
     return f"{version.path}#{part}" if version.stored else version.path
 
 
-def _attempt(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the session's place on this machine."""
-    return {
-        "number": one["number"],
-        "state": one["state"],
-        "session_id": one["session_id"],
-        "handoff_path": one["handoff_path"],
-        "handoff_sha256": one["handoff_sha256"],
-        "return_path": one["return_path"],
-        "return_sha256": one["return_sha256"],
-        "started_at": one["started_at"],
-        "ended_at": one["ended_at"],
-    }
+def _some(values: Mapping[str, Any], names: str) -> dict[str, Any]:
+    return {name: values[name] for name in names.split()}
 
 
 def _decided(entry: ChainEntry) -> dict[str, Any]:

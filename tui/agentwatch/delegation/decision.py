@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -20,14 +21,127 @@ class Action(StrEnum):
     ANSWER = "answer"
 
 
-OF_ATTEMPTS: Final = (Action.RETRY, Action.ESCALATE, Action.ABORT, Action.RESPOND, Action.ACCEPT)
+class ActionSpec(NamedTuple):
+    """All that depends on an action alone, in words of ours. `policy` says when it applies."""
+
+    glyph: str
+    word: str
+    """In forms."""
+    short: str
+    """In a row: the decision as it was made."""
+    decided: str = ""
+    """Why a task stands as it does."""
+    state: str = ""
+    """Of the attempt until the next one is seen; blank where the decision changes none."""
+    next: str = ""
+    """The consequence for the task: `{after}` is the number of the next attempt, `{mode}` that to escalate to."""
+    do_now: str = ""
+    """The sentence for the agent that reads it; `asking.do_now` fills it in."""
+    page: str = ""
+    """The heading of its page in the workspace."""
+    option: tuple[str, str] = ("", "")
+    """The value that its option of `agentwatch decide` takes, and the help."""
+    takes: frozenset[str] = frozenset()
+    """The parameters of a record that mean something."""
+    needs: tuple[str, ...] = ()
+    """Of `mode`, `answers` and `note`: without them it cannot be decided."""
+    document: str = ""
+    """The document that it hands on: `handoff`, `report`, or none."""
+    note: str = "note"
+    placeholder: str = "in your words, for the agent that carries it out"
+    ends: bool = False
+    """It asks nobody for another attempt."""
+    sends_on: bool = False
+    """A child can carry it out in its own session."""
+
+
+SPECS: Final[Mapping[Action, ActionSpec]] = {
+    Action.RETRY: ActionSpec(
+        "↻",
+        "Retry",
+        "retry",
+        decided="you decided: retry",
+        state="retrying",
+        next="attempt {after}",
+        do_now="run {task} once more, as attempt {after}, {given}",
+        page="Retry",
+        option=("", "one more attempt, with an amended handoff"),
+        takes=frozenset({"mitigation", "handoff"}),
+        document="handoff",
+        sends_on=True,
+    ),
+    Action.ESCALATE: ActionSpec(
+        "↑",
+        "Escalate",
+        "escalate",
+        decided="you decided: escalate",
+        state="escalated",
+        next="attempt {after}, in {mode}",
+        do_now="hand {task} to the mode {mode}, {given}",
+        page="Escalate",
+        option=("MODE", "hand it to another mode; `fitter` restores a line"),
+        takes=frozenset({"handoff", "mode"}),
+        needs=("mode",),
+        document="handoff",
+    ),
+    Action.ABORT: ActionSpec(
+        "–",
+        "Abort",
+        "abort",
+        decided="you decided: abort",
+        state="canceled",
+        next="ended",
+        do_now="stop {task} and what is below it, start no other attempt of it, and hand params.report up as its"
+        " return: it is the final error report",
+        page="Abort",
+        option=("", "end it, with a final error report"),
+        takes=frozenset({"report"}),
+        document="report",
+        note="why",
+        placeholder="stands in the report",
+        ends=True,
+    ),
+    Action.RESPOND: ActionSpec(
+        "»",
+        "Answer",
+        "your answer",
+        decided="you have answered",
+        state="retrying",
+        next="attempt {after}, with your answer",
+        do_now="give {answers} to the child of {task}: in its session, or with a new handoff, with `attempt` {after}"
+        " and `decision_id` {decision_id}",
+        page="Answer",
+        option=("TEXT", "answer its blocker; again for the next one"),
+        takes=frozenset({"answers"}),
+        needs=("answers",),
+        placeholder="anything else that you want to say",
+        sends_on=True,
+    ),
+    Action.ACCEPT: ActionSpec(
+        "✓",
+        "Accept",
+        "accept it as it is",
+        decided="you accepted it as it is",
+        next="accepted as it is",
+        do_now="go on as if {task} had succeeded: the operator accepts its return as it is; the handoff that goes on"
+        " from it carries `decision_id` {decision_id}",
+        page="Accept the return",
+        option=("", "take its return as it is; needs --note"),
+        needs=("note",),
+        note="because",
+        placeholder="why it is good enough",
+        ends=True,
+    ),
+    Action.ALLOW: ActionSpec("", "Allow", "allow", takes=frozenset({"rule"})),
+    Action.DENY: ActionSpec("", "Deny", "deny"),
+    Action.ANSWER: ActionSpec("", "Answer", "your answer", takes=frozenset({"answers"}), needs=("answers",)),
+}
 
 OF_REQUESTS: Final = (Action.ALLOW, Action.DENY, Action.ANSWER)
 """Decisions about a request of a program: of no attempt, and no retry."""
-
-ENDING: Final = frozenset({Action.ABORT, Action.ACCEPT})  # what asks nobody for another attempt
-
-SENDS_ON: Final = frozenset({Action.RETRY, Action.RESPOND})  # what a child can carry out in its own session
+OF_ATTEMPTS: Final = tuple(action for action in SPECS if action not in OF_REQUESTS)
+ENDING: Final = frozenset(action for action, spec in SPECS.items() if spec.ends)
+SENDS_ON: Final = frozenset(action for action, spec in SPECS.items() if spec.sends_on)
 
 
 class Stage(StrEnum):

@@ -8,19 +8,12 @@ from typing import Final
 
 from agentwatch.contracts.shapes import Outcome, Return, Severity
 from agentwatch.delegation import links
-from agentwatch.delegation.decision import ENDING, SAYS_SO, Action, Stage
+from agentwatch.delegation.decision import ENDING, SAYS_SO, SPECS, Stage
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import RequestKind, RequestStage
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task, has_moved
 from agentwatch.text import exact
-
-_DECIDED_STATES: Final = {
-    Action.RETRY: State.RETRYING,
-    Action.RESPOND: State.RETRYING,
-    Action.ESCALATE: State.ESCALATED,
-    Action.ABORT: State.CANCELED,
-}
 
 _OF_RUNS: Final = {
     RunState.SUBMITTED: "asked for; no sign of life yet",
@@ -28,14 +21,6 @@ _OF_RUNS: Final = {
     RunState.ENDED: "it ended; its answer follows no contract",
     RunState.FAILED: "it failed, and the session store does not say why",
     RunState.CANCELED: "it was aborted",
-}
-
-_DECIDED: Final = {
-    Action.RETRY: "you decided: retry",
-    Action.ESCALATE: "you decided: escalate",
-    Action.ABORT: "you decided: abort",
-    Action.RESPOND: "you have answered",
-    Action.ACCEPT: "you accepted it as it is",
 }
 
 _ASKS: Final = {
@@ -82,7 +67,7 @@ def own_state(task: Task) -> State:
     state = State.SUBMITTED if latest is None else latest.state
     if decision is not None:
         is_partial = result is not None and result.outcome is Outcome.PARTIAL
-        state = _DECIDED_STATES.get(decision.action, State.PARTIAL if is_partial else State.COMPLETED)
+        state = State(SPECS[decision.action].state or ("partial" if is_partial else "completed"))
     if task.request is not None:
         return state if state is State.CANCELED else State.BLOCKED
     if run is None or not run.waiting or state is not State.BLOCKED:
@@ -94,7 +79,7 @@ def own_state(task: Task) -> State:
 def decided_at(task: Task) -> float | None:
     """When the operator decided that a task stands as it does (epoch seconds); None where its files say so."""
     decision = task.binding
-    return decision.at if decision is not None and _DECIDED_STATES.get(decision.action) is task.own_state else None
+    return decision.at if decision is not None and SPECS[decision.action].state == task.own_state else None
 
 
 def ended_at(attempt: Attempt) -> float | None:
@@ -203,7 +188,7 @@ def _why(task: Task) -> str:
     if (decision := task.binding) is not None:
         receipt = decision.receipt
         stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
-        return f"{_DECIDED[decision.action]}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
+        return f"{SPECS[decision.action].decided}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
     if run is not None and (result is None or run.reason or run.waiting):
         return _why_of_run(task, run)
     if attempt is None or result is None:

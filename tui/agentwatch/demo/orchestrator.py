@@ -18,7 +18,7 @@ from urllib.parse import quote
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions import delivery
-from agentwatch.decisions.amend import AmendError, amended
+from agentwatch.decisions.handoff import AmendError, amended
 from agentwatch.decisions.reader import Question, Reader, Verified
 from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record

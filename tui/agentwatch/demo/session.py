@@ -17,7 +17,7 @@ from agentwatch.state import scratch_directory, state_directories
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
-    from agentwatch.decisions.desk import Desk
+    from agentwatch.decisions.service import LocalService
     from agentwatch.demo.asker import Asker
     from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.history.acknowledgements import Acknowledgements
@@ -103,13 +103,13 @@ class DemoSession:
                 f"the demo stopped: {self._failure}; give {state_directories()} free space, or set XDG_STATE_HOME"
             ) from self._failure
 
-    def open_desk(self) -> Desk:
+    def open_desk(self) -> LocalService:
         """The operator's desk in the demo, and the orchestrator that reads what is decided there.
 
         Nothing of the operator's own is read or written.
         """
         # Signatures take a while to load.
-        from agentwatch.decisions.desk import Desk
+        from agentwatch.decisions.service import LocalService
         from agentwatch.demo.asker import Asker
         from agentwatch.demo.orchestrator import Orchestrator
 
@@ -117,7 +117,7 @@ class DemoSession:
         orchestrator = Orchestrator(*places, self._play, self._player)
         self._asker = Asker(*places, self._player, orchestrator.go_on)
         self._orchestrator = orchestrator
-        return Desk(self._workspace, state=self._state, configuration=self._configuration)
+        return LocalService(self._workspace, state=self._state, configuration=self._configuration)
 
     def sessions(self) -> Source:
         """The sessions of the agents of the demo, and nobody else's."""

@@ -17,19 +17,20 @@ from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.claims import NOT_UNDERSTOOD
 from agentwatch.evidence.log import Done, ToolLog, short
 from agentwatch.evidence.output import (
+    CACHED,
+    EMPTY,
+    FAULTS,
+    FORGIVING,
+    RESULT,
+    SKIPPED,
     STATUSES,
     TIME,
+    WARNED,
     Counts,
     Quantity,
-    is_cached,
     number,
     quantities_in,
     read_quantities,
-    shows_fault,
-    shows_nothing,
-    shows_result,
-    skips,
-    warns,
 )
 from agentwatch.evidence.shell import (
     CHECKING_NOTHING,
@@ -134,7 +135,8 @@ _ASIDE: Final = re.compile(
 _HEDGED: Final = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
     r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*|original\w*"
-    r"|parent|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
+    r"|to do|per the|parent"
+    r"|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
     r"|maybe|seems?|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except"
     r"|but for|although|pre-?existing|instead|blocked|next|used to|want\w*|try|tried|trying|attempt\w*"
     r"|for example(?!\.)|e\.g|tomorrow|later|future|sibling|remain\w*|timed? ?out|abort\w*|interrupted|killed"
@@ -144,7 +146,7 @@ _HEDGED: Final = re.compile(
     r"|environ|presque|sauf|avant|probablement|debería\w*|podría\w*|casi|excepto|antes|quasi|circa|quase)\b"
     r"|\bwithout (?:running|executing)|\bskipp(?:ed|ing)\s+(?:running|the|\0)|\b(?:left out|omitted)\b|\bno (?:se|fue"
     r"|pude|pudo|he|hay|corr\w+)\b|\b(?:não|non (?!segnala|trova|rileva)|не|nunca|niemals)\b|未(?!失败)|没有?(?:运行"
-    r"|执行|跑|测试)|ません|ない|なかった|않|못|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|はず|できま",
+    r"|执行|跑|测试)|ません|ない|なかった|않|못|n't\b|[~≈?？]|无法|不能|没能|未能|应该|可能|大约|大概|左右|几乎|之前|除了|尚未|还没|以外|予定|计划|待办|はず|できま",
     re.IGNORECASE,
 )
 """Said only perhaps, of somebody else, or of another time."""
@@ -234,9 +236,10 @@ _EXACT: Final = re.compile(
 )
 """Options, and words that qualify a check: they stand in the command, or in its output."""
 _QUALIFIED: Final = re.compile(
-    r"\b(?:on|for|under|with|across|against|at|from|over|within|in|auf|unter|mit|für|im|sur|sous|avec|pour|dans|sous"
-    r"|con|bajo|para|com|sob|su|sotto|per|на|под)\s+(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le|la|les"
-    r"|el|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)(?:,?\s+([^\W\d][\w./+:-]*))?(?:,?\s+([^\W\d][\w./+:-]*))?",
+    r"\b(?:on|for|under|with|across|against|at|from|over|within|in|after|auf|unter|mit|für|im|nach|sur|sous|avec|pour|dans"
+    r"|après|con|bajo|para|com|sob|su|sotto|per|на|под)\s+(?=(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le"
+    r"|la|les|el|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)(?:,?\s+([^\W\d][\w./+:-]*))?"
+    r"(?:,?\s+([^\W\d][\w./+:-]*))?)",
     re.IGNORECASE,
 )
 """How a check was done, or of what: that has to show."""
@@ -251,6 +254,11 @@ _BUILT: Final = re.compile(r"/(?:_?build|out|cmake-build)[\w.-]*")
 """Directories that hold the build of the whole workspace."""
 _PREBUILT: Final = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")
 """Checks of what was built before."""
+_ASSERTS: Final = re.compile(
+    r"\b(?:is|are|was|were|has|have|stays?|ist|sind|est|sont|está|están|são|everything|all|alles|tout|todo)\b",
+    re.IGNORECASE,
+)
+"""Something is said, if of no result, of something else."""
 _IDENTIFIER: Final = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND: Final = "\"'“”(„:,;"
 _ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
@@ -287,22 +295,31 @@ class LogJudge:
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
         """The statements of a text as claims, clause by clause. `prose`: a command in it is no claim by itself."""
         found: list[Claim] = []
+        unknown: list[Claim] = []
         for clause in self._clauses(text[:LONGEST_TEXT]):
             claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
             plain = _FOUND_NO.sub(
                 lambda found: " no warnings " if _OF_WARNINGS.search(found[0]) else " no errors ",
-                _ASIDE.sub(" ", clause),
+                _ASIDE.sub(self._of_past, clause),
             )
             mentions, said = self._read(plain, prose=prose)
-            # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
-            if said is None and (mentions or (found and not prose and re.search(r"\d", clause))):
+            if said is None and mentions:
                 found.append(claim)
+            elif said is None and not prose and re.search(r"\d", clause):
+                unknown.append(claim)
             for line, of_kind, part in _parts_of(said, mentions[:_MOST]) if said is not None else ():
                 judged = self._of_command(part, line.command, line.place) if line else self._of_kind(part, of_kind)
                 found.append(self._settle(claim, *judged))
             if len(found) >= _MOST:
                 break
-        return found[:_MOST]
+        # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
+        return [*found, *unknown][:_MOST] if found else []
+
+    def _of_past(self, aside: re.Match[str]) -> str:
+        """An aside of another time: nothing where a run shows its numbers, or else a word of doubt."""
+        numbers = re.findall(r"\d+", aside[0])
+        is_shown = any(all(_stands(number, one.output) for number in numbers) for one in self.ran)
+        return " " if is_shown or not numbers else " before "
 
     # What a text says
 
@@ -317,7 +334,8 @@ class LogJudge:
                 is_cited = not names and re.search(r"[(（]`[^`]+`[^()（）]*[)）]\W*\Z", piece) is not None
                 is_other = _is_about_checks(piece) and (not names or ("" not in names and others))
                 is_subject = is_other or (kinds and not is_cited)
-                if start and is_subject and (_tells(before) or not (names or _is_about_checks(before))):
+                is_open = not (names or _is_about_checks(before) or _HEDGED.search(before))
+                if start and is_subject and (_tells(before) or is_open):
                     yield _LAST_WORD.sub("", before.strip(" ,，、"))
                     begin, names = start, set()
                 names |= kinds
@@ -378,7 +396,7 @@ class LogJudge:
         is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
         unknown = [Mention(0, 0)] if is_named or is_result else []
         if len(quantities) > _MOST or _HEDGED.search(outside) or _QUOTED.search(rest):
-            return unknown, None
+            return unknown or [Mention(0, 0)] * (bool(mentions) and _PASSES.search(outside) is not None), None
         failures = [one for one in quantities if _is_fault(one) and one.number not in ("0", "0%")]
         is_well = any(one.status == "passed" or (one.number == "0" and _is_fault(one)) for one in quantities)
         told = is_well or _PASSES.search(outside) is not None
@@ -386,6 +404,10 @@ class LogJudge:
         code = min(codes) if codes else None
         more: list[str] = _MORE.findall(outside) + _NAUGHT.findall(_PASSES.sub(" ", outside))
         more += ["two exit codes"] * (len(codes) > 1)
+        pieces = (outside[first:last] for first, last in _split(_PIECE, outside))
+        more += [
+            piece.strip() for piece in pieces if _ASSERTS.search(piece) and not _tells(piece) and "\0" not in piece
+        ]
         spans: list[str] = _TICKED.findall(rest)
         spans += re.findall(_NUMERAL, _LITERAL.sub(" ", left))
         spans += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(match[0] for match in TIME.finditer(outside)))
@@ -397,7 +419,7 @@ class LogJudge:
                 return unknown, None
         else:
             counted = {one.status or "tests" for one in quantities if one.subject in ("", "tests") and any(one[1:3])}
-            is_counted = "passed" in counted or len(counted) > 1
+            is_counted = "passed" in counted or len(counted) > 1 or any(one.subject == "coverage" for one in quantities)
             mentions = mentions or [Mention(0, 0, kind="test")] * is_counted
             if not mentions or not (told or is_counted) or len(rest.split()) > _MOST_WORDS:
                 return unknown, None
@@ -446,8 +468,6 @@ class LogJudge:
             return self._not_found(said, asked, *(known[-1] if known else (None, "")))
         words = {place, *(word.strip("`'\"(),:;./") for word in said.rest.split())}
         places = {posixpath.normpath(posixpath.join(self.workspace, word)) for word in words}
-        names = {word.strip("`'\"(),:;.") for word in said.rest.split()}
-        places |= {one.place for one in same if one.place.rpartition("/")[2] in names and self._is_inside(one)}
         here = [one for one in same if one.place in places or _BUILT.fullmatch(one.place.removeprefix(self.workspace))]
         if not here:
             return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
@@ -547,12 +567,12 @@ def _is_fault(one: Quantity) -> bool:
     return one.status == "failed" or one.subject in ("errors", "issues")
 
 
-def _agrees(said: Quantity, other: Quantity) -> bool:
+def _agrees(said: Quantity, other: Quantity, *, is_split: bool) -> bool:
     """Whether two numbers are of the same: `12 tests` may be a total or how many passed."""
     if (said.number[-1] == "%") != (other.number[-1] == "%") or not (other.subject or other.status):
         return False
     subjects = {said.subject, other.subject}
-    if "errors" in subjects and "failed" in (said.status, other.status):
+    if not is_split and "errors" in subjects and "failed" in (said.status, other.status):
         return subjects <= {"errors", "tests", ""}
     wanted = {"": ("", "total", "passed"), "total": ("", "total")}.get(said.status, (said.status,))
     if said.subject not in ("", "tests"):
@@ -564,11 +584,14 @@ def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
     """The numbers that an output contradicts, and those that it does not show."""
     wrong, absent = list[str](), list[str]()
     summed = {key: count for key, count in (done.counts or Counts())._asdict().items() if count is not None}
-    shown = {*quantities_in(done.output), *(Quantity(str(count), "tests", key) for key, count in summed.items())}
+    # Failures and errors are counted together where they are not told apart.
+    is_split = {"failed", "errors"} <= {word for one in said.quantities for word in one[1:3]}
+    added = {key: count for key, count in summed.items() if not (is_split and key == "failed")}
+    shown = {*quantities_in(done.output), *(Quantity(str(count), "tests", key) for key, count in added.items())}
     if "passed" in summed:
         shown.add(Quantity(str(summed["passed"] + summed.get("failed", 0)), "tests", "total"))
     for one in said.quantities:
-        same = {other.number for other in shown if _agrees(one, other)}
+        same = {other.number for other in shown if _agrees(one, other, is_split=is_split)}
         is_zero = one.number == "0"
         if not (one.subject or one.status):
             if not _stands_near(one, f"{done.output}\n{done.command.text}"):
@@ -577,7 +600,7 @@ def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
             wrong.append(one.words)
         elif one.number in same:
             continue
-        elif (same and _is_sure(one, same)) or (one.subject == "warnings" and is_zero and warns(done.output)):
+        elif (same and _is_sure(one, same)) or (one.subject == "warnings" and is_zero and WARNED.search(done.output)):
             wrong.append(one.words)
         elif not (is_zero and _is_fault(one)):
             absent.append(one.words)
@@ -627,22 +650,26 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     # A name that stands only where something failed or was left out did not pass.
     names = {word for word in re.findall(r"[\w.:]+", clause) if said.passes and _IDENTIFIER.match(word)}
     lines = output.splitlines() if names else []
-    good = "\n".join(line for line in lines if not (line.startswith("=== ") or skips(line) or _FAILS.search(line)))
+    good = "\n".join(
+        line for line in lines if not (line.startswith("=== ") or SKIPPED.search(line) or _FAILS.search(line))
+    )
     absent += [one for one in sorted(names) if _stands(one, output) and not _stands(one, good)]
     known = said.kinds | ({"build"} if "types" in said.kinds else set())
     others = (words for of_kind, words in _KIND.items() if not (known & {of_kind, ""} or words.search(beside)))
     absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", clause)))]
     says_all, says_ran = _ALL.search(clause) is not None, _RAN.search(clause) is not None
-    has_skips = bool(found.skipped) if is_counted else said.passes and skips(output)
+    has_skips = bool(found.skipped) if is_counted else said.passes and SKIPPED.search(output) is not None
     numbers = {sum(passed), *(int(one.number) for one in said.of_tests if one.number.isdigit())}
     is_told = found.passed in numbers or (found.total in numbers and not passed)
     is_told = is_told and not (says_all and (says_ran or not passed))
     hides = has_skips and not is_told and not any(one.status == "skipped" for one in said.quantities)
     is_unequal = is_counted and passed and not {sum(passed), *passed} & {found.passed, found.total}
-    is_empty = found.passed == 0 and not found.failed if is_counted else not (code or shows_result(output))
+    is_idle, has_result = EMPTY.search(output) is not None, RESULT.search(output) is not None
+    is_empty = found.passed == 0 and not found.failed if is_counted else not code and (is_idle or not has_result)
     subjects = {one.subject for one in said.quantities}
     is_aside = subjects and subjects <= {"suites", "files"} and not _PASSES.search(read_quantities(clause)[1])
     is_strict = said.passes and kind not in ("", "test") and not (said.admits or "warnings" in subjects)
+    faulty = FORGIVING.search(output) or (is_strict and FAULTS.search(output))
     each = _EACH.search(clause) and "that have" not in clause
     doubts = (
         (not (done.line and done.line.sole), "; the line hides how its commands ended"),
@@ -651,18 +678,18 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
         (not code and said.fails and not (found.failed or said.quantities), ", and not as it says"),
         (said.more, f"; but more is said than a log can show: {said.more[:80]}"),
         (each and ("[no test" in output or not _OF_EACH.search(done.command.text)), "; that is not each, perhaps"),
-        (kind and shows_nothing(output) and not code, "; it had nothing to do"),
+        (kind and is_idle and not code, "; it had nothing to do"),
         (wrong or is_unequal, "; its output does not show all of it"),
         (hides or (found.failed and not code and not said.admits), ", which it does not say"),
-        (says_all and says_ran and is_cached(output), "; some of it is from a cache"),
+        (says_all and says_ran and CACHED.search(output), "; some of it is from a cache"),
         (absent, f", but its output does not say {', '.join(dict.fromkeys(absent))[:80]}"),
         (
-            not is_counted and kind == "test" and passed and ("tests" in subjects or not shows_result(output)),
+            not is_counted and kind == "test" and passed and ("tests" in subjects or not has_result),
             ", but its output does not count them",
         ),
         (checks_nothing(done.command) and (said.passes or not kind), "; with these options it checks nothing"),
         (kind == "test" and (is_empty or is_aside), "; it printed no result, or no test was in it"),
-        (not code and shows_fault(output, is_check=is_strict), ", but its output speaks of faults"),
+        (faulty and not code, ", but its output speaks of faults"),
     )
     words = next((words for applies, words in doubts if applies), None)
     return (_YES, done.words) if words is None else (_OPEN, f"{done.words}{words}")

@@ -15,7 +15,7 @@ from agentwatch.background import let_others_work
 from agentwatch.delegation.claims import Call, Deed, DeedKind
 from agentwatch.delegation.run import Run
 from agentwatch.evidence.disk import is_document
-from agentwatch.evidence.output import Counts, counts_in, rewrites
+from agentwatch.evidence.output import REWROTE, Counts, counts_in
 from agentwatch.evidence.shell import (
     GIT_HOOKED,
     LONGEST,
@@ -40,6 +40,7 @@ TranscriptOf = Callable[[Run], RunTranscript | None]
 _HOOKED: Final = re.compile(rf"\bgit\s(?:[^\n;&|]{{0,200}}\s)?(?:{GIT_HOOKED})\b")
 
 
+_COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|branch .*)$", re.MULTILINE)
 _HOOK: Final = re.compile(
     r"\b(?:tests?|pass(?:ed|ing|es)?|fail(?:ed|ing|ures?)?|hooks?|husky|lefthook|lint\w*|checks?)\b"
@@ -103,7 +104,7 @@ class Done(NamedTuple):
         is_quiet = (
             self.parts
             and all(map(changes_nothing, self.parts))
-            and not (kind_of(self.command) and rewrites(self.output))
+            and not (kind_of(self.command) and REWROTE.search(self.output))
         )
         if kind is ActKind.COMMAND and not is_quiet:
             return f"`{short(what)}` may have changed files"
@@ -176,7 +177,7 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
         done = Done(act._replace(what=act.what[:_LONGEST_ACT], ended=None), call)
         if act.kind is ActKind.COMMAND:
             line, (code, output, _) = parse_line(act.what), act.ended or Ended(None, "")
-            cwd, output = resolved(act.cwd) if act.cwd else "", output[-_PRINTED:]
+            cwd, output = resolved(act.cwd) if act.cwd else "", _COLORS.sub("", output[-_PRINTED:])
             done = done._replace(
                 line=line,
                 command=line.command,

@@ -149,7 +149,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
             subject, status = subject or names[0], status or names[1]
         if not (subject or status) and mark["none"] is None and re.fullmatch(r"\s+[\w-]+\s*", after):
             inheriting.append(len(quantities))
-        subject = subject or (scope if mark["none"] is None else "")
+        subject = subject or (scope if mark["none"] is None and (status or not claimed) else "")
         rest[begin : mark.end() + end] = " " * (mark.end() + end - begin)
         if mark["percent"]:
             subject = "coverage" if _COVERED.search(text) else subject
@@ -188,7 +188,6 @@ class Counts(NamedTuple):
         return ", ".join(told) or ("none failed" if self.failed == 0 else f"{self.total:,} tests")
 
 
-_COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FRAME: Final = words_of(
     "in with and test tests result results ok run ran total finished measured filtered out warnings warning assertions"
     " containing time took s ms m h sec secs second seconds min info summary duration executed done expectations flaky"
@@ -208,7 +207,7 @@ _COUNTED: Final = re.compile("|".join([*STATUSES.values(), _SUBJECTS["tests"], _
 
 
 def _lines(output: str) -> Iterator[str]:
-    for printed in _COLORS.sub("", output).replace("\r", "\n").splitlines():
+    for printed in output.replace("\r", "\n").splitlines():
         line = _DLL.sub("", printed.strip())
         if len(line) <= _LONGEST_LINE and not _NO_COUNT.match(line):
             yield line
@@ -272,75 +271,38 @@ def _completed(found: dict[str, int]) -> Counts:
     return Counts(total if total is not None else (passed or 0) + others, passed, failed, skipped or 0)
 
 
-_RESULT: Final = re.compile(
+RESULT: Final = re.compile(
     r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
     r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
     r"|All tests passed)",
     re.MULTILINE,
 )
-_EMPTY: Final = re.compile(
+"""A runner of tests says in other words than counts that some were run and passed."""
+EMPTY: Final = re.compile(
     r"NO-SOURCE|(?<!\[)\bno (?:tests?|tasks) (?:to run|found|ran|files|were|collected|executed)|Tests are skipped"
     r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
     re.IGNORECASE,
 )
-
-
-def shows_result(output: str) -> bool:
-    """Whether a runner of tests printed in other words than counts that some were run and passed."""
-    return _RESULT.search(output) is not None and not shows_nothing(output)
-
-
-def shows_nothing(output: str) -> bool:
-    """Whether a runner says that there was nothing to do."""
-    return _EMPTY.search(output) is not None
-
-
-_FAULTS: Final = re.compile(
+"""A runner says that there was nothing to do."""
+WARNED: Final = re.compile(r"^(?:.*[ :])?warning:|\[WARN(?:ING)?\]|\b[1-9]\d* warnings?\b", re.MULTILINE)
+FORGIVING: Final = re.compile(
+    r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
+    r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
+)
+"""The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
+FAULTS: Final = re.compile(
     r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*"
     r"|[1-9]\d* errors?, .*|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*"
     r"|\[WARNING\].*|.*\b[1-9]\d* [Ww]arning.*|.*\bError \d+ \(ignored\).*)$",
     re.MULTILINE,
 )
-_WARNED: Final = re.compile(r"^(?:.*[ :])?warning:|\[WARN(?:ING)?\]|\b[1-9]\d* warnings?\b", re.MULTILINE)
-_FORGIVING: Final = re.compile(
-    r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
-    r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
-)
-"""The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
-
-
-def shows_fault(output: str, *, is_check: bool) -> bool:
-    """Whether an output says that a failure was ignored, shows a command line that would hide one, or is that of a
-    check that found something."""
-    found = is_check and _FAULTS.search(_COLORS.sub("", output))
-    return bool(found or _FORGIVING.search(output))
-
-
-_SKIPPED: Final = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE)
-_CACHED: Final = re.compile(r"\bcached?\b|up-to-date", re.IGNORECASE)
-_REWROTE: Final = re.compile(
+"""A check found something."""
+SKIPPED: Final = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE)
+CACHED: Final = re.compile(r"\bcached?\b|up-to-date", re.IGNORECASE)
+REWROTE: Final = re.compile(
     r"\b(?:[1-9]\d* files? (?:\w+ )?(?:reformatted|modified|changed|fixed|rewritten)"
     r"|[1-9]\d* (?:\w+ )?(?:auto)?corrected|[1-9]\d* fixed|Fixed [1-9]\d*|files were modified)\b|^[>$] .*(?:--(?:fix"
     r"|write|update|autocorrect)|\s-[wuaA])\b",
     re.MULTILINE | re.IGNORECASE,
 )
-
-
-def rewrites(output: str) -> bool:
-    """Whether a check says that it changed files, or shows a command line that does."""
-    return _REWROTE.search(_COLORS.sub("", output)) is not None
-
-
-def skips(output: str) -> bool:
-    """Whether an output tells that something was left out."""
-    return _SKIPPED.search(output) is not None
-
-
-def is_cached(output: str) -> bool:
-    """Whether an output tells that results of another run were taken."""
-    return _CACHED.search(output) is not None
-
-
-def warns(output: str) -> bool:
-    """Whether an output has a warning."""
-    return _WARNED.search(_COLORS.sub("", output)) is not None
+"""A check changed files, or a command line is shown that does."""

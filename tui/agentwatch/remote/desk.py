@@ -10,10 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from agentwatch.decisions.answering import refusal
-from agentwatch.decisions.chain import Chain, ChainEntry, name_of
 from agentwatch.decisions.delivery import Forgery, Mirror
-from agentwatch.decisions.desk import LIFETIME
 from agentwatch.decisions.envelope import EnvelopeError, PublicKey, opened
 from agentwatch.decisions.errors import (
     DecisionError,
@@ -25,10 +22,20 @@ from agentwatch.decisions.errors import (
     UncertainError,
     UnreachableError,
 )
-from agentwatch.decisions.face import OperatorDesk
-from agentwatch.decisions.ledger import DecisionMade, Draft
-from agentwatch.decisions.record import ANSWER_LIFETIME, AlreadyDecidedError, Record, parse, time_of, written
-from agentwatch.decisions.signed import AHEAD, SignedRequest, sign
+from agentwatch.decisions.ledger import Chain, ChainEntry, DecisionMade, Draft, name_of
+from agentwatch.decisions.record import (
+    AHEAD,
+    ANSWER_LIFETIME,
+    AlreadyDecidedError,
+    Record,
+    SignedRequest,
+    parse,
+    refusal,
+    sign,
+    time_of,
+    written,
+)
+from agentwatch.decisions.service import LIFETIME, DecisionService
 from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import DISK, Disk
 from agentwatch.remote.log import weight
@@ -97,8 +104,8 @@ _ERRORS: Final[Mapping[Outcome, type[DecisionError]]] = {
 }
 
 
-class RemoteDesk(OperatorDesk):
-    """The decisions about one workspace of a host, as `OperatorDesk` says.
+class RemoteDesk(DecisionService):
+    """The decisions about one workspace of a host, as `DecisionService` says.
 
     `workspace_id` gives the host's id of the workspace, "" before that is known; `place` is what stands for its path
     here. A decision that nobody has answered is decided again by the operator, and counts once.
@@ -116,9 +123,8 @@ class RemoteDesk(OperatorDesk):
         configuration: Path | None = None,
         disk: Disk = DISK,
     ) -> None:
-        super().__init__(passphrase=passphrase, configuration=configuration, disk=disk)
-        self.state = state or state_directory(place)
-        self.lifetime = lifetime
+        state = state or state_directory(place)
+        super().__init__(state, passphrase=passphrase, lifetime=lifetime, configuration=configuration, disk=disk)
         self._host = host
         self._workspace_id = workspace_id
         self._news = threading.Condition()

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.decisions.envelope import PublicKey
 from agentwatch.decisions.errors import KeyProblemError
-from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.others import Role
+from agentwatch.decisions.keys import Keys, Role
 from agentwatch.errors import UsageError
 from agentwatch.remote.address import Address
 from agentwatch.remote.host import RemoteHost

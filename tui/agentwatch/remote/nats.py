@@ -28,7 +28,7 @@ from nats.aio.client import Client
 from nats.js import api
 
 from agentwatch.decisions.errors import KeyMissingError
-from agentwatch.decisions.passphrase import unlocked
+from agentwatch.decisions.keys import unlocked
 from agentwatch.remote.nats_accounts import STREAM, host_of, kept_of, nkey_of, said_by, said_to, store
 from agentwatch.remote.pipe import Change, Link, LinkState, Pauses, RelayEnd, Take
 from agentwatch.remote.protocol import LARGEST_MESSAGE

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.decisions import policy
-from agentwatch.decisions.answering import asked_of
 from agentwatch.decisions.delivery import NOT_DELIVERED
-from agentwatch.decisions.desk import Desk, operator_name
 from agentwatch.decisions.envelope import EnvelopeError, UnsignedError, UntrustedError
 from agentwatch.decisions.errors import (
     DecisionError,
@@ -30,17 +28,26 @@ from agentwatch.decisions.errors import (
     reason,
     remedy,
 )
+from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import DecisionMade, Draft
-from agentwatch.decisions.others import Role
-from agentwatch.decisions.record import AlreadyDecidedError, Record, time_of, written
-from agentwatch.decisions.signed import AHEAD, SignedRequest, read
+from agentwatch.decisions.record import (
+    AHEAD,
+    AlreadyDecidedError,
+    Record,
+    SignedRequest,
+    asked_of,
+    read_request,
+    time_of,
+    written,
+)
+from agentwatch.decisions.service import LocalService, operator_name
 from agentwatch.disk import DISK, Disk, PrivateDirectory
 from agentwatch.remote.desk import says_the_same
 from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.clerk import Clerk
+    from agentwatch.decisions.watcher import DecisionWatcher
     from agentwatch.monitor import Monitor
 
 _START_SECONDS: Final = 20.0
@@ -167,7 +174,7 @@ class RelayDesk:
     async def _record(self, text: str, sha256: str) -> Result:
         clerk = await self._clerk()
         desk = clerk.desk
-        if not isinstance(desk, Desk):
+        if not isinstance(desk, LocalService):
             raise DecisionError("not recorded: this workspace is on another host; ask that one")
         # Before the keys are looked at: a key that is distrusted from now on is trusted at this time.
         signed = await asyncio.to_thread(_opened, desk, text, sha256, self._clock())
@@ -186,7 +193,7 @@ class RelayDesk:
             record=data.decode(),
         )
 
-    async def _decide(self, clerk: Clerk, desk: Desk, signed: _Signed) -> DecisionMade:
+    async def _decide(self, clerk: DecisionWatcher, desk: LocalService, signed: _Signed) -> DecisionMade:
         refusal = self._why_not(desk, signed.draft)
         if refusal is None:
             try:
@@ -197,7 +204,7 @@ class RelayDesk:
                 clerk.look_soon()
         return await asyncio.to_thread(_refuse, desk, signed, refusal)
 
-    async def _clerk(self) -> Clerk:
+    async def _clerk(self) -> DecisionWatcher:
         """What keeps the decisions, once the monitor knows all that was there at first."""
         end = time.monotonic() + _START_SECONDS
         while self._monitor.clerk is None or not (self._has_settled or self._monitor.is_settled):
@@ -207,7 +214,7 @@ class RelayDesk:
         self._has_settled = True
         return self._monitor.clerk
 
-    def _why_not(self, desk: Desk, draft: Draft) -> Refusal | None:
+    def _why_not(self, desk: LocalService, draft: Draft) -> Refusal | None:
         """Why the tree, as it is now, does not allow it."""
         subject = draft.subject
         if subject.request is not None:
@@ -227,7 +234,7 @@ class RelayDesk:
             return None
         return Refusal(Outcome.NOT_ALLOWED, f"not recorded: {draft.action} is not possible: {why_not}")
 
-    def _doing(self, desk: Desk, signed: _Signed) -> Callable[[], DecisionMade]:
+    def _doing(self, desk: LocalService, signed: _Signed) -> Callable[[], DecisionMade]:
         """How it is recorded, if nothing has changed until then."""
         draft = signed.draft
 
@@ -269,12 +276,12 @@ class RelayDesk:
 # What follows waits for the disk, in a thread
 
 
-def _opened(desk: Desk, text: str, sha256: str, now: datetime) -> _Signed:
+def _opened(desk: LocalService, text: str, sha256: str, now: datetime) -> _Signed:
     """What was signed, if it is by a key that counts, and for this ledger. Raises _RefusedError; that is not written
     down, for it stays so, or anybody could have sent it."""
     trust = desk.keys.trust()
     try:
-        request, keyid = read(text, trust)
+        request, keyid = read_request(text, trust)
     except UntrustedError as error:
         raise _not_trusted("this host does not trust the key that signed it") from error
     except UnsignedError as error:
@@ -307,7 +314,7 @@ def _opened(desk: Desk, text: str, sha256: str, now: datetime) -> _Signed:
     return _Signed(text, sha256, request, draft)
 
 
-def _unlock(desk: Desk) -> None:
+def _unlock(desk: LocalService) -> None:
     if (why := desk.why_locked()) is not None:
         cure = "take the passphrase away with `agentwatch keys passphrase`, or give it to a keyring"
         raise KeyProblemError(f"not recorded so far: {why}, and nobody can type its passphrase on the host: {cure}")
@@ -317,7 +324,7 @@ def _not_trusted(why: str) -> _RefusedError:
     return _RefusedError(Refusal(Outcome.NOT_TRUSTED, f"not recorded: {why}"))
 
 
-def _known(desk: Desk, signed: _Signed) -> DecisionMade | None:
+def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
     """The decision that was recorded for it before, None where there is none. Raises _RefusedError where it was refused
     before, its time is over, or something else is decided."""
     draft, asked = signed.draft, signed.request.asked
@@ -345,7 +352,7 @@ def _known(desk: Desk, signed: _Signed) -> DecisionMade | None:
     return _refuse(desk, signed, refusal)
 
 
-def _refuse(desk: Desk, signed: _Signed, refusal: Refusal) -> DecisionMade:
+def _refuse(desk: LocalService, signed: _Signed, refusal: Refusal) -> DecisionMade:
     """Write down that it is refused, for good. Raises _RefusedError; gives the decision where it was recorded by
     another relay meanwhile."""
     trust, decision_id = desk.keys.trust(), signed.draft.subject.decision_id

@@ -99,8 +99,7 @@ def _statements(monitor: Monitor) -> dict[str, StatementLine]:
     # Signatures take a while to load.
     from agentwatch.decisions.errors import KeyProblemError
     from agentwatch.decisions.keys import Keys
-    from agentwatch.decisions.statement import subject_of
-    from agentwatch.decisions.statements import kept
+    from agentwatch.decisions.statement import kept, subject_of
 
     lines = {}
     tasks = monitor.tree.tasks

@@ -14,14 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from agentwatch.decisions.answering import answers
-from agentwatch.decisions.chain import ChainProblem
 from agentwatch.decisions.envelope import load_what_verifies
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.receipts import ReceiptBook
-from agentwatch.decisions.record import Record, time_of
+from agentwatch.decisions.record import Record, answers, time_of
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.request import Request
 from agentwatch.disk import UNSYNCED, Disk, change_stamp
@@ -119,10 +117,10 @@ class Holder:
     def _answer(self, request: Request) -> Record | None:
         """The operator's decision about the input that is held here. Raises DecisionError and RequestError."""
         refuse_inside(self._workspace, self._keys.directory)
-        found = self._ledger.find(self._keys.trust(), request.request_id)
-        if isinstance(found, ChainProblem):
-            self.trouble = found.message
-            return None
+        chain = self._ledger.read(self._keys.trust())
+        found = chain.latest.get(request.request_id)
+        if found is None:
+            self.trouble = next((one.message for one in chain.problems if request.request_id in one.name), "")
         if found is None or not answers(record := found.record, request):
             return None
         made, now = time_of(record.created_at).timestamp(), time.time()

@@ -29,8 +29,8 @@ def chain_above(tasks: Mapping[str, Task], task: Task) -> tuple[str, ...]:
 
 
 def chain_name(task: Task, chain: Sequence[Task]) -> str:
-    """What stands before the title in the row of a chain, the outermost first; "" where the title is enough. Of a type
-    of agent, nobody would know which work it is."""
+    """The name before the title in the row of a chain, the outermost first; "" where the title is enough. Of a type of
+    agent, nobody would know which work it is."""
     if task.agent is None or task.title.partition("#")[0] != task.agent:
         return ""
     name = next((one.title for one in chain if one.title != one.agent), "")

@@ -47,15 +47,6 @@ class Group(StrEnum):
 
 GROUPS: Final = tuple(Group)
 
-ABOUT: Final = {
-    Group.NOW: "Runs in which something works or needs you, and those that were alive in the last ten minutes.",
-    Group.TODAY: "Runs that were alive today, and in which nothing works or needs you any more.",
-    Group.EARLIER: "Runs that were last alive before today, and in which nothing works or needs you.",
-    Group.HISTORY: "Runs that had long been silent when this workspace was first watched. They ask nothing; what is"
-    " open about them can be looked at and decided all the same. A new sign of life brings a run back.",
-}
-"""What each group is, in a sentence or two."""
-
 
 def works(task: Task) -> bool:
     """Whether something works in a run, or has to carry out what the operator has decided."""
@@ -139,12 +130,11 @@ def present_in(counts: Mapping[Counted, int]) -> Present:
 
 
 class Tally(NamedTuple):
-    """What a group holds: its runs, their tasks, how many runs ask, how many tasks of the history were never reviewed,
-    and, but for the history, what its tasks are. Its oldest run was alive at `since` (epoch seconds)."""
+    """What a group holds: its runs, their tasks, how many tasks of the history were never reviewed, and, but for the
+    history, what its tasks are. Its oldest run was alive at `since` (epoch seconds)."""
 
     runs: int = 0
     tasks: int = 0
-    asking: int = 0
     unreviewed: int = 0
     present: Present = Present()
     since: float = 0.0
@@ -212,6 +202,8 @@ class Order:
         """By what each run, and each child in a family with an order of its own, was last sorted."""
         self._count = 0
         self._held: Collection[str] = ()
+        self._keeps = False
+        """Whether some are kept from their place by those that are held."""
         self._groups: dict[Group, list[str]] | None = None
         self._tallies: dict[Group, Tally] = {}
         self._now = -inf
@@ -255,11 +247,12 @@ class Order:
         return True
 
     def hold(self, path: Collection[str]) -> bool:
-        """Keep these tasks, and no others, where they are among their siblings. Returns whether those have changed."""
-        if list(path) == list(self._held):
-            return False
-        self._held, self._groups = path, None
-        return True
+        """Keep these tasks, and no others, where they are among their siblings. Returns whether some that were kept
+        from their place are free to go there."""
+        self._held, is_free, self._keeps = path, self._keeps, False
+        if is_free:
+            self._groups = None
+        return is_free
 
     def _stand(self, root: Task, now: float) -> None:
         before = self._runs.get(root.task_id)
@@ -291,13 +284,16 @@ class Order:
             return sorted(wishes, key=ranks.__getitem__)
         for one, wish in wishes.items():
             before = ranks.get(one)
-            if wish == before or one == held or (before is not None and before < at < wish):
+            if wish == before:
                 continue
-            if wish < at and wish[0] == at[0] and (before is None or before > at):
+            stays = one == held or (before is not None and before < at < wish)
+            goes_behind = wish < at and wish[0] == at[0] and (before is None or before > at)
+            self._keeps |= stays or goes_behind
+            if goes_behind and not stays:
                 if before is None or before[: len(at)] != at:
                     self._count += 1
                     ranks[one] = (*at, -self._count)
-            else:
+            elif not stays:
                 ranks[one] = wish
         return sorted(wishes, key=ranks.__getitem__)
 
@@ -349,7 +345,6 @@ class Order:
                 len(runs),
                 sum(not (one.workspace or one.shares_row) for one in tasks)
                 + sum(one.below.tasks for one in tasks if one.below is not None),
-                sum(map(asks, tasks)),
                 sum(self._runs[one].unreviewed for one in runs),
                 present_in(counts),
                 self._runs[runs[-1]].activity,

@@ -7,7 +7,6 @@ from enum import Enum, auto
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.view.looks import LOOKS, STALE, Look, look
 from agentwatch.view.times import ended_at
@@ -19,11 +18,8 @@ _LONGEST: Final = 12 * 3_600.0
 """Seconds: of an attempt that lasted longer only the two ends are known to have been work."""
 
 
-_ANSWERED: Final = frozenset({RequestStage.DELIVERED, RequestStage.ACTED})
-
-
 class Kind(Enum):
-    """What happens in a span."""
+    """The way in which a span passes."""
 
     WORK = auto()
     QUEUE = auto()
@@ -52,21 +48,6 @@ class Span(NamedTuple):
         return max(self.start, now if self.end is None else min(self.end, now))
 
 
-class Pause(NamedTuple):
-    """A request of its program: from when it was asked until it ended (seconds since the epoch), None where it is open.
-    One whose end is not known ends as it begins. `answered`: by an answer that was given here."""
-
-    start: float
-    end: float | None
-    answered: bool
-
-
-def pauses_of(task: Task) -> list[Pause]:
-    """The requests of a task, the first one first."""
-    ends = ((one, None if one.is_open else max(one.ended_at or one.asked_at, one.asked_at)) for one in task.requests)
-    return sorted(Pause(one.asked_at, end, one.stage in _ANSWERED) for one, end in ends)
-
-
 class _Begun(NamedTuple):
     """An attempt, its first sign, and when it returned, else its last."""
 
@@ -83,17 +64,16 @@ class _Begun(NamedTuple):
 def _begun(attempt: Attempt) -> _Begun | None:
     """None where there is no sign of it."""
     handoff, returned, start, run = attempt.handoff, attempt.returned, attempt.started_at, attempt.run
-    if returned is None:
-        if run is not None:
-            # Its store knows, also of those that were handed prose and gave prose back.
-            first, last = run.started_at, run.updated_at if run.ended_at is None else run.ended_at
-        elif handoff is None:
-            return None
-        else:
-            first = last = handoff.at
+    signs = [version.at for version in (handoff, returned) if version is not None]
+    if returned is not None:
+        first, last = min(signs), max(signs) if attempt.state is State.WORKING else returned.at
+    elif run is not None:
+        # Its store knows, also of those that were handed prose and gave prose back.
+        first, last = run.started_at, run.updated_at if run.ended_at is None else run.ended_at
+    elif signs:
+        first = last = signs[0]
     else:
-        first = returned.at if handoff is None else min(handoff.at, returned.at)
-        last = returned.at if handoff is None or attempt.state is not State.WORKING else max(handoff.at, returned.at)
+        return None
     if start is not None and (attempt.again or start < first):
         first = start
     # A file may claim to be older than the epoch, by so much that no calendar has a name for it.

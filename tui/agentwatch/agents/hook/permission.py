@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -46,10 +47,6 @@ _HEAD: Final = 8 * 1024 * 1024
 """Bytes at the end of a transcript in which the call stands that is asked about."""
 
 _AGENT_ID: Final = re.compile(r"[\w@.-]{1,128}")
-_PID: Final = re.compile(r"[1-9][0-9]{0,9}")
-_START: Final = 19
-"""Index of a process's start time in `/proc/<pid>/stat`, counted behind its name; its state is the first."""
-
 PLAN: Final = "ExitPlanMode"
 _QUESTION: Final = "AskUserQuestion"
 _SHELL: Final = "Bash"
@@ -108,7 +105,7 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
 
 def _hold(call: HookCall, asked: AskedCall, request: Request, holder: Holder) -> None:
     """Offer a request, and print the answer to it."""
-    program, looked_at, is_answered = Program(os.environ.get("CLAUDE_PID")), time.monotonic(), False
+    looked_at, is_answered = time.monotonic(), False
 
     def goes_on() -> bool:
         """Whether the program waits still; looks now and then."""
@@ -116,7 +113,7 @@ def _hold(call: HookCall, asked: AskedCall, request: Request, holder: Holder) ->
         if time.monotonic() - looked_at < _LOOK_SECONDS:
             return True
         looked_at, is_answered = time.monotonic(), asked.is_answered()
-        return not is_answered and program.runs()
+        return not is_answered and is_heard()
 
     with holder.offer(request) as offer:
         decided = holder.hold(offer, goes_on)
@@ -352,36 +349,13 @@ def _tail(call: HookCall) -> Tail | None:
         if not _AGENT_ID.fullmatch(call.agent_id):
             return None
         path = path.with_suffix("") / "subagents" / f"agent-{call.agent_id}.jsonl"
-    position = 0
     with suppress(OSError):
-        size = path.stat().st_size
-        if size > _HEAD:
-            with path.open("rb") as file:
-                file.seek(size - _HEAD)
-                position = size - _HEAD + len(file.readline())
-    return Tail(path, position=position)
+        return Tail(path, position=max(path.stat().st_size - _HEAD, 0))
+    return Tail(path)
 
 
-class Program:
-    """The process that asked: it is gone where it ended, was killed, or its number is another's."""
-
-    def __init__(self, pid: str | None) -> None:
-        self._parent = os.getppid()
-        self._pid = int(pid) if pid is not None and _PID.fullmatch(pid) else None
-        self._start = _began(self._pid) if self._pid is not None else ""
-
-    def runs(self) -> bool:
-        is_same = self._pid is None or (self._start is not None and _began(self._pid) == self._start)
-        return is_same and os.getppid() == self._parent
-
-
-def _began(pid: int) -> str | None:
-    """When a process began, as `/proc` has it; None for one that is dead, "" where that cannot be told."""
-    try:
-        os.kill(pid, 0)
-        words = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        return None if words[0] in ("Z", "X") else words[_START]
-    except (ProcessLookupError, OverflowError):
-        return None
-    except (OSError, IndexError):
-        return ""
+def is_heard(descriptor: int = 1) -> bool:
+    """Whether somebody still reads what is printed: the program has its end of the pipe as long as it lives."""
+    pipe = select.poll()
+    pipe.register(descriptor, 0)
+    return not pipe.poll(0)

@@ -27,31 +27,28 @@ from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.decision_words import why_not
-from agentwatch.app.dialogs.cases import BAR, AttemptCase, Case, RequestCase
+from agentwatch.app.dialogs.cases import BAR, SHORT, AttemptCase, Case, RequestCase
 from agentwatch.app.dialogs.document import Document, Said
-from agentwatch.app.guards import Arming, leave, once
+from agentwatch.app.guards import Arming, leave
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.cells import clip, shown
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.form import FACES, LONGEST, Field, Missing
+from agentwatch.decisions.form import LONGEST, Field, Missing
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.delegation.decision import OF_ATTEMPTS, Action
+from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.text import clean, exact
 from agentwatch.view.words import plural
 
 LABEL: Final = 10
 """Cells of the column with the labels."""
 _GAP: Final = 2
-_MODE_CELLS: Final = 24
-_LONGEST_QUESTION: Final = 600
+_MODE_CELLS: Final = 40
 _TOAST: Final = 54
 _OF_TOAST: Final = 0.7
 """Cells of a toast that is one line, and the part of the screen's."""
-_REMARK_SECONDS: Final = 5.0
-"""After which an agent that waits has read what was decided: before, nothing is said of nobody reading it."""
 _WIDE: Final = 110
 """Cells from which foreign words stand beside what is handed on."""
 _TALL: Final = 24
@@ -59,6 +56,8 @@ _TALL: Final = 24
 _LEAST: Final = 30, 10
 """Cells and lines of screen below which nothing is recorded: what it is about could not be read."""
 _PAGES: Final = {"pagedown": 1, "pageup": -1}
+
+_STYLES: Final = {"": "", "bold": "bold"}
 
 End = Enum("End", "DECIDED SKIPPED LEFT")
 """How a dialog was left, where not for another action."""
@@ -143,7 +142,7 @@ class Choice(Widget, can_focus=True):
             taken = number in self._field.taken
             style = "bold $text-accent" if taken else "" if self._field.question is not None else "$text-muted"
             if self._field.question is None:
-                words = clip(shown(label), _MODE_CELLS) if self._field.key == "mode" else label
+                words = clip(shown(f"{label} ({description})" if description else label), _MODE_CELLS)
                 part = Content.styled(f"{marks[taken]} {words}", style)
                 used = sum(one.cell_length + _GAP for _, one in rows[-1]) if rows else width
                 if used + part.cell_length > width:
@@ -165,9 +164,9 @@ class Question(Static):
 
     DEFAULT_CSS = "Question { height: auto; text-wrap: nowrap; }"
 
-    def __init__(self, source: str, longest: int) -> None:
+    def __init__(self, source: str) -> None:
         super().__init__(markup=False)
-        self._source = Content(shown(source, longest))
+        self._source = Content(shown(source, LONGEST))
 
     def render(self) -> Content:
         return self._behind(self.content_size.width)
@@ -193,13 +192,6 @@ class Row(Horizontal):
 
     def __init__(self, label: str, field: Widget) -> None:
         super().__init__(Static(label, classes="label", markup=False), field)
-
-
-class Standing(Said):
-    """The line that says what the key would do. It looks like something to click, and is not."""
-
-    def on_click(self) -> None:
-        self.app.notify("A click decides nothing: press ctrl+s.", markup=False, timeout=3)
 
 
 class DecisionScreen(ModalScreen[End | Action]):
@@ -269,19 +261,18 @@ class DecisionScreen(ModalScreen[End | Action]):
         self._arming = Arming(self, steady, self.look)
         self._trouble = ""
         self._recording = self._is_decided = self._is_read = False
-        self._note = _line_input(self.form.face.placeholder, id="note")
+        self._note = _line_input(self.form.placeholder, id="note")
         self._passphrase = Input(
             placeholder="the passphrase of the key that signs decisions", password=True, compact=True
         )
         self._unlock = Row("unlock", self._passphrase)
         self._unlock.display = False
         self._facts = Said(id="facts", markup=False)
-        self._purpose = Said(id="purpose", markup=False)
         self._page = Page()
         self._document: Document | None = None
-        if isinstance(case, AttemptCase) and case.form.face.document:
+        if isinstance(case, AttemptCase) and case.form.document:
             self._document = Document(case.form, case.monitor, case.desk.state)
-        self._standings = Standing(id="standing", markup=False), Standing(id="standing-low", markup=False)
+        self._standings = Said(id="standing", markup=False), Said(id="standing-low", markup=False)
         self._inputs: dict[str, Input] = {}
         self._choices: dict[str, Choice] = {}
         for one in self.form.fields:
@@ -304,18 +295,17 @@ class DecisionScreen(ModalScreen[End | Action]):
     # The screen
 
     def compose(self) -> ComposeResult:
-        face = self.form.face
         with Vertical(id="decision"):
             with Vertical(id="ours") as ours:
-                ours.border_title = f"◆ {face.glyph} {face.word}"
+                ours.border_title = f"◆ {self.form.glyph} {self.form.word}"
                 if self._queue is not None:
                     ours.border_subtitle = f"{self._queue[0]} of {self._queue[1]}"
                 yield self._facts
                 yield from self._rows()
                 if self._document is not None:
                     yield Row(self._document.label, self._document.status)
-                if face.note:
-                    yield Row(face.note, self._note)
+                if self.form.note:
+                    yield Row(self.form.note, self._note)
                 yield self._unlock
                 yield self._standings[0]
             with Vertical(id="below"):
@@ -334,8 +324,6 @@ class DecisionScreen(ModalScreen[End | Action]):
                 yield Row(one.label, self._choices[one.key])
             if one.label and one.placeholder:
                 yield Row("other" if one.options else one.label, self._inputs[one.key])
-            if one.label and any(about for _, about in one.options):
-                yield Row("it is for", self._purpose)
 
     def _answers(self) -> ComposeResult:
         asked = [one for one in self.form.fields if not one.label]
@@ -345,8 +333,7 @@ class DecisionScreen(ModalScreen[End | Action]):
                 answers.border_title = f"your answers, below {whose} questions"
                 for one in asked:
                     if one.question is not None:
-                        longest = LONGEST if isinstance(self.case, RequestCase) else _LONGEST_QUESTION
-                        yield Question(one.question, longest)
+                        yield Question(one.question)
                     if one.options:
                         yield self._choices[one.key]
                     yield self._inputs[one.key]
@@ -406,19 +393,20 @@ class DecisionScreen(ModalScreen[End | Action]):
             return
         if self._document is not None:
             self._document.show_status()
-        if isinstance(self.case, AttemptCase) and (mode := self.case.form.mode) is not None:
-            self._purpose.tell(Content(shown(dict(self.case.form["mode"].options).get(mode, ""), 200) or "-"))
         if self._wanted is not None and self._missing() != self._wanted:
             self._mark(None)
         width = (self._facts.size.width or self.size.width - 6) - LABEL
         cautions = list(self._document.cautions()) if self._document is not None else []
         if self._is_cut and isinstance(self.case, RequestCase):
             cautions.append("it is longer than what is shown below")
-        facts = []
-        for label, value in self.case.facts(width, self._clock(), cautions, low=self.has_class("-low")):
+        lines = []
+        for label, parts in self.case.facts(self._clock(), cautions, low=self.has_class("-low")):
+            words = Content(" ").join([Content.styled(said, _STYLES.get(style, f"${style}")) for said, style in parts])
             style = "$text-warning" if label == "beware" else "$text-muted"
-            facts.append(Content.styled(f"{label:<{LABEL}}", style) + value)
-        self._facts.tell(Content("\n").join(facts))
+            # Each line begins with a label of ours: foreign words cannot look like one.
+            for number, line in enumerate(words.wrap(max(width, 8))):
+                lines.append(Content.styled(f"{'…' if number else label:<{LABEL}}", style) + line)
+        self._facts.tell(Content("\n").join(lines))
         for standing in self._standings:
             standing.tell(self._standing())
         self._footer.redraw()
@@ -502,7 +490,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         end = ends[case.to_read - 1] if len(ends) >= case.to_read else len(lines)
         if lines and lines[min(end, len(lines) - 1)].startswith("truncated: "):
             return "it is too long to be read here: answer it in its program"
-        is_short = case.to_read == 1 and len(case.call) <= max(2 * (self._facts.size.width - LABEL), 16)
+        is_short = case.to_read == 1 and len(case.call) <= SHORT
         if is_short and self.has_class("-low") and self._in_sight(self._facts) >= self._facts.size.height:
             self._is_read = True
         left = end - (self._page.top + self._in_sight(self._page) if lines else 0)
@@ -554,8 +542,6 @@ class DecisionScreen(ModalScreen[End | Action]):
             self.app.notify(words, markup=False, timeout=4)
         else:
             self.app.notify(words, severity="warning", markup=False, timeout=12)
-        if decided.undelivered is None:
-            once(self.app, _REMARK_SECONDS, self._say_remark)
         self._leave_decided()
 
     async def _sign(self) -> DecisionMade | None:
@@ -591,10 +577,6 @@ class DecisionScreen(ModalScreen[End | Action]):
         await asyncio.to_thread(desk.unlock, passphrase)
         self._unlock.display = False
         return None
-
-    async def _say_remark(self) -> None:
-        if remark := await self.case.remark():
-            self.app.notify(remark, severity="warning", markup=False, timeout=12)
 
     def _leave_decided(self) -> None:
         self._is_decided = True
@@ -637,7 +619,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         if reason is None:
             leave(self, action)
         else:
-            words = f"{FACES[action].word}: {reason}."
+            words = f"{SPECS[action].word}: {reason}."
             self.app.notify(words, severity="warning", markup=False, timeout=6)
 
     def action_changes(self) -> None:

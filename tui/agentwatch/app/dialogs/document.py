@@ -19,10 +19,10 @@ from agentwatch.app.editor import hand_over
 from agentwatch.app.widgets.details.blocks import faint, text
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.source import Difference, compare
-from agentwatch.decisions.desk import operator_name
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.form import DecisionForm
-from agentwatch.decisions.proposal import Proposal, blank_handoff, cautions
+from agentwatch.decisions.handoff import Proposal, blank_handoff
+from agentwatch.decisions.service import operator_name
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean
 
@@ -35,7 +35,7 @@ _LARGEST: Final = 128 * 1024
 _LONGEST: Final = 4_000
 """The same for one line."""
 _LARGEST_FILE: Final = 1024 * 1024
-"""Bytes of an edited file that are taken back."""
+"""Bytes of an edited file that are read back."""
 
 
 class Said(Static):
@@ -48,7 +48,7 @@ class Said(Static):
 
 
 class Document(Vertical):
-    """An editor on the proposal of a form, or the changes in it. `text` is what would be handed on.
+    """An editor on the proposal of a form, or the changes in it. `text` is the text that would be handed on.
 
     It follows the fields until the operator edits it. From then on it is the operator's.
     """
@@ -75,8 +75,8 @@ class Document(Vertical):
     def __init__(self, form: DecisionForm, monitor: Monitor, state: Path) -> None:
         """`state` is a directory of ours, for the file that the operator's editor gets."""
         super().__init__()
-        self.border_title = form.face.title
-        self.label = form.face.document
+        self.border_title = form.title
+        self.label = form.document
         self.status = Said(id="checked", markup=False)
         """One line about the text: whether it is valid, and how much of it is changed."""
         self._form, self._monitor, self._state = form, monitor, state
@@ -87,100 +87,93 @@ class Document(Vertical):
         self._proposal: Proposal | None = None
         self._why_blank = ""
         self._no_answer = ""
-        """Why the text cannot be had now, and is asked for again; "" where it is here."""
-        self._is_unseen = False
-        """The text is too large for the screen, and the operator's editor has not had it."""
-        self._turn = 0
-        self._is_lent = False
+        """Why the text cannot be had; "" where it is here."""
+        self._is_unseen = self._is_lent = False
+        """The text is too large for the screen, and the operator's editor has not had it; the editor has it now."""
         self.text = ""
         self.problems: list[str] | None = None
-        """What is wrong with the text, None as long as it is being checked."""
+        """The faults of the text, None as long as it is being checked."""
         self._difference: Difference | None = None
-        self._is_plain = False
 
     def compose(self) -> ComposeResult:
         yield self.area
         yield self._page
 
     def on_mount(self) -> None:
-        self._make_later(0)
+        self._follow(0)
 
     @property
     def is_edited(self) -> bool:
-        """Whether the operator has changed what was proposed."""
+        """Whether the operator has changed the proposal."""
         return self._proposal is not None and self.text != self._proposal.text
 
     def remake(self, note: str) -> None:
         """The fields, or the note, say something else now."""
         self._note = note
         if not self.is_edited:
-            # It is not what is signed any more.
-            self.problems = None
-            self.post_message(self.Checked())
-            self._make_later(_PAUSE)
+            self._follow(_PAUSE)
 
-    @work(group="propose", exclusive=True)
-    async def _make_later(self, pause: float) -> None:
+    def _follow(self, pause: float) -> None:
+        """Make it again, and check it, a while later. What it was before is not signed any more."""
+        self.problems = None
+        self.post_message(self.Checked())
+        self._refresh_later(pause)
+
+    @work(exclusive=True)
+    async def _refresh_later(self, pause: float) -> None:
         await asyncio.sleep(pause)
         await self._make()
         while self._no_answer:
             await asyncio.sleep(_AGAIN)
             await self._make()
+        await self._check()
 
     async def _make(self) -> None:
-        self._turn += 1
-        turn, form, tree = self._turn, self._form, self._monitor.tree
-        if form.task.task_id not in tree.tasks:
+        form, tree = self._form, self._monitor.tree
+        if self.is_edited or form.task.task_id not in tree.tasks:
             return
-        failed = list(tree.failed_below(form.task))
-        no_answer = ""
+        before, self._no_answer, failed = self._no_answer, "", list(tree.failed_below(form.task))
         try:
-            arguments = self._monitor.text, self._note, failed, operator_name()
-            proposal = await asyncio.to_thread(form.propose, *arguments)
-            why_blank = "none was ever seen: write one, or the next attempt gets your note only"
+            proposal = await asyncio.to_thread(form.propose, self._monitor.text, self._note, failed, operator_name())
+            self._why_blank = "none was ever seen: write one, or the next attempt gets your note only"
         except NoAnswerError as error:
-            no_answer = clean(str(error), 500)
+            self._no_answer = f"{clean(str(error), 500)}; it is asked again"
+            self.area.read_only = True
+            self.post_message(self.Checked())
+            return
         except DecisionError as error:
-            proposal, why_blank = blank_handoff(form.task, form.subject), clean(str(error), 500)
-        # Else the operator has begun to edit it meanwhile, or it is made anew with what was said since.
-        if turn == self._turn and not self.is_edited:
-            before, self._no_answer = self._no_answer, no_answer
-            if no_answer:
-                self.area.read_only = True
-                self.post_message(self.Checked())
-                return
-            self._proposal, self._why_blank = proposal, why_blank
+            proposal, self._why_blank = blank_handoff(form.task, form.subject), clean(str(error), 500)
+        if not self.is_edited:
+            self._proposal = proposal
+            self._show(proposal.text)
             if before:
                 self.post_message(self.Appeared())
-            self.write(proposal.text)
 
     def write(self, text: str) -> None:
         """Put another text in the place of this one."""
-        if text == self.text and self.problems is not None:
-            return
-        self.text = text
+        self._show(text)
+        self._follow(_PAUSE)
+
+    def _show(self, text: str) -> None:
+        self.text, self.problems = text, None
         fits = len(text) <= _LARGEST and all(len(line) <= _LONGEST for line in text.splitlines())
         self.area.read_only = self._is_unseen = not fits
-        with self.area.prevent(TextArea.Changed):
-            # What is not on the screen cannot be edited there.
-            self.area.text = text if fits else "This text is too large to be edited here: press ctrl+e."
-        self._check_later()
+        shown = text if fits else "This text is too large to be edited here: press ctrl+e."
+        if shown != self.area.text:
+            with self.area.prevent(TextArea.Changed):
+                self.area.text = shown
 
-    # What is true of it
+    # Its standing
 
     def show_status(self) -> None:
-        """Say what is true of the text now."""
-        parts = []
-        if self._no_answer:
-            parts = [Content.styled(f"{self._no_answer}; it is asked again", "$text-warning")]
-        elif self._why_blank and not self.text:
-            parts = [Content.styled(self._why_blank, "$text-warning")]
-        elif self.problems is None:
-            parts = [Content.styled("… checking", "$text-muted")]
-        else:
+        """Say how the text stands now."""
+        parts = [Content.styled("… checking", "$text-muted")]
+        if self._no_answer or (self._why_blank and not self.text):
+            parts = [Content.styled(self._no_answer or self._why_blank, "$text-warning")]
+        elif self.problems is not None:
             more = f"  (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
             wrong = f"✗ {clean(self.problems[0], 300)}{more}" if self.problems else ""
-            parts.append(Content.styled(wrong, "$text-error") if wrong else Content.styled("✓ valid", "$text-success"))
+            parts = [Content.styled(wrong, "$text-error") if wrong else Content.styled("✓ valid", "$text-success")]
             if self._difference is not None:
                 parts.append(self._difference.counted)
             if self.is_edited:
@@ -188,13 +181,12 @@ class Document(Vertical):
         self.status.tell(Content("   ").join(parts))
 
     def cautions(self) -> Iterator[str]:
-        """What the operator should know before it is handed on, in sentences."""
-        # What was mended counts as long as the operator has not looked at it.
-        mended = () if self._proposal is None or self.is_edited else self._proposal.mended
-        return cautions(mended=mended, is_plain=self._is_plain, mitigation=self._form.params().mitigation)
+        """Warnings before it is handed on, in sentences; a repair counts until the operator has looked at it."""
+        if self._proposal is not None and not self.is_edited:
+            yield from self._proposal.cautions()
 
     def missing(self) -> str | None:
-        """What the operator has to do before it can be handed on, in small letters; None if it can."""
+        """The step before it can be handed on, in small letters; None if it can."""
         if self._is_lent:
             return f"the edited {self.label} is being read"
         if self._no_answer:
@@ -206,52 +198,38 @@ class Document(Vertical):
         return f"correct the {self.label} first: {clean(self.problems[0], 300)}" if self.problems else None
 
     async def is_sound(self, note: str) -> bool:
-        """Whether the text that is on the screen can be handed on; else `missing` tells what is wrong with it.
+        """Whether the text that is on the screen can be handed on; else `missing` says why not.
 
-        It is made once more: a key that was typed right after the note comes before the news of the note. What that
-        changes is shown, and not handed on unseen.
+        It is made once more: a key that was typed right after the note comes before the news of the note. A change by
+        that is shown, and not handed on unseen.
         """
         shown, self._note = self.text, note
-        self.workers.cancel_group(self, "propose")
-        if not self.is_edited:
-            await self._make()
-        problems = await self._check()
-        return self.text == shown and not problems and self.missing() is None
-
-    def _check_later(self) -> None:
-        self.problems = None
-        self.post_message(self.Checked())
-        self._check_soon()
-
-    @work(group="check", exclusive=True)
-    async def _check_soon(self) -> None:
-        await asyncio.sleep(_PAUSE)
+        self.workers.cancel_node(self)
+        await self._make()
         await self._check()
+        return self.text == shown and self.missing() is None
 
-    async def _check(self) -> list[str]:
-        """What is wrong with the text as it is now, in sentences."""
+    async def _check(self) -> None:
         proposal, checked = self._proposal, self.text
         if proposal is None:
-            return []
+            return
 
-        def look() -> tuple[list[str], Difference | None, bool]:
-            before = proposal.before
-            difference = compare(before, checked) if before is not None else None
-            return proposal.problems(checked), difference, proposal.is_plain(checked)
+        def look() -> tuple[list[str], Difference | None]:
+            difference = compare(proposal.before, checked) if proposal.before is not None else None
+            return proposal.problems(checked), difference
 
-        problems, difference, is_plain = await asyncio.to_thread(look)
+        problems, difference = await asyncio.to_thread(look)
         if checked == self.text:
-            self.problems, self._difference, self._is_plain = problems, difference, is_plain
+            self.problems, self._difference = problems, difference
             self._show_changes()
-            self.post_message(self.Checked())
-        return problems
+        self.post_message(self.Checked())
 
     # Editing
 
     async def edit(self, ended: Callable[[], None]) -> str | None:
         """Have the text changed in the operator's editor; the screen waits. `ended` is called when the editor ends.
 
-        Returns what went wrong, a sentence; None if nothing did.
+        Returns the trouble, a sentence; None if there is none.
         """
         if self._no_answer or self._proposal is None:
             return f"The {self.label} is not here yet."
@@ -261,11 +239,11 @@ class Document(Vertical):
             # Not in the workspace: an agent could change the text between the editor and the signature.
             directory = await asyncio.to_thread(_private_directory, self._state)
             path = Path(directory.name) / Path(self._proposal.name).name
-            await asyncio.to_thread(_put_down, path, self.text)
+            await asyncio.to_thread(_write_file, path, self.text)
             trouble = hand_over(self.app, self._monitor.settings.editor, path)
             ended()
             if trouble is None:
-                if (text := await asyncio.to_thread(_take_back, path)) != self.text:
+                if (text := await asyncio.to_thread(_read_file, path)) != self.text:
                     self.write(text)
                 self._is_unseen = False
         except (OSError, ValueError) as error:
@@ -283,15 +261,15 @@ class Document(Vertical):
         self.area.show_cursor = self.area.match_cursor_bracket = self.area.has_focus
 
     @on(TextArea.Changed)
-    def _take_text(self, event: TextArea.Changed) -> None:
+    def _edited(self, event: TextArea.Changed) -> None:
         event.stop()
         # The editor knows one kind of line break; a text that nobody touched keeps its own.
         if not self.area.read_only and self.area.text != self.text:
             self.text = self.area.text
-            self._check_later()
+            self._follow(_PAUSE)
 
     def toggle_changes(self) -> None:
-        """Show what was changed, or the editor."""
+        """Show the changes, or the editor."""
         had_focus = self.has_focus_within
         self.toggle_class("-changes")
         if had_focus:
@@ -312,13 +290,13 @@ def _private_directory(state: Path) -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="editing-", dir=state, ignore_cleanup_errors=True)
 
 
-def _put_down(path: Path, text: str) -> None:
+def _write_file(path: Path, text: str) -> None:
     """Write the text into a private file. Raises OSError."""
     path.touch(mode=0o600, exist_ok=False)
     path.write_bytes(text.encode())
 
 
-def _take_back(path: Path) -> str:
+def _read_file(path: Path) -> str:
     """The text that is there now. Raises OSError, and ValueError if it is too large or none."""
     if path.stat().st_size > _LARGEST_FILE:
         raise ValueError(f"it has more than {_LARGEST_FILE:,} bytes")

@@ -12,8 +12,8 @@ from agentwatch.app.dialogs.cases import AttemptCase, RequestCase
 from agentwatch.app.dialogs.dialog import DecisionScreen, End
 from agentwatch.app.messages import TaskDecided
 from agentwatch.decisions import policy
-from agentwatch.decisions.form import FACES, unfit
-from agentwatch.delegation.decision import Action
+from agentwatch.decisions.form import unfit
+from agentwatch.delegation.decision import SPECS, Action
 from agentwatch.text import clean, quoted
 from agentwatch.view.words import plural
 
@@ -98,7 +98,7 @@ class Opener(NamedTuple):
             if reason is None:
                 reason = _closed(monitor)
             if wanted is None or reason is not None or monitor.clerk is None:
-                what = FACES[wanted].word if wanted is not None else "Review"
+                what = SPECS[wanted].word if wanted is not None else "Review"
                 self._refuse(f"{what} {quoted(task.title if task.workspace else own_id, 60)}: {reason}.")
                 return None
             case = AttemptCase(monitor, monitor.clerk.desk, task, wanted, self._where(task_id))
@@ -115,7 +115,7 @@ class Opener(NamedTuple):
         self.app.notify(words, severity="warning", markup=False, timeout=6)
 
     def _where(self, task_id: str) -> str:
-        """What the top row above a task is called, "" where it has none."""
+        """The name of the top row above a task, "" where it has none."""
         tasks = self.monitor.tree.tasks
         shown = tasks.get(task_id)
         top = tasks.get(shown.scope) if shown is not None and shown.scope else None
@@ -131,7 +131,7 @@ def _closed(monitor: Monitor) -> str | None:
 
 
 def _likely(task: Task, now: float) -> Action | None:
-    """What the contracts suggest, else the first action that is possible."""
+    """The action that the contracts suggest, else the first that is possible."""
     suggested = policy.suggested(task)
     wanted = (suggested, *_LIKELY) if suggested is not None else _LIKELY
     return next((action for action in wanted if why_not(task, action, now) is None), None)

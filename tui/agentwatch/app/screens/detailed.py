@@ -63,7 +63,6 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         """Show what has changed in the tree."""
-        raise NotImplementedError
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self._pass_time)
@@ -100,12 +99,10 @@ class MonitorScreen(Screen[ScreenResultType]):
         task = tree.tasks.get(self.task_id or "")
         if command_id in ("acknowledge", "snooze", "aside.undo"):
             return not self._monitor.shelves or (command_id != "aside.undo" and (task is None or task.ask is None))
-        if command_id not in ACTIONS:
+        action = ACTIONS.get(command_id)
+        if action is None or (clerk is not None and action is Action.RESPOND and self._to_answer() is not None):
             return False
-        action = ACTIONS[command_id]
-        if clerk is None or (action is Action.RESPOND and self._to_answer() is not None):
-            return clerk is None
-        if task is None:
+        if clerk is None or task is None:
             return True
         if action not in (Action.RESPOND, Action.ABORT) and can_answer(task):
             # Its program waits for an answer: what else could be decided is for later.
@@ -151,7 +148,7 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         self._look()
 
     def _look(self) -> None:
-        """What stays selected from one second to the next, where the operator can see it, was looked at."""
+        """Mark a task as seen that stays selected from one second to the next, where the operator can see it."""
         task = self._monitor.tree.tasks.get(self.task_id or "")
         mark = None
         if task is not None and not task.seen and self.app.app_focus and self.app.screen is self:
@@ -166,15 +163,9 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         """Whether the keys are those of the details."""
         return self.details is not None and self.details.has_focus_within
 
-    @property
-    def instead(self) -> tuple[str, ...]:
-        """What the details say where no task is selected, line by line."""
-        return ()
-
     def show_details(self) -> None:
         """Show how the task stands by now, where the details are in sight."""
         if self.details is not None and self.details.display:
-            self.details.instead = self.instead
             task_id, tree = self.task_id or "", self._monitor.tree
             self.details.show(tree.tasks.get(task_id), tree, self._monitor.of(task_id)[0], self._clock())
 

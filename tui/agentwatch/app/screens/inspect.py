@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static, Tab, Tabs
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.markdown_safe import Line, markdown
-from agentwatch.app.messages import Inspect, ReadStep, TreeUpdated
+from agentwatch.app.editor import HEADS
+from agentwatch.app.markdown_safe import Text, markdown
+from agentwatch.app.messages import Inspect, ReadStep
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.details.blocks import Block, caution, faint, heading, plain, text
 from agentwatch.app.widgets.details.page import Page
@@ -35,12 +36,6 @@ if TYPE_CHECKING:
 
 _ABOVE: Final = 3
 """Lines that are shown above the claimed ones."""
-_HEADS: Final = {
-    EntryKind.WORDS: "words",
-    EntryKind.PROMPT: "what it was told",
-    EntryKind.THOUGHT: "a thought",
-    EntryKind.NOTE: "a note of the program",
-}
 _OUTCOMES: Final = {
     Outcome.OPEN: ("no result yet", "$state-working"),
     Outcome.DONE: ("", ""),
@@ -68,10 +63,12 @@ class _PageScreen(MonitorScreen[None]):
     _PageScreen Underline > .underline--bar { color: $text-accent; background: $border-blurred; }
     """
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str | None) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str | None, *tabs: Tab) -> None:
         super().__init__(monitor, clock)
         self._task_id = task_id
         self._head = Static(id="page-head", markup=False)
+        self._tabs = Tabs(*tabs)
+        self._tabs.can_focus, self._tabs.display = False, bool(tabs)
         self._page = Page()
         self.footer = Footer(Place.INSPECT, is_useless=self.is_out_of_question)
 
@@ -80,65 +77,40 @@ class _PageScreen(MonitorScreen[None]):
         return self._task_id
 
     def compose(self) -> ComposeResult:
-        yield self.header
-        yield self._head
-        yield self._page
-        yield self.footer
+        yield from (self.header, self._head, self._tabs, self._page, self.footer)
 
     def on_mount(self) -> None:
         self._page.focus()
         self._page.show([text(faint("reading…"))], keep=False)
 
-    def refresh_tasks(self, event: TreeUpdated) -> None:
-        """Show what has changed in the tree."""
-
     def action_back(self) -> None:
         self.leave()
-
-    def action_switch(self) -> None:
-        """There is nothing to switch to."""
 
 
 class InspectScreen(_PageScreen):
     """Shows the file of a claim, and its difference; each is read anew when it comes to the front."""
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: Inspect) -> None:
-        super().__init__(monitor, clock, wanted.task_id)
+        task = monitor.tree.tasks.get(wanted.task_id)
+        self._since = task.latest.handed_off_at if task and task.latest else None
+        since = "last commit" if self._since is None else "handoff"
+        tabs = Tab("File", id="file"), Tab(f"Difference since the {since}", id="difference")
+        super().__init__(monitor, clock, wanted.task_id, *tabs)
         self._wanted = wanted
         self._claim = _claim_of(monitor, wanted)
         self._file = self._claim.file if self._claim else None
         self._workspace = monitor.of(wanted.task_id)[0].workspace
         self.inspected: Path | None = None
         """The file that is shown, None if there is none that may be."""
-        task = monitor.tree.tasks.get(wanted.task_id)
-        self._since = task.latest.handed_off_at if task and task.latest else None
-        since = "last commit" if self._since is None else "handoff"
-        self._tabs = Tabs(Tab("File", id="file"), Tab(f"Difference since the {since}", id="difference"))
-        self._tabs.can_focus = False
-
-    def compose(self) -> ComposeResult:
-        yield self.header
-        yield self._head
-        yield self._tabs
-        yield self._page
-        yield self.footer
 
     def on_mount(self) -> None:
-        self._show_head()
+        entry, claim = self._wanted.entry, self._claim
+        about = verdict_line(claim) if claim else Content.styled("this claim is not there any more", "$text-warning")
+        self._head.update(Content.assemble(claimed(entry.path, entry.lines).stylize("bold"), "\n", about))
 
     def action_switch(self) -> None:
         """From the file to its difference and back."""
         self._tabs.active = "file" if self._tabs.active == "difference" else "difference"
-
-    def refresh_tasks(self, event: TreeUpdated) -> None:
-        if self.task_id in event.changed:
-            self._claim = _claim_of(self._monitor, self._wanted) or self._claim
-            self._show_head()
-
-    def _show_head(self) -> None:
-        entry, claim = self._wanted.entry, self._claim
-        about = verdict_line(claim) if claim else Content.styled("this claim is not there any more", "$text-warning")
-        self._head.update(Content.assemble(claimed(entry.path, entry.lines).stylize("bold"), "\n", about))
 
     @on(Tabs.TabActivated)
     @work(exclusive=True)
@@ -187,52 +159,40 @@ def reading_of(monitor: Monitor, wanted: Inspect, call: Call) -> ReadStep | None
     name = run.place.rpartition("/")[2]
     unit = "byte" if name.endswith(".jsonl") else "record"
     claim = _claim_of(own, Inspect(task_id, wanted.entry))
-    return ReadStep(transcript, lambda: step, f"{name}, {unit} {call.place[0]:,}", claim)
+    return ReadStep(transcript, step, f"{name}, {unit} {call.place[0]:,}", claim)
 
 
-class Verbatim(NamedTuple):
+def _verbatim(source: str) -> Iterator[Block]:
     """Safe lines as they are; longer ones go on below."""
-
-    source: str
-
-    def lines(self, width: int) -> Iterator[Line]:
-        cleaned, note = clean_lines(self.source.rstrip())
-        for line in cleaned:
-            yield from (Line(part) for part in Content(line).fold(width)) if line else [Line(Content(""))]
-        if note:
-            yield from caution(note).lines(width)
+    lines, note = clean_lines(source.rstrip())
+    yield from (Text(Content(line), wrap=False) for line in lines)
+    yield from [caution(note)] if note else []
 
 
 class StepScreen(_PageScreen):
-    """Shows an entry of the transcript; as long as a call has no result, it looks for that each second."""
+    """Shows an entry of the transcript, as it stands there now."""
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: ReadStep, task_id: str | None) -> None:
         super().__init__(monitor, clock, task_id)
         self._wanted = wanted
-        self._step: Step | None = None
 
     def is_useless(self, command_id: str) -> bool:
         return command_id in ("inspect.switch", "edit", "copy") or super().is_useless(command_id)
 
-    def tick(self) -> None:
-        super().tick()
-        step = self._wanted.current()
-        if step is not None and step != self._step:
-            self._step = step
-            self._read(step)
-
-    @work(exclusive=True)
-    async def _read(self, step: Step) -> None:
+    @on(events.Mount)
+    @work
+    async def _read(self) -> None:
+        step = self._wanted.step
         whole = await asyncio.to_thread(self._wanted.transcript.whole, step)
         if whole is not None and not step.tool and step.kind is EntryKind.CALL:
             # Nobody has looked at the transcript: only now is known what stands there.
             step = step_of(step.place, whole.said, step.answered, whole.result)
         self._head.update(self._about(step))
-        self._page.show(list(_write_step(step, whole)), keep=True)
+        self._page.show(list(_write_step(step, whole)), keep=False)
 
     def _about(self, step: Step) -> Content:
         is_call = step.kind is EntryKind.CALL
-        parts = [plain(step.tool).stylize("bold") if is_call else Content.styled(_HEADS[step.kind], "bold")]
+        parts = [plain(step.tool).stylize("bold") if is_call else Content.styled(HEADS[step.kind], "bold")]
         if step.at:
             parts.append(faint(times.local(step.at)))
             if step.ended_at is not None:
@@ -252,14 +212,12 @@ def _write_step(step: Step, whole: WholeStep | None) -> Iterator[Block]:
         yield caution("It is not in the transcript any more. Its line said:")
         yield text(plain(step.about))
     elif whole.said.kind is EntryKind.CALL:
+        result = "There is none yet." if whole.result is None else whole.result.text.strip() or "It gave nothing back."
         yield from heading("Given")
-        yield Verbatim(written(whole.said.given)) if whole.said.given else text(faint("nothing"))
+        yield from _verbatim(written(whole.said.given) or "nothing")
         yield from heading("Result")
-        if whole.result is None:
-            yield text(faint("There is none yet."))
-        else:
-            yield Verbatim(whole.result.text) if whole.result.text.strip() else text(faint("It gave nothing back."))
+        yield from _verbatim(result)
     elif whole.said.kind is EntryKind.WORDS:
         yield from markdown(whole.said.text)
     else:
-        yield Verbatim(whole.said.text)
+        yield from _verbatim(whole.said.text)

@@ -25,7 +25,6 @@ from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.text import clean, quoted
 from agentwatch.view.query import Query, parse
-from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Finding
@@ -92,7 +91,7 @@ class MainScreen(DetailedScreen[None]):
         super().__init__(monitor, clock)
         self.task_tree = TaskTree(monitor.tree, clock)
         self.header.counted = self.task_tree.count_now
-        self.filter_bar = FilterBar(monitor.tree)
+        self.filter_bar = FilterBar(monitor.tree, self._leave_filter)
         self.needs_you = NeedsYou(monitor.tree, clock)
         self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
         self._empty = Static(id="empty", markup=False)
@@ -102,14 +101,9 @@ class MainScreen(DetailedScreen[None]):
     def marked(self) -> tuple[str, ...]:
         return self.task_tree.marked
 
-    @property
-    def instead(self) -> tuple[str, ...]:
-        return self.task_tree.group_lines()
-
     def compose(self) -> ComposeResult:
         # Before anything is styled: each of these later is another layout before the first frame.
-        self.set_class(self.app.size.width >= _WIDE, "-wide", update=False)
-        self.set_class(self.app.size.width >= _ROOMY, "-roomy", update=False)
+        self._fit(self.app.size.width, update=False)
         self.set_class(not self._monitor.tree.tasks, "-empty", update=False)
         yield self.header
         with Horizontal(id="body"), Vertical(id="left"):
@@ -161,8 +155,6 @@ class MainScreen(DetailedScreen[None]):
         self.needs_you.fit()
         self._show_emptiness()
         super().refresh_tasks(event)
-        if self.task_tree.cursor_group is not None:
-            self.show_details()
 
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
@@ -188,16 +180,16 @@ class MainScreen(DetailedScreen[None]):
     # Layout
 
     def on_resize(self, event: events.Resize) -> None:
-        wide = event.size.width >= _WIDE
-        if wide != self.has_class("-wide"):
-            self.set_class(wide, "-wide")
-            if not wide and self._is_in_details:
-                self.set_focus(self.task_tree)
-            self.call_after_refresh(self.show_details)
-        if (roomy := event.size.width >= _ROOMY) != self.has_class("-roomy"):
-            self.set_class(roomy, "-roomy")
+        self._fit(event.size.width)
+        if not self.has_class("-wide") and self._is_in_details:
+            self.set_focus(self.task_tree)
+        self.call_after_refresh(self.show_details)
         self.needs_you.fit()
         self._show_emptiness()
+
+    def _fit(self, width: int, *, update: bool = True) -> None:
+        self.set_class(width >= _WIDE, "-wide", update=update)
+        self.set_class(width >= _ROOMY, "-roomy", update=update)
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
@@ -299,10 +291,6 @@ class MainScreen(DetailedScreen[None]):
         words = "Following: the cursor goes to what changed last." if self.task_tree.follows else "Following no more."
         self.notify(words, markup=False, timeout=2)
 
-    @on(TaskTree.Changed)
-    def _show_mode(self) -> None:
-        self.footer.redraw()
-
     def action_notices(self) -> None:
         from agentwatch.app.screens.pages import NoticesScreen  # rarely wanted
 
@@ -344,12 +332,6 @@ class MainScreen(DetailedScreen[None]):
         else:
             self.filter_bar.write()
 
-    def on_paste(self, event: events.Paste) -> None:
-        """A filter that is pasted, slash and all, is as good as a typed one."""
-        line = next(iter(event.text.splitlines()), "")
-        if line.startswith("/"):
-            self.filter_bar.write(line[1:])
-
     def action_filter_state(self, step: int) -> None:
         """Show what is in the next state that there is."""
         totals = self._monitor.tree.totals
@@ -363,12 +345,9 @@ class MainScreen(DetailedScreen[None]):
 
     def action_view(self, number: int) -> None:
         """Show what a saved view looks for; the key of the one that is on shows everything again."""
-        # Without views the key is that of a tab.
-        if not self._views:
-            raise SkipAction
+        # Without such a view the key is that of a tab.
         if number >= len(self._views):
-            self.notify(f"Your settings have {plural(len(self._views), 'view')}.", markup=False, timeout=3)
-            return
+            raise SkipAction
         name, text = list(self._views.items())[number]
         fault = parse(text).fault
         if fault:
@@ -387,8 +366,5 @@ class MainScreen(DetailedScreen[None]):
     def _take_count(self, event: TaskTree.Filtered) -> None:
         self.filter_bar.show_count(event.matches)
 
-    @on(FilterBar.Left)
     def _leave_filter(self) -> None:
         self.set_focus(None if self.has_class("-empty") else self.task_tree)
-        # Of the focus, the line is told later.
-        self.filter_bar.display = bool(self.sought)

@@ -6,15 +6,14 @@ The axis is a straight line, but for idle stretches that are folded to a few col
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import pairwise, starmap
+from itertools import starmap
 from math import ceil, floor, inf, log
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
@@ -24,18 +23,16 @@ from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.cells import clip, clip_sentence, shown
+from agentwatch.app.widgets.cells import clip, clip_sentence
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, width_of
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.tree import TaskTree
-from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
 from agentwatch.view import times
 from agentwatch.view.axis import Axis
 from agentwatch.view.looks import look, worst_look
-from agentwatch.view.requests import ended_words, standing_words
-from agentwatch.view.spans import Interval, Kind, Pause, Span, busy_times, pauses_of, spans_of
+from agentwatch.view.spans import Interval, Kind, Span, busy_times, spans_of
 from agentwatch.view.words import in_line, name_of
 
 if TYPE_CHECKING:
@@ -61,7 +58,7 @@ _SPACE: Final = 4
 """Columns between two labels, at least."""
 _MOST_TICKS: Final = 500
 _ZOOM: Final = 1.5
-_MARGIN: Final = 1.0
+_MARGIN: Final = 1
 """Columns in front of the first sign."""
 _PAN: Final = 8
 """The part of the width that a step moves by: an eighth."""
@@ -74,36 +71,23 @@ BELOW: Final = "─"
 QUEUE: Final = "╌"
 SILENT: Final = "░"
 WAIT: Final = "┄"
-ASKED: Final = "■"
-ANSWERED: Final = "◆"
-OVER: Final = "◇"
 FOLDED: Final = "╱"
 TICK: Final = "┊"
 NOW: Final = "│"
 EARLIER: Final = "‹"
 LATER: Final = "›"
-_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
-_LEAST: Final = 2
-"""Eighths of a cell that the shortest bar has: fewer cannot be seen."""
 _FILLS: Final = {Kind.QUEUE: QUEUE, Kind.SILENT: SILENT, Kind.WAIT: WAIT}
 _BAD_WORDS: Final = frozenset({"failed", "invalid", "blocked", "false"})
-_BLOCKED: Final = "state-blocked"
 _OVER: Final = Style(dim=True)
 """The style of what is over and asks for nothing: it recedes."""
 _LEGEND: Final = (
     (WORK, "work"),
     (BAD, "failed"),
     (WAIT, "waits"),
-    (ASKED + ANSWERED, "asked"),
     (SILENT, "silent"),
     (QUEUE, "queued"),
     (RAIL, "parts"),
-    ("?", "unsure"),
 )
-_ROOMY: Final = 80
-"""Cells from which the agent is named beside what it asks."""
-_TALL: Final = 30
-"""Lines of screen from which the words about the selected task stand apart."""
 
 
 # When anything happened
@@ -141,24 +125,14 @@ def activity_of(tree: Tree) -> Activity:
 # Moments to columns
 
 
-def fold_width(stretches: Sequence[Interval], room: float) -> float:
-    """Columns of a fold where all of time has to fit: all together take half the room, or what work does not need."""
+def fit(stretches: Sequence[Interval], now: float, room: float) -> tuple[float, float]:
+    """Seconds a column, and columns of a fold, with which all of time has at most `room` columns: all folds together
+    take half of it, or less. The scale is the finest of those that fitting chooses from."""
     work = sum(end - start for start, end in stretches)
-    return min(FOLD, max(room / 2, room - work / FINEST) / max(len(stretches), 1))
-
-
-def fitting_scale(stretches: Sequence[Interval], now: float, room: float, fold: float) -> float:
-    """The finest scale, of those that fitting chooses from, at which all of time has at most `room` columns."""
-    work = sum(end - start for start, end in stretches)
-    idle = [max(start - end, 0.0) for (_, end), (start, _) in pairwise([*stretches, (now, now)])]
-
-    def takes(rung: int) -> float:
-        scale = FINEST * _STEP**rung
-        return work / scale + sum(min(length / scale, fold) for length in idle)
-
-    top = max(ceil(log(max((work + sum(idle)) / max(room, 1.0) / FINEST, 1.0), _STEP)), 0)
-    # The widths fall from rung to rung.
-    return FINEST * _STEP ** bisect_left(range(top), -room, key=lambda rung: -takes(rung))
+    count = len(stretches) - (stretches[-1][1] >= now)
+    folds = min(FOLD * count, room / 2)
+    finer = max(work / (room - folds) / FINEST, 1.0)
+    return FINEST * _STEP ** ceil(log(finer, _STEP)), folds / max(count, 1)
 
 
 class Tick(NamedTuple):
@@ -172,60 +146,40 @@ class Tick(NamedTuple):
 def ticks(axis: Axis, left: float, right: float, now: float) -> list[Tick]:
     """The ticks between two columns, with room between their labels; behind each fold the moment where time goes on.
 
-    They are round moments in local time, with the date where a day begins.
+    They are round moments in local time, with the date where that is another.
     """
-    fitting = (step for step in _TICK_STEPS if step / axis.scale >= len(_name(0.0, step)) + _SPACE)
+    fitting = (step for step in _TICK_STEPS if step / axis.scale >= len("00:00:00" if step < 60 else "00:00") + _SPACE)
     step = next(fitting, _TICK_STEPS[-1])
-    edges = [left, *(edge for fold in axis.folds for edge in (fold.left, fold.right)), right]
+    folds = [fold for fold in axis.folds if left < fold.right < right]
     named: list[Tick] = []
-    free = -inf
-    """The first column that the label before leaves free."""
-    for begin, finish in zip(edges[::2], edges[1::2], strict=True):
-        start, end = max(begin, left), min(finish, right)
-        if end < max(start, free):
-            continue
-        before = axis.moment(named[-1].column) if named else None
-        begins = [] if start == left else [_resumed(axis, start, before, now)]
-        for tick in (*begins, *_round(axis, start, end, step, now)):
-            if tick.column >= free:
-                # Before the first one, nothing says of which minute a second is.
-                is_second = not named and tick.label.startswith("+")
-                moment = time.localtime(axis.moment(tick.column))
-                named.append(tick._replace(label=time.strftime("%H:%M:%S", moment)) if is_second else tick)
-                free = tick.column + len(named[-1].label) + 2
+    free, known = -inf, ""
+    """The first column that the label before leaves free, and its date."""
+    for start, end in zip(
+        [left, *(fold.right for fold in folds)], [*(fold.left for fold in folds), right], strict=True
+    ):
+        moment = axis.moment(start + 1e-6 * (start > left))
+        for at in (*([moment] if start > left else []), *_multiples(moment, axis.moment(end), step)):
+            column, local, date = axis.column(at), time.localtime(at), day(at, now)
+            if free <= column <= end:
+                clock = time.strftime("%H:%M:%S" if local.tm_sec and at != moment else "%H:%M", local)
+                is_new, is_midnight = known not in ("", date), local[3:6] == (0, 0, 0)
+                label = date if is_midnight else f"{date} {clock}" if is_new else clock
+                named.append(Tick(column, label, is_new or is_midnight))
+                free, known = column + len(label) + 2, date
     return named
 
 
-def _resumed(axis: Axis, column: float, before: float | None, now: float) -> Tick:
-    moment = axis.moment(column + 1e-6)
-    is_day = before is None or day(moment, now) != day(before, now)
-    return Tick(column, f"{day(moment, now)} " * is_day + _name(moment, 60), is_day)
-
-
-def _round(axis: Axis, left: float, right: float, step: int, now: float) -> Iterator[Tick]:
-    """The multiples of a step of local time."""
-    moment = axis.moment(left)
+def _multiples(start: float, end: float, step: int) -> Iterator[float]:
+    """The multiples of a step between two moments, by the clock on the wall."""
     for _ in range(_MOST_TICKS):
-        moment = _next(moment, step)
-        column = axis.column(moment)
-        if column > right:
+        offset = time.localtime(start).tm_gmtoff
+        moment = ceil((start + offset) / step) * step - offset
+        # Where the clocks are changed in between.
+        moment += (offset - time.localtime(moment).tm_gmtoff) if step >= 3_600 else 0
+        if moment > end:
             return
-        is_day = time.localtime(moment)[3:6] == (0, 0, 0)
-        yield Tick(column, day(moment, now) if is_day else _name(moment, step), is_day)
-        moment += step / 2
-
-
-def _next(moment: float, step: int) -> float:
-    """The first multiple of a step at or after a moment, by the clock on the wall."""
-    offset = time.localtime(moment).tm_gmtoff
-    following = ceil((moment + offset) / step) * step - offset
-    # Where the clocks are changed in between.
-    return following + offset - time.localtime(following).tm_gmtoff if step >= 3_600 else following
-
-
-def _name(moment: float, step: int) -> str:
-    local = time.localtime(moment)
-    return f"+{local.tm_sec}s" if step < 60 and local.tm_sec else time.strftime("%H:%M", local)
+        yield moment
+        start = moment + step / 2
 
 
 def day(moment: float, now: float) -> str:
@@ -236,12 +190,24 @@ def day(moment: float, now: float) -> str:
 
 
 class Frame(NamedTuple):
-    """The part of time that is on screen: the axis, the column at its left edge, and the present."""
+    """The part of time that is on screen: the axis, the column at its left edge, and the present; with its ticks, and
+    the cells of its folds and of the present."""
 
     axis: Axis
     left: float
     width: int
     now: float
+    ticks: Sequence[Tick]
+    folds: frozenset[int]
+    present: int
+
+    @classmethod
+    def of(cls, axis: Axis, left: float, width: int, now: float) -> Frame:
+        """So many cells of an axis."""
+        named = ticks(axis, left, min(left + width, axis.column(now)), now)
+        edges = [(floor(fold.left - left), floor(fold.right - left)) for fold in axis.folds]
+        folds = frozenset(x for start, end in edges for x in range(max(start + 1, 0), min(end, width)))
+        return cls(axis, left, width, now, named, folds, floor(axis.column(now) - left))
 
     def x(self, moment: float) -> float:
         """Where a moment is, in cells from the left edge."""
@@ -268,16 +234,15 @@ class Window:
 
     @property
     def _room(self) -> int:
-        return max(self.width - self.reserve - int(_MARGIN), 1)
+        return max(self.width - self.reserve - _MARGIN, 1)
 
     def frame(self, stretches: Sequence[Interval], now: float) -> Frame:
         """The frame at `now`. `stretches` are those with activity, in order."""
         stretches = self._shown(stretches, now)
-        fold = fold_width(stretches, self._room)
-        fitting = fitting_scale(stretches, now, self._room, fold)
+        fitting, fold = fit(stretches, now, self._room)
         if self.fits or self._scale >= fitting:
             self.fits = self.follows = True
-            return Frame(Axis(stretches, now, fitting, fold), -_MARGIN, self.width, now)
+            return Frame.of(Axis(stretches, now, fitting, fold), -_MARGIN, self.width, now)
         # Folds that had to be narrow widen with the zoom.
         axis = Axis(stretches, now, self._scale, min(FOLD, fold * fitting / self._scale))
         present = axis.column(now)
@@ -288,7 +253,7 @@ class Window:
         elif self.follows and not 0 <= present - left <= self._room:
             left = max(present - self._room + self.width / _CATCH_UP, -_MARGIN)
             self._moment, self._x = now, present - left
-        return Frame(axis, left, self.width, now)
+        return Frame.of(axis, left, self.width, now)
 
     def _shown(self, stretches: Sequence[Interval], now: float) -> Sequence[Interval]:
         """The spans that are not folded. A time stamp from the future is as good as now."""
@@ -315,7 +280,7 @@ class Window:
         shown = [(max(a, start), min(b, end)) for a, b in self._shown(stretches, now) if a < end and b > start]
         shown = [(start, start), *shown, (end, end)]
         room = self._room * 0.9
-        self._stand(fitting_scale(shown, end, room, fold_width(shown, room)), start, self._room - room)
+        self._stand(fit(shown, end, room)[0], start, self._room - room)
 
     def _stand(self, scale: float, moment: float, x: float) -> None:
         self.fits = False
@@ -326,141 +291,71 @@ class Window:
 # Bars
 
 
-class Ground(NamedTuple):
-    """Shared by all rows of one picture: the frame, its ticks, the cells of its folds, and that of the present."""
-
-    frame: Frame
-    ticks: Sequence[Tick]
-    folds: frozenset[int]
-    present: int
-
-    @classmethod
-    def of(cls, frame: Frame) -> Ground:
-        """The ground of a frame."""
-        right = min(frame.left + frame.width, frame.axis.column(frame.now))
-        edges = [(floor(fold.left - frame.left), floor(fold.right - frame.left)) for fold in frame.axis.folds]
-        folds = frozenset(x for left, right in edges for x in range(max(left + 1, 0), min(right, frame.width)))
-        return cls(frame, ticks(frame.axis, frame.left, right, frame.now), folds, floor(frame.x(frame.now)))
-
-
 class Bar(Canvas):
     """The cells of one row."""
 
-    def __init__(self, ground: Ground, palette: Palette) -> None:
-        super().__init__(ground.frame.width)
-        self._ground = ground
-        self._palette = palette
-        for tick in ground.ticks:
-            if (x := floor(tick.column - ground.frame.left)) not in ground.folds:
+    def __init__(self, frame: Frame, palette: Palette) -> None:
+        super().__init__(frame.width)
+        self._frame, self._palette = frame, palette
+        for tick in frame.ticks:
+            if (x := floor(tick.column - frame.left)) not in frame.folds:
                 self.put(x, TICK, palette.line)
-        self.put(ground.present, NOW, palette.accent)
+        self.put(frame.present, NOW, palette.accent)
 
     def segments(self, base: Style) -> list[Segment]:
         """The row on a background."""
         return [Segment(text, base + style) for text, style in self.runs()]
 
-    def draw(
-        self, spans: Sequence[Span], below: Interval | None, *, asks: bool, note: str, pauses: Sequence[Pause] = ()
-    ) -> None:
-        """Draw a task: from the first to the last sign below it, its spans, in them its requests, and a note behind the
-        present.
+    def draw(self, spans: Sequence[Span], below: Interval | None, *, asks: bool, note: str) -> None:
+        """Draw a task: from the first to the last sign below it, its spans, and a note behind the present.
 
         `below` is None for a task without tasks below it; what is over recedes unless the task `asks` for somebody.
         """
-        frame, palette = self._ground.frame, self._palette
-        edges = [(frame.x(span.start), frame.x(span.until(frame.now))) for span in spans]
-        sides = [*edges]
+        frame, palette = self._frame, self._palette
+        drawn: list[tuple[Span, int, int, Style]] = []
+        for span in spans:
+            left, right = floor(frame.x(span.start)), frame.x(span.until(frame.now))
+            # A wait begins where the bar before it is drawn to.
+            left = max(left, drawn[-1][2]) if drawn and span.kind is not Kind.WORK else left
+            end = max(round(right), left + 1) if span.kind is Kind.WORK else max(floor(right), left)
+            style = palette.states[span.look.color] + (Style.null() if asks or span.end is None else _OVER)
+            drawn.append((span, left, end, style))
+        sides = [(left, end) for _, left, end, _ in drawn]
         if below is not None:
-            sides.append((frame.x(below[0]), max(frame.x(below[1]), frame.x(below[0]) + 1)))
+            sides.append((floor(frame.x(below[0])), floor(max(frame.x(below[1]), frame.x(below[0]) + 1))))
             self._line(*sides[-1], BELOW, palette.muted)
         # Where all of it is out of sight, say at which side.
         if sides and max(right for _, right in sides) < 0:
             self.put(0, EARLIER, palette.muted)
         elif sides and min(left for left, _ in sides) >= self.width:
             self.put(self.width - 1, LATER, palette.muted)
-        drawn: list[tuple[Span, int, int, Style]] = []
-        for span, (left, right) in zip(spans, edges, strict=True):
-            style = palette.states[span.look.color] + (Style.null() if asks or span.end is None else _OVER)
-            # A wait begins where the bar before it is drawn to.
-            start = max(floor(left), drawn[-1][2]) if drawn and span.kind is not Kind.WORK else floor(left)
-            drawn.append((span, start, self._span(span, start, right, style, has_below=below is not None), style))
-        for (span, left, right, style), following in zip(drawn, [*drawn[1:], None], strict=True):
-            # A label leaves two cells of a wait before the next attempt.
-            room = self.width if following is None else following[1]
-            if following is not None and following[0].kind is Kind.WAIT:
-                room = min(following[2], self._ground.present) - 2
-            self._label(span, left, right, style, room)
-        for pause in pauses:
-            self._pause(pause)
+        for span, left, end, style in drawn:
+            bar = RAIL if below is not None else BAD if span.look.word in _BAD_WORDS else WORK
+            self._line(left, end, _FILLS.get(span.kind, bar), style)
+        for span, _, end, style in drawn[:-1]:
+            if span.kind is Kind.WORK and end < frame.present:
+                self.put(end, span.look.glyph, style)
         if note:
-            self._write(self._ground.present + 2, [Part(note, palette.needs)], self.width)
+            self.write(frame.present + 2, note, palette.needs)
+        elif drawn:
+            self._label(*drawn[-1])
 
-    def _span(self, span: Span, left: int, right: float, style: Style, *, has_below: bool) -> int:
-        """Draw the bar of a span. Returns the first cell behind it."""
-        end = max(round(right), left + 1)
-        if span.kind is not Kind.WORK:
-            end = max(floor(right), left)
-            self._line(left, end, _FILLS[span.kind], style)
-        elif has_below:
-            self._line(left, end, RAIL, style)
-        elif span.look.word in _BAD_WORDS:
-            self._line(left, end, BAD, style)
-        else:
-            # Whole cells, and eighths of a cell at the end.
-            last, behind = divmod(max(round(right * 8), left * 8 + _LEAST), 8)
-            self._line(left, last, WORK, style)
-            if behind and last < self._ground.present and last not in self._ground.folds:
-                self.put(last, _EIGHTHS[behind], style)
-            end = last + (behind > 0)
-        if not span.is_certain:
-            self.put(min(left, self._ground.present) - 1, "?", self._palette.muted)
-        return end
-
-    def _pause(self, pause: Pause) -> None:
-        frame = self._ground.frame
-        style = self._palette.states[_BLOCKED] + (Style.null() if pause.end is None else _OVER)
-        left, right = floor(frame.x(pause.start)), floor(frame.x(frame.now if pause.end is None else pause.end))
-        self._line(left + 1, right, WAIT, style)
-        self.put(left, ASKED, style)
-        if pause.end is not None and pause.end > pause.start:
-            self.put(right, ANSWERED if pause.answered else OVER, style)
-
-    def _line(self, left: float, right: float, glyph: str, style: Style) -> None:
+    def _line(self, left: int, right: int, glyph: str, style: Style) -> None:
         """Whole cells, up to the present."""
-        for x in range(max(floor(left), 0), min(max(floor(right), 0), self._ground.present, self.width)):
-            self.put(x, FOLDED if x in self._ground.folds else glyph, style)
+        for x in range(max(left, 0), min(right, self._frame.present, self.width)):
+            self.put(x, FOLDED if x in self._frame.folds else glyph, style)
 
-    # Words
-
-    def _label(self, span: Span, left: int, right: int, style: Style, room: int) -> None:
-        """Glyph and length behind a bar, behind the present of what goes on, or in a wait that is over."""
-        length = times.duration(span.until(self._ground.frame.now) - span.start) + ("" if span.is_certain else "+")
-        glyph, timed, present = (
-            Part(span.look.glyph, style),
-            Part(f" {length}", self._palette.muted),
-            self._ground.present,
-        )
-        if span.end is None and span.asks:
-            self._write(present + 2, [Part(f"NEEDS YOU {length}", self._palette.needs)], self.width)
-        elif span.end is None:
-            words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
-            self._write(present + 2, [glyph, Part(words)], self.width)
-        elif span.kind is Kind.WAIT:
-            if right - left >= len(length) + 12:
-                self._write(left + (right - left - len(length)) // 2, [timed, Part(" ")], room)
-        elif right >= 0:
-            x = right if right + 1 + timed.width <= present else present + 2
-            if length == "0s+" or not self._write(x, [glyph, timed], room):
-                self._write(x, [glyph], room + 2)
-
-    def _write(self, x: int, label: Parts, room: int) -> bool:
-        """Write where there is room, up to a cell. Returns whether there was."""
-        if x < 0 or x + width_of(label) > min(room, self.width):
-            return False
-        for part in label:
-            self.write(x, part.text, part.style)
-            x += part.width
-        return True
+    def _label(self, span: Span, _left: int, end: int, style: Style) -> None:
+        """Glyph and length behind the last bar, behind the present where it goes on, or there is no room before it."""
+        length = times.duration(span.until(self._frame.now) - span.start) + ("" if span.is_certain else "+")
+        is_open, present = span.end is None, self._frame.present
+        words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
+        x = present + 2 if is_open or end + 1 + len(words) > present else end
+        if is_open and span.asks:
+            self.write(x, f"NEEDS YOU {length}", self._palette.needs)
+        elif end >= 0:
+            self.write(x, span.look.glyph, style)
+            self.write(x + 1, words, Style.null() if is_open else self._palette.muted)
 
 
 # The chart
@@ -481,7 +376,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self._cursor = self._begin_at = like.cursor_id
         self._activity = activity_of(tree)
         self.window = Window()
-        self.ground = Ground.of(self._frame())
+        self.frame = self._take_frame()
 
     @property
     def names_width(self) -> int:
@@ -509,16 +404,19 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self._draw()
 
     def action_now(self) -> None:
-        self.window.follow(self.ground.frame)
+        self.window.follow(self.frame)
         self._draw()
 
     def action_pan(self, steps: int) -> None:
-        self.window.pan(self.ground.frame, steps)
+        self.window.pan(self.frame, steps)
         self._draw()
 
     def action_zoom(self, steps: int) -> None:
-        frame = self.ground.frame
-        self.window.zoom(frame, steps, self._pivot(frame))
+        frame = self.frame
+        task = self.cursor_task
+        ends = [frame.x(end) for _, end in self._stretches(task, frame.now)] if task else []
+        # The end of the selected bar stays in its place.
+        self.window.zoom(frame, steps, min(max(ends, default=frame.width / 2), float(frame.width)))
         self._draw()
 
     def action_show(self) -> None:
@@ -537,17 +435,6 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         below = self.below(task, now)
         return [(span.start, span.until(now)) for span in self.spans_of(task)] + ([below] if below else [])
 
-    def _pivot(self, frame: Frame) -> float:
-        """The cell that stays in its place: the present where the selected task goes on, else the middle of its bar."""
-        task, present = self.cursor_task, frame.x(frame.now)
-        spans = self.spans_of(task) if task else []
-        if spans and spans[-1].end is None and 0 <= present < frame.width:
-            return present
-        stretches = self._stretches(task, frame.now) if task else []
-        left = max(min((frame.x(start) for start, _ in stretches), default=0.0), 0.0)
-        right = min(max((frame.x(end) for _, end in stretches), default=inf), float(frame.width))
-        return (left + right) / 2 if left <= right else frame.width / 2
-
     # Drawing
 
     def _draw(self) -> None:
@@ -557,22 +444,20 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
         names = super()._make_lines(top, palette)
-        self.ground = ground = Ground.of(self._frame())
-        now = ground.frame.now
+        self.frame = frame = self._take_frame()
         lines: list[Strip] = []
         for row, name in zip(self.rows_in_sight(top), names, strict=True):
-            bar = Bar(ground, palette)
+            bar = Bar(frame, palette)
             task = self._tree.tasks.get(row.task_id or "")
             if task is not None:
                 note = _note(task) if row.folded else ""
-                pauses, asks = pauses_of(task), task.needs_operator
-                bar.draw(self.spans_of(task), self.below(task, now), asks=asks, note=note, pauses=pauses)
+                bar.draw(self.spans_of(task), self.below(task, frame.now), asks=task.needs_operator, note=note)
             marked = row.row_id == self._cursor and not palette.ansi
             lines.append(Strip([*name, *bar.segments(palette.base + palette.cursor if marked else palette.base)]))
-        blank = [Segment(" " * self.names_width, palette.base), *Bar(ground, palette).segments(palette.base)]
+        blank = [Segment(" " * self.names_width, palette.base), *Bar(frame, palette).segments(palette.base)]
         return lines + [Strip(blank)] * (self.size.height - len(lines))
 
-    def _frame(self) -> Frame:
+    def _take_frame(self) -> Frame:
         return self.window.frame(self._activity.stretches, self._clock())
 
     def spans_of(self, task: Task) -> list[Span]:
@@ -611,14 +496,12 @@ class Ruler(LineWidget):
         self._chart = chart
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - the chart's widths count
-        frame, named, _, present = self._chart.ground
-        names = self._chart.names_width
+        frame, names = self._chart.frame, self._chart.names_width
+        present = frame.present
         labels, line = Canvas(frame.width, " ", palette.muted), Canvas(frame.width, "─", palette.line)
-        first_day, today = day(frame.axis.moment(max(frame.left, 0.0)), frame.now), day(frame.now, frame.now)
-        clock = time.strftime("%H:%M", time.localtime(frame.now))
-        now = f"now {clock}" if today == first_day else f"now {today} {clock}"
+        now = time.strftime("now %H:%M", time.localtime(frame.now))
         word = max(min(present - 1, frame.width - len(now)), 0) if 0 <= present < frame.width else frame.width
-        for tick in named:
+        for tick in frame.ticks:
             x = floor(tick.column - frame.left)
             line.write(x, "┬", palette.line)
             if x + len(tick.label) < word:
@@ -626,9 +509,8 @@ class Ruler(LineWidget):
         for fold in frame.axis.folds:
             left, right = floor(fold.left - frame.left) + 1, floor(fold.right - frame.left)
             line.write(left, FOLDED * (right - left), palette.line)
-            length = times.duration(fold.seconds)
-            words = next((words for words in (f" ⋯{length}⋯ ", length) if len(words) <= right - left), "")
-            if left >= 0 and right <= frame.width:
+            words = f" ⋯{times.duration(fold.seconds)}⋯ "
+            if left >= 0 and right <= frame.width and len(words) <= right - left:
                 line.write(left + (right - left - len(words)) // 2, words, palette.muted)
         line.write(present, "┬", palette.accent)
         labels.write(word, now, palette.accent)
@@ -636,6 +518,7 @@ class Ruler(LineWidget):
         for glyphs, meaning in _LEGEND:
             if width_of(legend) + len(f" {glyphs} {meaning}") < names:
                 legend.append(Part(f" {glyphs} {meaning}", palette.muted))
+        first_day = day(frame.axis.moment(max(frame.left, 0.0)), frame.now)
         title = [Part(" Timeline", palette.strong), Part(f"  {first_day}", palette.muted)]
         return [
             [*head, Part(" " * (names - width_of(head))), *starmap(Part, canvas.runs())]
@@ -644,12 +527,7 @@ class Ruler(LineWidget):
 
 
 class Reading(LineWidget):
-    """Two lines about the selected task of a chart: exact, and saying what is not known."""
-
-    DEFAULT_CSS = """
-    Reading { height: 2; }
-    Reading.-tall { height: 3; border-top: solid $line; }
-    """
+    """A line about the selected task of a chart: when its latest attempt or wait was, exactly, and what it asks."""
 
     def __init__(self, chart: TimelineChart, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -657,53 +535,22 @@ class Reading(LineWidget):
         self._clock = clock
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        task = self._chart.cursor_task
+        task, now = self._chart.cursor_task, self._clock()
         if task is None:
             return []
-        face = look(task)
+        face, spans = look(task), self._chart.spans_of(task)
         color = palette.states[face.color]
-        head = [
+        words = _span_words(spans[-1], now, several=len(task.attempts) > 1) if spans else "no file speaks of it"
+        parts = [
             Part(f" {face.glyph} ", color),
             Part(clip(name_of(task), width // 3), palette.strong),
             Part(f"  {face.word}", color),
+            Part(f"   {words}", palette.muted),
         ]
-        # Where there is little room, what is asked goes before who asks it.
-        if task.agent and task.agent != task.title and (task.ask is None or width >= _ROOMY):
-            head.append(Part("  " + clip(shown(task.agent), 24), palette.muted))
         if task.ask is not None:
-            head += [Part("  "), Part("NEEDS YOU", palette.needs), Part(" ")]
-            head.append(Part(clip_sentence(in_line(task, task.ask), width - width_of(head))))
-        return [head, self._times(task, self._clock(), width, palette)]
-
-    def _times(self, task: Task, now: float, width: int, palette: Palette) -> Parts:
-        """The latest attempts, waits and requests, as many as there is room for."""
-        spans = self._chart.spans_of(task)
-        if not spans:
-            return [Part("   no file speaks of it", palette.muted)]
-        several = len(task.attempts) > 1
-        # An open request says itself who waits for whom.
-        found = [
-            (span.start, _span_words(span, now, several=several), span.asks)
-            for span in spans
-            if not (span.asks and task.request is not None)
-        ]
-        found += [(one.asked_at, _request_words(one, now), one.waits_for_operator) for one in task.requests]
-        parts: Parts = []
-        for _, words, asks in sorted(found, key=lambda one: one[0], reverse=True):
-            piece = [Part("   "), Part(words, palette.needs if asks else palette.muted)]
-            if parts and width_of(parts) + width_of(piece) > width - 4:
-                return [Part("  …", palette.muted), *parts]
-            parts = piece + parts
-        return parts
-
-
-def _request_words(request: Request, now: float) -> str:
-    """The outcome of a request of its program, and by whom."""
-    what = f"{ASKED} {shown(request.tool, 20)} asked {times.clock(request.asked_at, now)}"
-    if request.is_open:
-        return f"{what}, {standing_words(request, now)}"
-    took = "" if request.ended_at is None else f" after {times.span(request.ended_at - request.asked_at)}"
-    return f"{what}, {ended_words(request)}{took}"
+            parts += [Part("   "), Part("NEEDS YOU", palette.needs), Part(" ")]
+            parts.append(Part(clip_sentence(in_line(task, task.ask), width - width_of(parts))))
+        return [parts]
 
 
 def _span_words(span: Span, now: float, *, several: bool) -> str:
@@ -743,7 +590,6 @@ class TimelineScreen(MonitorScreen[str]):
         return self._tree.marked
 
     def compose(self) -> ComposeResult:
-        self.reading.set_class(self.app.size.height >= _TALL, "-tall")
         yield self.header
         yield self.ruler
         yield self.chart
@@ -771,9 +617,6 @@ class TimelineScreen(MonitorScreen[str]):
     def _take_picture(self) -> None:
         self.ruler.redraw()
         self.footer.redraw()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.reading.set_class(event.size.height >= _TALL, "-tall")
 
     def _is_on(self, command_id: str) -> bool:
         window = self.chart.window

@@ -66,22 +66,15 @@ class _Completion(Suggester):
 
 
 class FilterInput(Input):
-    """The text field. Its keys are those of the filter's commands. `values` are those that tasks have, by key."""
+    """The text field. Its keys are those of the filter's commands."""
 
     # Enter that was typed before the terminal was ours comes as ctrl+j.
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Home.FILTER), Binding("ctrl+j", "done", show=False)]
 
-    @dataclass
-    class Left(Message):
-        """The operator wants to go on in the tree; `drop` asks to clear the filter, `must_hold` not to go with one that
-        is wrong."""
-
-        drop: bool = False
-        must_hold: bool = False
-
-    def __init__(self, values: Callable[[str], Iterable[str]]) -> None:
-        super().__init__(compact=True, select_on_focus=False, max_length=_LONGEST, suggester=_Completion(values))
-        self._values = values
+    def __init__(self, bar: FilterBar) -> None:
+        suggester = _Completion(bar.values)
+        super().__init__(compact=True, select_on_focus=False, max_length=_LONGEST, suggester=suggester)
+        self._bar = bar
         self._earlier: list[str] = []
         """The filters that were kept, oldest first."""
 
@@ -97,19 +90,23 @@ class FilterInput(Input):
         self.cursor_position = len(text)
 
     def action_done(self) -> None:
-        self._keep()
-        self.post_message(self.Left(must_hold=True))
+        if not (fault := parse(self.value).fault):
+            self.action_down()
+        else:
+            self._bar.show_fault(fault)
 
     def action_down(self) -> None:
-        self._keep()
-        self.post_message(self.Left())
+        if self.value.strip() and not parse(self.value).fault:
+            self._earlier = [*(text for text in self._earlier if text != self.value), self.value][-_EARLIER:]
+        self._bar.leave()
 
     def action_drop(self) -> None:
-        self.post_message(self.Left(drop=True))
+        self._bar.seek()
+        self._bar.leave()
 
     def action_complete(self) -> None:
         """Without anything to complete, the key leads to the tree, as elsewhere."""
-        longer = complete(self.value, self._values) if self.cursor_at_end else None
+        longer = complete(self.value, self._bar.values) if self.cursor_at_end else None
         if longer is None:
             raise SkipAction
         self.write(longer)
@@ -119,11 +116,6 @@ class FilterInput(Input):
         if self._earlier and (not self.value or self.value in self._earlier):
             position = self._earlier.index(self.value) if self.value else len(self._earlier)
             self.write(self._earlier[position - 1])
-
-    def _keep(self) -> None:
-        """Remember the filter, as the latest."""
-        if self.value.strip() and not parse(self.value).fault:
-            self._earlier = [*(text for text in self._earlier if text != self.value), self.value][-_EARLIER:]
 
 
 class FilterBar(Horizontal):
@@ -150,15 +142,14 @@ class FilterBar(Horizontal):
 
         sought: Query
 
-    class Left(Message):
-        """The operator goes on in the tree."""
-
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, leave: Callable[[], None]) -> None:
+        """`leave` is called when the operator goes on in the tree."""
         super().__init__()
         self.sought = Query()
         """The filter that is on: what is right in what was written."""
         self._tree = tree
-        self._field = FilterInput(self._values)
+        self.leave = leave
+        self._field = FilterInput(self)
         self._fault = Static(id="filter-fault", markup=False)
         self._count = Static(id="filter-count", markup=False)
 
@@ -168,12 +159,10 @@ class FilterBar(Horizontal):
         yield self._fault
         yield self._count
 
-    def write(self, text: str | None = None) -> None:
-        """Let the operator write, or go on behind a text."""
+    def write(self) -> None:
+        """Let the operator write."""
         self.display = True
         self.screen.set_focus(self._field)
-        if text is not None:
-            self.seek(text)
 
     def seek(self, text: str = "") -> None:
         """Ask for another filter."""
@@ -184,31 +173,23 @@ class FilterBar(Horizontal):
     def _ask_for(self, text: str) -> None:
         query = parse(text)
         # What can be written to its end is not wrong yet, and the end stands there.
-        self._show_fault("" if complete(text, self._values) else query.fault)
+        self.show_fault("" if complete(text, self.values) else query.fault)
         self.sought = query
         self.post_message(self.Changed(query))
         self.display = bool(self.sought or query.fault) or self._field.has_focus
 
-    def _show_fault(self, words: str) -> None:
+    def show_fault(self, words: str) -> None:
+        """Say what is wrong, "" where nothing is."""
         self._fault.update(Content(clean(words, _LONGEST)))
         # That it finds nothing goes without saying, and the room is for the reason.
         self._fault.display, self._count.display = bool(words), not words
-
-    @on(FilterInput.Left)
-    def _leave(self, event: FilterInput.Left) -> None:
-        if event.must_hold and (fault := parse(self._field.value).fault):
-            self._show_fault(fault)
-            return
-        if event.drop:
-            self.seek()
-        self.post_message(self.Left())
 
     def show_count(self, matches: int | None) -> None:
         """Say how many tasks match."""
         words = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
         self._count.update(Content(words))
 
-    def _values(self, key: str) -> list[str]:
+    def values(self, key: str) -> list[str]:
         """What the tasks have as values of a key, safe to show; empty where anything may stand behind it."""
         texts = OFFERED.get(key)
         if texts is None:
@@ -226,3 +207,4 @@ class FilterBar(Horizontal):
     def _show_what_is_on(self) -> None:
         if self._field.value != self.sought.text:
             self.seek(self.sought.text)
+        self.display = bool(self.sought)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
-from agentwatch.app.decision_words import UNHEARD, Short, short
+from agentwatch.app.decision_words import Short, short
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
 from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
@@ -256,11 +256,10 @@ def _middle(  # noqa: PLR0917 - as `task_line`
         if doing or room - nearer >= cell_len(ways[0]):
             start = nearer
     words = _fitting(ways, room - start) if columns.note and room - start >= _LEAST else ""
-    heard = state.decided is not None and state.decided.glyph == UNHEARD
     return [
         Part(title, _title_style(task, palette)),
         Part(left(attempts, start - cell_len(title)) if words else attempts, palette.muted),
-        Part(words, palette.states["state-stale"] if heard else palette.muted),
+        Part(words, palette.muted),
         Part(" " * max(room - (start + cell_len(words) if words else used), 0)),
     ]
 
@@ -345,21 +344,21 @@ def _done_of(below: Below) -> str:
 
 def _urgent(task: Task, state: RowState, columns: Columns, palette: Palette) -> Parts:
     """The first thing that the operator has to know. It fills the column beside the title."""
-    width, stale = columns.note, palette.states["state-stale"]
+    width = columns.note
     needs = palette.needs if task.lost_since is None else palette.muted
     if task.needs_operator:
         return [Part(left("NEEDS YOU", width), needs)]
     if state.decided and not columns.tells:
         glyph, words = state.decided
         whole = f"{glyph} {words}" if len(words) + 2 <= width else words
-        return [Part(left(whole, width), stale if glyph == UNHEARD else palette.muted)]
+        return [Part(left(whole, width), palette.muted)]
     below = task.below
     if state.folded and below is not None and (worst := worst_look(below)) is not None:
         count = f"{below.needs_operator:,}"
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"
         ways = (f"{worst.glyph} {words}", words, f"{worst.glyph} {count}")
         return [Part(left(next((way for way in ways if cell_len(way) <= width), ways[-1]), width), needs)]
-    return [Part(left("no return", width), stale)] if task.answers_in_prose else []
+    return [Part(left("no return", width), palette.states["state-stale"])] if task.answers_in_prose else []
 
 
 def _progress(task: Task, state: RowState, width: int, palette: Palette) -> Parts:

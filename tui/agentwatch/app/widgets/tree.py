@@ -19,7 +19,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agentwatch.app.actions import Home, bindings
-from agentwatch.app.messages import Missing
+from agentwatch.app.messages import KeysChanged, Missing
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.filter_bar import find
 from agentwatch.app.widgets.rows import HISTORY, Heading, Outline, Row, RowId
@@ -34,7 +34,7 @@ from agentwatch.app.widgets.task_line import (
     tell_apart,
 )
 from agentwatch.delegation.task import Task
-from agentwatch.view.order import ABOUT, Group, Present
+from agentwatch.view.order import Group, Present
 from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
@@ -74,9 +74,6 @@ class TaskTree(ScrollView, can_focus=True):
         """A search has ended; so many tasks match by themselves. None if no filter is on."""
 
         matches: int | None
-
-    class Changed(Message):
-        """A task was marked for the review, or is so no more; or the cursor follows no more."""
 
     def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -139,14 +136,6 @@ class TaskTree(ScrollView, can_focus=True):
     def group_roots(self) -> tuple[str, ...]:
         """The ids of the runs of the group on whose heading the cursor is; none where it is on no heading."""
         return () if self.cursor_group is None else tuple(self.outline.order.groups[self.cursor_group])
-
-    def group_lines(self) -> tuple[str, ...]:
-        """The details of the group on whose heading the cursor is: its name first; empty where it is on none."""
-        if (group := self.cursor_group) is None:
-            return ()
-        tally = self.outline.order.tally(group)
-        asking = (f"{tally.asking:,} with something that needs you",) if tally.asking else ()
-        return (group.capitalize(), tally.words(group, self._clock())[0], *asking, "", ABOUT[group])
 
     def count_now(self) -> tuple[int, Present]:
         """How many tasks go on now, and what they are, to be counted in the header."""
@@ -215,7 +204,7 @@ class TaskTree(ScrollView, can_focus=True):
         if task_id in self._marked:
             del self._marked[task_id]
             self._draw()
-            self.post_message(self.Changed())
+            self.post_message(KeysChanged())
 
     # The cursor
 
@@ -451,14 +440,14 @@ class TaskTree(ScrollView, can_focus=True):
         elif self.cursor_id is not None:
             self._marked[self.cursor_id] = None
             self._draw()
-            self.post_message(self.Changed())
+            self.post_message(KeysChanged())
 
     def _walk(self, row: int) -> None:
         """Move the cursor because the operator says so."""
         self._is_placed = True
         if self.follows:
             self.follows = False
-            self.post_message(self.Changed())
+            self.post_message(KeysChanged())
         self._put(row)
 
     def on_click(self, event: events.Click) -> None:
@@ -466,13 +455,10 @@ class TaskTree(ScrollView, can_focus=True):
         if place < self.row_count:
             row = self.outline.rows[place]
             arrow = self._columns.indent(max(row.depth, 0))
-            if arrow <= event.x < arrow + 2 and row.folded is not None:
-                self.outline.fold(row.row_id, folded=not row.folded)
-                self._rebuild()
-                self._draw()
-                return
             self._walk(place)
-            if event.chain == 2:
+            if arrow <= event.x < arrow + 2 and row.folded is not None:
+                self.action_toggle_fold()
+            elif event.chain == 2:
                 self.action_open()
 
     # Following, and the filter
@@ -499,7 +485,7 @@ class TaskTree(ScrollView, can_focus=True):
         jumps &= self._cursor == before
         self.outline.show_only(shown)
         self._rebuild()
-        if jumps and not self._is_match(self.outline.get(self._cursor), alone=True):
+        if jumps and not ((row := self.outline.get(self._cursor)) and self._is_match(row)):
             place = next((place for place, row in enumerate(self.outline.rows) if self._is_match(row)), self._row)
             self._put(place, jumps=True)
         elif jumps:
@@ -507,8 +493,7 @@ class TaskTree(ScrollView, can_focus=True):
         self._draw()
         self.post_message(self.Filtered(matches))
 
-    def _is_match(self, row: Row | None, *, alone: bool = False) -> bool:
-        """Whether the filter matches a row's task by itself, or, where it is not `alone`, one of its chain."""
-        task_ids = () if row is None else (row.task_id or "", *(() if alone else row.chain))
-        tasks = map(self._tree.tasks.get, task_ids)
+    def _is_match(self, row: Row) -> bool:
+        """Whether the filter matches one of a row's tasks by itself."""
+        tasks = map(self._tree.tasks.get, (row.task_id or "", *row.chain))
         return any(task is not None and self._filter.matches(task, self._clock()) for task in tasks)

@@ -99,19 +99,13 @@ class Field(NamedTuple):
             first = rest
 
 
-def field(label: str, content: Content) -> Field:
-    """A label and one paragraph."""
-    return Field(label, (text(content),))
-
-
-def fields(*pairs: tuple[str, str | None]) -> Iterator[Field]:
-    """Labels and foreign strings, those that are there."""
-    return (field(label, plain(value)) for label, value in pairs if value)
-
-
-def rich_fields(*pairs: tuple[str, str | None]) -> Iterator[Field]:
-    """Labels and foreign Markdown strings, those that are there."""
-    return (Field(label, tuple(markdown(source))) for label, source in pairs if source)
+def fields(*pairs: tuple[str, str | Content | Iterable[Block] | None]) -> Iterator[Field]:
+    """Labels and their values, those that are there: foreign strings, content, or blocks."""
+    for label, value in pairs:
+        content = plain(value) if isinstance(value, str) else value
+        body = ([text(content)] if content else []) if isinstance(content, Content) else list(content or ())
+        if body:
+            yield Field(label, body)
 
 
 class Table(NamedTuple):

@@ -14,10 +14,9 @@ from agentwatch.app.widgets.details.blocks import (
     ACCENT,
     MAX_ROWS,
     Block,
-    Field,
     Table,
     faint,
-    field,
+    fields,
     heading,
     left_out,
     listed,
@@ -84,22 +83,21 @@ def _label(key: str) -> str:
 
 
 def _values(values: Mapping[str, Any]) -> Iterator[Block]:
-    for key, value in values.items():
-        label = _label(key)
-        if key == "delegation_path":
-            yield field(label, faint(" › ").join([plain(str(one), 60) for one in value[:MAX_ROWS]]))
-        elif isinstance(value, list):
-            yield Field(label, tuple(listed(value, "none")))
-        elif isinstance(value, str):
-            yield Field(label, tuple(markdown(value)))
-        elif isinstance(value, bool):
-            yield field(label, Content("yes" if value else "no").stylize(ACCENT if value else ""))
-        elif key.endswith("_seconds"):
-            yield field(label, Content(times.duration(value)))
-        else:
-            yield field(
-                label, Content(f"{value:,}") if isinstance(value, (int, float)) else plain(json.dumps(value), 400)
-            )
+    return fields(*((_label(key), _value(key, value)) for key, value in values.items()))
+
+
+def _value(key: str, value: Any) -> Content | Iterator[Block]:
+    if key == "delegation_path":
+        return faint(" › ").join([plain(str(one), 60) for one in value[:MAX_ROWS]])
+    if isinstance(value, (list, tuple)):
+        return listed(value, "none")
+    if isinstance(value, str):
+        return markdown(value)
+    if isinstance(value, bool):
+        return Content("yes" if value else "no").stylize(ACCENT if value else "")
+    if key.endswith("_seconds"):
+        return Content(times.duration(value))
+    return Content(f"{value:,}") if isinstance(value, (int, float)) else plain(json.dumps(value), 400)
 
 
 def _table(items: Sequence[Mapping[str, Any]]) -> Table:

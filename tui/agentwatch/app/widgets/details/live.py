@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -21,14 +21,13 @@ from agentwatch.app.widgets.details.blocks import faint
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import View
 from agentwatch.delegation.run import RunState
-from agentwatch.sources.sessions.entries import EntryKind, Place
+from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.following import (
     Follower,
     Look,
     Outcome,
     RunTranscript,
     Step,
-    index_of,
     place_of,
 )
 from agentwatch.text import folded
@@ -42,7 +41,8 @@ _NARROW: Final = 56
 """Cells from which lines say the seconds and how long a call took."""
 _TOOK: Final = 5
 _ARROW: Final = "  → "
-_LEAST_RESULT: Final = 10
+_LEAST_CALL: Final = 36
+"""Cells from which there is room for a result."""
 _SHARE: Final = 0.6
 """The part of a line that a result leaves to what was called."""
 _MARKS: Final = {
@@ -90,23 +90,21 @@ def _mark(step: Step, *, is_working: bool) -> tuple[str, str]:
 
 
 def _call(step: Step, room: int, name: str) -> Content:
-    """What was called, and its result where there is room for it."""
+    """The tool and what it was called for, and the beginning of its result in the room that is left."""
     tool, about = shown(step.tool), "" if name and name == summary(step.about) else shown(step.about)
-    result = "" if step.is_checklist and step.outcome is Outcome.DONE else shown(step.result)
+    is_list = step.is_checklist and step.outcome is Outcome.DONE
+    result = "" if is_list or room < _LEAST_CALL else shown(step.result)
     handed = f"▸ {name}  " if name else ""
-    wanted = max(int(room * _SHARE), room - len(_ARROW) - len(result)) if result else room
-    has_room = room - wanted >= len(_ARROW) + _LEAST_RESULT
-    line = Content(clip(f"{tool} {handed}{about}".rstrip(), wanted if has_room else room))
+    most = max(int(room * _SHARE), room - len(_ARROW) - len(result)) if result else room
+    line = Content(clip(f"{tool} {handed}{about}".rstrip(), most))
     if step.outcome is Outcome.REFUSED:
         line = line.stylize("strike")
     else:
         line = line.stylize("bold", 0, len(tool))
         line = line.stylize("$text-accent", len(tool) + 1, len(tool) + 1 + len(handed.rstrip())) if handed else line
-    rest = room - line.cell_length - len(_ARROW)
-    if not result or rest < _LEAST_RESULT:
-        return line
     style = "$text-error" if step.outcome is Outcome.FAILED else FAINT
-    return Content.assemble(line, (_ARROW, FAINT), (clip(result, rest), style))
+    words = clip(result, room - line.cell_length - len(_ARROW))
+    return Content.assemble(line, (_ARROW, FAINT), (words, style)) if words else line
 
 
 class LiveLog(Page):
@@ -122,6 +120,8 @@ class LiveLog(Page):
         """Those that are shown, oldest first."""
         self.sought = ""
         self.view: View | None = None
+        self._bottom = 0
+        """The line behind the last one that was in sight, before a resize, too."""
 
     @property
     def allow_select(self) -> bool:
@@ -130,12 +130,12 @@ class LiveLog(Page):
     @property
     def follows(self) -> bool:
         """Whether the end is in sight, and the cursor on it: then both go to each new step."""
-        return self.is_vertical_scroll_end and (not self.steps or self.chosen == self.steps[-1].place)
+        return self._bottom >= len(self.steps) and (not self.steps or self.chosen == self.steps[-1].place)
 
-    def current(self, place: Hashable) -> Step | None:
-        """A step as it is known by now."""
-        at = index_of(self.look.steps, cast("Place", place))
-        return self.look.steps[at] if at is not None else None
+    @property
+    def step(self) -> Step | None:
+        """The one that the cursor is on."""
+        return self.steps[self.places[self.chosen]] if self.chosen in self.places else None
 
     def line(self, number: int) -> Line:
         if number >= len(self.steps) or self.view is None:
@@ -169,6 +169,7 @@ class LiveLog(Page):
         self.place(places, Size(self.scrollable_content_region.width, len(self.steps)))
         y = self.max_scroll_y if follows or above is None else bisect_left(self.steps, above, key=place_of)
         self.scroll_to(y=y, animate=False, force=True, immediate=True)
+        self._bottom = len(self.steps) if follows else self.top + self.height
         self.post_message(self.Moved())
 
     def _words(self, step: Step) -> str:
@@ -176,6 +177,7 @@ class LiveLog(Page):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
+        self._bottom = self.top + self.height
         self.post_message(self.Moved())
 
     def choose(self, entry: Hashable) -> None:

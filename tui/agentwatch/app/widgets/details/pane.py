@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from rich.cells import cell_len
 from textual import events, on, work
@@ -21,11 +20,11 @@ from agentwatch.app.actions import Home, bindings
 from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.messages import Inspect, KeysChanged, PageTranscript, ReadStep
-from agentwatch.app.widgets.cells import clip, shown, summary
+from agentwatch.app.widgets.cells import clip, clip_name, shown, summary
 from agentwatch.app.widgets.details.blocks import ACCENT, LABEL_WIDTH, faint, gist, in_color, plain, text
 from agentwatch.app.widgets.details.live import LiveTab
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.app.widgets.details.tabs import TABS, Entry, NotMadeError, Texts, View
+from agentwatch.app.widgets.details.tabs import TABS, Entry, NotMadeError, View
 from agentwatch.contracts.shapes import Severity
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
@@ -33,14 +32,13 @@ from agentwatch.text import LINE_LIMIT, exact
 from agentwatch.view import looks, times
 from agentwatch.view.words import aside_words, decision_of, in_line, question_at, whereabouts
 
+if TYPE_CHECKING:
+    from agentwatch.monitor import Monitor
+
 _AGENT: Final = 24
-"""Cells of an agent's name."""
-_WIDE: Final = 60
-"""Cells from which the agent stands at the right edge."""
+"""Characters of an agent's name."""
 _ROOMY: Final = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
-_AMPLE: Final = 28
-"""Lines of the pane from which each part may take twice as many."""
 
 
 class DetailsPane(Widget):
@@ -65,8 +63,6 @@ class DetailsPane(Widget):
         super().__init__()
         self.page = Page()
         self.live_tab = LiveTab()
-        self.instead: tuple[str, ...] = ()
-        """The lines in the place of a task where none is selected, the first as a title."""
         self._tabs = Tabs(*(Tab(tab.title, id=tab_id) for tab_id, tab in TABS.items()))
         self._tabs.can_focus = False
         self._prices = prices
@@ -100,7 +96,7 @@ class DetailsPane(Widget):
     def _is_live(self) -> bool:
         return self.active == "live" and self.live_tab.transcript is not None
 
-    def show(self, task: Task | None, tree: Tree, monitor: Texts, now: float) -> None:
+    def show(self, task: Task | None, tree: Tree, monitor: Monitor, now: float) -> None:
         """Show a task, or how it stands by now. `now` is in seconds since the epoch."""
         before, self._view = self._view, None if task is None else View(task, tree, monitor, now, self._prices)
         if self._view and before and before.task.task_id == self._view.task.task_id:
@@ -108,9 +104,7 @@ class DetailsPane(Widget):
         self._write()
 
     def activate(self, tab_id: str) -> None:
-        """Bring a tab to the front; one that does not exist is a `ValueError`."""
-        if tab_id not in TABS:
-            raise ValueError(f"no tab {tab_id!r}: use one of {', '.join(TABS)}")
+        """Bring a tab to the front."""
         had_focus = self.has_focus_within
         self._tabs.active = tab_id
         self._write()
@@ -132,8 +126,8 @@ class DetailsPane(Widget):
         """Look at the file of the claim that the cursor is on, or at the whole of an entry of the transcript."""
         log, transcript = self.live_tab.page, self.live_tab.transcript
         if self._is_live and transcript is not None:
-            if log.chosen is not None:
-                self.post_message(ReadStep(transcript, partial(log.current, log.chosen)))
+            if (step := log.step) is not None:
+                self.post_message(ReadStep(transcript, step))
         elif self._view is not None and isinstance(entry := self.page.chosen, Entry):
             self.post_message(Inspect(self._view.task.task_id, entry))
 
@@ -173,8 +167,7 @@ class DetailsPane(Widget):
             self._written = None
             self.live_tab.leave()
             self.page.display = True
-            first = Content.styled(self.instead[0], "bold") if self.instead else faint("No task is selected.")
-            self.page.show([text(first), *(text(Content(line)) for line in self.instead[1:])], keep=False)
+            self.page.show([text(faint("No task is selected."))], keep=False)
         else:
             for tab_id, count in counts_of(view).items():
                 title = Content.assemble(TABS[tab_id].title, " " if count[0] else "", count)
@@ -241,31 +234,30 @@ def counts_of(view: View) -> dict[str, tuple[str, str]]:
 
 def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Content]:
     """The task, how it stands, what it needs and what was decided, for a pane of so many lines."""
-    is_roomy, is_ample = height >= _ROOMY, height >= _AMPLE
+    is_roomy = height >= _ROOMY
     hint, decision, aside = task.retry.hint, decision_of(task), aside_words(task, now)
     trouble = warning(decision, now) if decision is not None else None
     parts: list[tuple[str, str, Content, int]] = []
     """Label, its style, words, and the lines that they take in a pane with room."""
     if task.ask:
-        parts.append(("NEEDS YOU", ACCENT, Content(in_line(task, question_at(task, now), LINE_LIMIT)), 5))
+        parts.append(("NEEDS YOU", ACCENT, Content(in_line(task, question_at(task, now), LINE_LIMIT)), 8))
     elif task.question:
         words = f"{aside}: " * bool(aside) + in_line(task, task.question, LINE_LIMIT)
-        parts.append(("put aside" if aside else "history", FAINT, Content(words), 2))
+        parts.append(("put aside" if aside else "history", FAINT, Content(words), 3))
     if hint:
-        parts.append(("hint", FAINT, gist(hint), 3))
+        parts.append(("hint", FAINT, gist(hint), 5))
     # In one line, what is wrong with a decision comes first.
     if decision is not None and (is_roomy or trouble is None):
-        parts.append(("decided", FAINT, receipt_line(decision, now), 2))
+        parts.append(("decided", FAINT, receipt_line(decision, now), 3))
     if trouble is not None:
-        parts.append(("" if is_roomy else "decided", FAINT, Content.styled(trouble, "$text-warning"), 3))
+        parts.append(("" if is_roomy else "decided", FAINT, Content.styled(trouble, "$text-warning"), 4))
     yield _identity(task, width)
-    gap = Content("   " if width >= _WIDE else "  ")
-    yield from _limited(gap.join(_standing(task, now, wide=width >= _WIDE)), width, 2 if is_roomy else 1)
+    yield from _limited(Content("   ").join(_standing(task, now)), width, 2 if is_roomy else 1)
     if is_roomy and parts:
         yield Content("")
     for label, style, content, most in parts:
         title = Content.styled(label, style).pad_right(LABEL_WIDTH - len(label))
-        for line in _limited(content, width - LABEL_WIDTH, most * (1 + is_ample) if is_roomy else 1):
+        for line in _limited(content, width - LABEL_WIDTH, most if is_roomy else 1):
             yield title + line
             title = Content(" " * LABEL_WIDTH)
     if is_roomy:
@@ -273,23 +265,15 @@ def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Cont
 
 
 def _identity(task: Task, width: int) -> Content:
-    """The id, cut at its beginning if it is too long, and the agent at the right edge where it fits.
-
-    Where the tree calls it otherwise, such as by the title of a session, that name comes first.
-    """
-    agent = clip(shown(task.agent), _AGENT) if task.agent and width >= _WIDE else ""
-    room = width - cell_len(agent) - 2 if agent else width
+    """The id; where the tree calls it otherwise, such as by the title of a session, that name comes first."""
     name = shown(exact(whereabouts(task.workspace) if task.workspace else task.own_id), 1_000)
-    called = clip(summary(task.title), room) if task.title not in task.own_id else ""
-    if called:
-        name = clip(name, max(room - cell_len(called) - 2, 0))
-    while cell_len(name) > max(room, 1):
-        name = "…" + name[max(cell_len(name) - room, 1) + 1 :]
-    words = Content.assemble((called, "bold"), "  ", (name, FAINT)) if called else Content.styled(name, "bold")
-    return Content.assemble(words, " " * (width - words.cell_length - cell_len(agent)), (agent, FAINT)).rstrip()
+    if task.title in task.own_id:
+        return Content.styled(clip_name(name, width), "bold")
+    called = clip(summary(task.title), width)
+    return Content.assemble((called, "bold"), "  ", (clip_name(name, max(width - cell_len(called) - 2, 0)), FAINT))
 
 
-def _standing(task: Task, now: float, *, wide: bool) -> Sequence[Content]:
+def _standing(task: Task, now: float) -> Sequence[Content]:
     look, behind = looks.look(task), looks.LOOKS[task.state]
     parts = [in_color(look) if look is behind else Content.assemble(in_color(look), "  ", in_color(behind))]
     # Nobody has handed a session out, so nobody can retry it.
@@ -298,7 +282,7 @@ def _standing(task: Task, now: float, *, wide: bool) -> Sequence[Content]:
         parts.append(Content.assemble(("attempt ", FAINT), f"{task.attempt} of {most}"))
     if task.result and task.result.error_code:
         parts.append(plain(task.result.error_code, 40).stylize("$text-error"))
-    if task.agent and not wide:
+    if task.agent:
         parts.append(plain(task.agent, _AGENT))
     if (since := times.stands_since(task)) is not None:
         parts.append(faint(times.ago(since, now)))

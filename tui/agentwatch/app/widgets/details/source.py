@@ -12,10 +12,9 @@ from difflib import unified_diff
 from posixpath import splitext
 from typing import Final, NamedTuple
 
-from rich.cells import cell_len
 from textual.content import Content, Span
 
-from agentwatch.app.markdown_safe import FAINT, Line
+from agentwatch.app.markdown_safe import FAINT, Line, Text
 from agentwatch.app.widgets.details.blocks import Block, caution, faint, plain
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.text import clean_lines
@@ -113,17 +112,10 @@ def highlighted(lines: Iterable[str], language: str) -> Iterator[tuple[str, list
 
 def _numbered(sign: str, color: str, number: str, source: tuple[str, Sequence[Span]], width: int) -> Iterator[Line]:
     """One cleaned line of source behind a sign and its number, as many lines of the screen as it needs."""
-    (line, spans), words = source, f"{sign} {number} │ "
-    margin, tint = len(words), _TINTS.get(sign, "")
-    gutter, room = Content(words, [Span(0, 1, color), Span(1, margin, FAINT)]), max(width - margin, 8)
-    # To wrap costs five times as much as to shift the spans.
-    if cell_len(line) <= room:
-        shifted = [Span(start + margin, end + margin, style) for start, end, style in spans]
-        yield Line(Content(words + line, [*gutter.spans, *shifted]), margin, tint=tint)
-        return
-    for part in Content(line, list(spans)).wrap(room):
-        yield Line(gutter + part, margin, tint=tint)
-        gutter = faint("│ ".rjust(margin))
+    margin = len(number) + 5
+    gutter = Content(f"{sign} {number} │ ", [Span(0, 1, color), Span(1, margin, FAINT)])
+    for line in Text(Content(source[0], list(source[1])), gutter, "│ ".rjust(margin)).lines(width):
+        yield line._replace(tint=_TINTS.get(sign, ""))
 
 
 class Listing(NamedTuple):
@@ -152,9 +144,7 @@ class Listing(NamedTuple):
             for finding in findings[:_MESSAGES]:
                 color, indent = f"${looks.SEVERITIES[finding.severity].color}", " " * (digits + 3)
                 message = Content.assemble(plain(finding.rule, 20), "  ", plain(finding.message, 400)).stylize(color)
-                for at, part in enumerate(message.wrap(max(width - len(indent) - 4, 8))):
-                    words = Content.styled(indent + ("  " if at else "╰ "), color) + part
-                    yield Line(words, len(words))
+                yield from Text(message, Content.styled(f"{indent}╰ ", color), f"{indent}  ").lines(width)
 
 
 class Change(NamedTuple):
@@ -176,15 +166,10 @@ class Difference(NamedTuple):
     note: str | None = None
 
     @property
-    def counts(self) -> str:
+    def counted(self) -> Content:
         """How many lines came and went."""
         signs = [row.sign for row in self.rows]
-        return f"+{signs.count('+'):,} −{signs.count('-'):,}"
-
-    @property
-    def counted(self) -> Content:
-        """The same in colours."""
-        added, removed = self.counts.split()
+        added, removed = f"+{signs.count('+'):,}", f"−{signs.count('-'):,}"
         return Content.assemble((added, _COLORS["+"]), " ", (removed, _COLORS["-"]))
 
     @property

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from dataclasses import field as lasting
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from textual.content import Content
 
@@ -15,11 +14,9 @@ from agentwatch.app.markdown_safe import FAINT, Line, Text, markdown
 from agentwatch.app.widgets.details.blocks import (
     GAP,
     Block,
-    Field,
     Table,
     caution,
     faint,
-    field,
     fields,
     gist,
     heading,
@@ -27,7 +24,6 @@ from agentwatch.app.widgets.details.blocks import (
     left_out,
     listed,
     plain,
-    rich_fields,
     rich_list,
     text,
 )
@@ -37,7 +33,6 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Return, Severity
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.claims import Call, Claim, Verdict
-from agentwatch.delegation.decision import Action
 from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.run import Message, RunState
 from agentwatch.delegation.task import Attempt, Basis, State, Task
@@ -45,7 +40,6 @@ from agentwatch.text import clean_lines, exact
 from agentwatch.view import looks, times
 from agentwatch.view.requests import standing_words, where
 from agentwatch.view.words import (
-    ADVICE,
     BASES,
     Agreement,
     Compared,
@@ -62,29 +56,21 @@ from agentwatch.view.words import (
 if TYPE_CHECKING:
     from agentwatch.contracts.fields import Model
     from agentwatch.delegation.events import Seen
-    from agentwatch.delegation.run import Run
     from agentwatch.delegation.tree import Tree
-    from agentwatch.sources.sessions.following import RunTranscript
+    from agentwatch.monitor import Monitor
 
 ITEMS: Final = 20
 """Blockers or limitations shown in the overview; the rest is in the return."""
 _WHOLE: Final = 30
-"""Characters of an id or a title that the head shows whole."""
-_CAN: Final = {Action.ALLOW: "allow once", Action.DENY: "deny", Action.ANSWER: "answer"}
+"""Characters of an id that the head shows whole."""
 _FORMS: Final = {Contract.RETURN_FORMAT: "Markdown"}
 """How a contract is written, where that is not JSON."""
-_MODEL_WORDS: Final = {
-    Agreement.MATCHES: "✓ as recorded",
-    Agreement.DIFFERS: "! differs: recorded as ",
-    Agreement.UNKNOWN: "? unverifiable: no source says",
+_AGREEMENTS: Final = {
+    Agreement.MATCHES: ("✓ confirmed", "$state-completed"),
+    Agreement.DIFFERS: ("! differs from ", "$text-warning"),
+    Agreement.UNKNOWN: ("? unverifiable", FAINT),
 }
-"""How a reported model compares; behind the last word of DIFFERS comes the other one."""
-_MODE_WORDS: Final = {
-    Agreement.MATCHES: "✓ as the handoff asked",
-    Agreement.DIFFERS: "! differs: the handoff asked for ",
-    Agreement.UNKNOWN: "? unverifiable: the handoff names no mode",
-}
-_AGREEMENT_COLORS: Final = {Agreement.MATCHES: "$state-completed", Agreement.DIFFERS: "$text-warning"}
+"""How a reported model or mode compares; behind the words of DIFFERS comes the other one."""
 _READ_OF_IT: Final = (
     "reported_state task_id parent_task_id mode objective summary error_code error_message retry_hint next_steps agent "
     "session_id blockers artifacts"
@@ -95,23 +81,9 @@ _SHOWN: Final = 100
 _VERDICT: Final = 16
 _DEED: Final = 12
 """Cells of the columns with the verdicts, and with kinds of deeds."""
+_INDENT: Final = 3
 _DIGITS: Final = 12
 """Hex digits of a digest that are shown."""
-_STATE: Final = 2 + max(len(state.value) for state in State)
-
-
-class Texts(Protocol):
-    """The monitor of a task's workspace, as far as the details need it."""
-
-    @property
-    def checks(self) -> bool:
-        """Whether claims of returns are checked here."""
-
-    def content(self, version: Seen | Message) -> str | None:
-        """The last good text of a version, None if there is none any more. It may read a file."""
-
-    def transcript(self, run: Run) -> RunTranscript | None:
-        """The transcript of a run, None where there is none to be had."""
 
 
 class Opened(NamedTuple):
@@ -138,11 +110,11 @@ class View:
 
     task: Task
     tree: Tree
-    monitor: Texts
+    monitor: Monitor
     now: float
-    prices: Mapping[str, float] = lasting(default_factory=dict)
+    prices: Mapping[str, float] = field(default_factory=dict)
     back: int = 0
-    made: dict[Hashable, Any] = lasting(default_factory=dict)
+    made: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
     def handed(self) -> Attempt | None:
@@ -182,15 +154,11 @@ class View:
 
 def overview(view: View) -> Iterator[Block]:
     """The request, the result, the reason for the state, and the origin of a task."""
-    task, run = view.task, view.task.run
+    task, run, packet = view.task, view.task.run, view.task.packet
     if not task.workspace:
-        none = "the handoff states no objective" if task.packet else "no handoff was seen"
-        if task.packet and task.packet.objective:
-            yield Field("asked", tuple(markdown(task.packet.objective)))
-        elif not task.packet and run is not None and run.prompt is not None:
-            yield field("asked", gist(run.prompt.opening))
-        else:
-            yield field("asked", faint(none))
+        none = faint("the handoff states no objective" if packet else "no handoff was seen")
+        prompt = gist(run.prompt.opening) if packet is None and run is not None and run.prompt else none
+        yield from fields(("asked", markdown(packet.objective) if packet and packet.objective else prompt))
         yield from _came_back(task)
         yield GAP
     yield from _standing(view)
@@ -199,74 +167,65 @@ def overview(view: View) -> Iterator[Block]:
 
 
 def _came_back(task: Task) -> Iterator[Block]:
-    result = task.result
+    result, run = task.result, task.run
     if result is None:
-        if task.run is not None and task.run.said is not None:
-            yield field("answered", gist(task.run.said.opening))
-        else:
-            none = "nothing: no file speaks of it" if task.inferred else "nothing" if task.ended_at else "nothing yet"
-            yield field("returned", faint(none))
+        none = "nothing: no file speaks of it" if task.inferred else "nothing" if task.ended_at else "nothing yet"
+        said = gist(run.said.opening) if run is not None and run.said is not None else None
+        yield from fields(("answered", said), ("returned", None if said else faint(none)))
         return
-    counts = (
-        (len(result.artifacts), "artifact", ""),
-        (len(result.files_created), "file", " created"),
-        (len(result.files_modified), "file", " modified"),
-    )
-    counted = ", ".join(plural(count, noun) + more for count, noun, more in counts if count)
+    files = {"artifact": result.artifacts, "new file": result.files_created, "changed file": result.files_modified}
+    counted = ", ".join(plural(len(paths), noun) for noun, paths in files.items() if paths)
     none = "what it found is in the Return tab" if result.contract is Contract.REPORT_CONTRACT else "no summary"
     summary = markdown(result.summary) if result.summary else [text(faint(none))]
-    yield Field("returned", (*summary, *([text(faint(counted))] if counted else [])))
-    yield from _items("limits", result.limitations)
-    yield from rich_fields(("message", result.error_message if result.error_message != result.summary else None))
     # The head has the question, with the hint.
     asked = task.question or ""
-    yield from _items("blockers", [one for one in result.blockers if one not in asked], "■", "$state-blocked")
-    review = result.review_reason if (result.review_reason or "") not in asked else None
-    yield from rich_fields(("next", result.next_steps), ("review", review))
+    blockers = [one for one in result.blockers if one not in asked]
+    message = result.error_message if result.error_message != result.summary else None
+    yield from fields(
+        ("returned", [*summary, *([text(faint(counted))] if counted else [])]),
+        ("limits", _items(result.limitations)),
+        ("message", markdown(message or "")),
+        ("blockers", _items(blockers, "■", "$state-blocked")),
+        ("next", markdown(result.next_steps or "")),
+        ("review", markdown(result.review_reason or "") if (result.review_reason or "") not in asked else None),
+    )
 
 
-def _items(label: str, items: Sequence[str], marker: str = "•", style: str = FAINT) -> Iterator[Block]:
-    if items:
-        yield Field(label, tuple(rich_list(items, marker, style, ITEMS, ", see Return")))
+def _items(items: Sequence[str], marker: str = "•", style: str = FAINT) -> Iterator[Block]:
+    return rich_list(items, marker, style, ITEMS, ", see Return")
 
 
 def _standing(view: View) -> Iterator[Block]:
-    task, result = view.task, view.task.result
-    if task.why:
-        why = why_at(task, view.now)
-        yield field("why", plain(why, 1_000) if task.workspace else gist(why))
-    yield from fields(("answer", where(task)))
+    task, result, decision = view.task, view.task.result, decision_of(view.task)
+    why = why_at(task, view.now) if task.why else ""
+    yield from fields(("why", plain(why, 1_000) if task.workspace else gist(why)), ("answer", where(task)))
     for request in task.requests[:ITEMS]:
-        words = in_color(looks.ASKS[request.kind], request_words(request)) if request.waits_for_operator else None
-        can = " · ".join(_CAN[action] for action in request.actions) if request.can_answer else ""
-        standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}{f'   a: {can}' if can else ''}"
-        yield Field("request", (text(words or plain(request_words(request))), text(faint(standing))))
+        words = plain(request_words(request))
+        if request.waits_for_operator:
+            words = in_color(looks.ASKS[request.kind], words.plain)
+        standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
+        yield from fields(("request", [text(words), text(faint(standing))]))
     yield from left_out(len(task.requests), ITEMS)
     # A missing artifact is a false claim, too, and told as that.
     errors = _errors(task.findings) - len(missing_artifacts(task))
-    if errors > 0 and task.own_state is not State.INVALID:
-        words = in_color(looks.SEVERITIES[Severity.ERROR], f"{plural(errors, 'error')} in its files, see Findings")
-        yield field("findings", words)
-    if false := len(looks.false_claims(task)):
-        yield field("claims", in_color(looks.CONTRADICTED, f"{plural(false, 'false claim')}, see Attestation"))
-    if (decision := decision_of(task)) is not None:
-        different = decision.mitigation and decision.mitigation.replace("_", " ")
-        yield from fields(("different", different), ("your note", decision.note))
-    if result and (result.model or result.mode):
-        model, mode = (plain(one) if one else faint("not reported") for one in (result.model, result.mode))
-        yield field("model", Content.assemble(model, ("   mode  ", FAINT), mode, ("   (attested)", FAINT)))
-    if result and result.confidence is not None:
-        yield field("confidence", Content(f"{result.confidence:.2f}"))
-    # How often it was tried, and what it asks after a failure, stands in the head.
-    if (advice := ADVICE[task.retry.recommended]) and not (task.question and task.state is State.FAILED):
-        yield field("retries", Content(advice))
-    if task.below and task.below.tasks:
-        states = {state: count for state, count in task.below.states.items() if count}
-        some = sorted(states, key=lambda state: -state.urgency)
-        counted = [in_color(looks.LOOKS[state], f"{states[state]:,} {looks.LOOKS[state].word}") for state in some]
-        yield field("below", Content("   ").join([Content(plural(sum(states.values()), "task")), *counted]))
-    if holds := task.open_below:
-        yield field("holds", Content(plural(holds, "task")))
+    has_errors = errors > 0 and task.own_state is not State.INVALID
+    broken = in_color(looks.SEVERITIES[Severity.ERROR], f"{plural(errors, 'error')} in its files, see Findings")
+    false = len(looks.false_claims(task))
+    lies = in_color(looks.CONTRADICTED, f"{plural(false, 'false claim')}, see Attestation")
+    states = {state: count for state, count in task.below.states.items() if count} if task.below else {}
+    counted = [
+        in_color(looks.LOOKS[state], f"{states[state]:,} {looks.LOOKS[state].word}")
+        for state in sorted(states, key=lambda state: -state.urgency)
+    ]
+    below = Content("   ").join([Content(plural(sum(states.values()), "task")), *counted])
+    yield from fields(
+        ("findings", broken if has_errors else None),
+        ("claims", lies if false else None),
+        ("your note", decision.note if decision else None),
+        ("model", result.model if result else None),
+        ("mode", result.mode if result else None),
+        ("below", below if states else None),
+    )
 
 
 def _errors(findings: Iterable[Finding]) -> int:
@@ -275,42 +234,38 @@ def _errors(findings: Iterable[Finding]) -> int:
 
 def _provenance(view: View) -> Iterator[Block]:
     task, latest, run = view.task, view.task.latest, view.task.run
-    yield from fields(("host", exact(task.host)))
+    yield from fields(("host", exact(task.host)), ("workspace", exact(whereabouts(task.workspace))))
     if task.workspace:
-        yield from fields(("workspace", exact(whereabouts(task.workspace))))
         return
-    # The head has them as far as there is room.
-    if len(task.own_id) > _WHOLE:
-        yield field("task", plain(exact(task.own_id)))
-    if len(task.title) > _WHOLE and task.title not in task.own_id:
-        yield field("title", gist(task.title))
-    if task.contract:
-        yield field("contract", Content(f"{task.contract} ({_FORMS.get(task.contract, 'JSON')})"))
-    if task.parent_id is None or task.parent_basis is Basis.NONE:
-        yield field("linked", Content(BASES[Basis.NONE]))
-    else:
-        parent = view.tree.tasks.get(task.parent_id)
-        called = Content(name_of(parent)) if parent else plain(exact(task.parent_id))
-        yield field("linked", Content.assemble("below ", called, (f"   {BASES[task.parent_basis]}", FAINT)))
+    parent = view.tree.tasks.get(task.parent_id or "")
+    linked = Content(BASES[Basis.NONE])
+    if task.parent_id is not None and task.parent_basis is not Basis.NONE:
+        called = name_of(parent) if parent else exact(task.parent_id)
+        linked = Content.assemble("below ", plain(called), (f"   {BASES[task.parent_basis]}", FAINT))
     session = latest.session_id if latest else None
-    yield from fields(("session", session if session != task.own_id else None))
+    yield from fields(
+        # The head has it as far as there is room.
+        ("task", exact(task.own_id) if len(task.own_id) > _WHOLE else None),
+        ("contract", task.contract and f"{task.contract} ({_FORMS.get(task.contract, 'JSON')})"),
+        ("linked", linked),
+        ("session", session if session != task.own_id else None),
+    )
     if run is not None:
-        yield field("source", Content.assemble(plain(run.source), faint("   in the background" * run.background)))
         cost = cost_of(task, view.prices)
         yield from fields(
+            ("source", run.source),
             ("recorded", run.model),
             ("tokens", f"{run.tokens:,}" if run.tokens else None),
             ("cost", None if cost is None else f"{cost:,.2f}, all attempts, by your prices"),
-            ("known by", run.link),
             ("record", run.place),
         )
     if latest and latest.started_at is not None:
-        yield field("took", took(task, latest, view.now))
+        yield from fields(("took", took(task, latest, view.now)))
     for label, attempt in (("handoff", view.handed), ("return", view.returned)):
         version = attempt and (attempt.handoff if label == "handoff" else attempt.returned)
         if attempt is not None and version:
             earlier = f"   of attempt {attempt.number}" if attempt is not latest else ""
-            yield field(label, Content.assemble(plain(version.path), (earlier, FAINT)))
+            yield from fields((label, Content.assemble(plain(version.path), (earlier, FAINT))))
 
 
 def live(view: View) -> Iterator[Block]:
@@ -330,16 +285,14 @@ def handoff(view: View) -> Iterator[Block]:
     if attempt is not None and attempt.handoff is not None:
         yield from _older(view, attempt, "has no handoff of its own; this is that of")
         yield from _document(view, attempt.handoff, attempt.packet)
-    elif run is None:
-        yield text(faint("No handoff was seen: what was asked is not known."))
-    elif run.prompt is None:
-        missing = run.prompt_missing or "the session store does not have it"
-        yield text(Content.assemble(("What was asked is not known: ", FAINT), plain(missing)))
-    else:
+    elif run is not None and run.prompt is not None:
         by = "a human" if run.parent_session is None else "its parent"
         yield text(faint(f"Asked by {by} in words, without a handoff packet:"))
         yield GAP
         yield from _said(view, run.prompt)
+    else:
+        missing = run.prompt_missing if run is not None else None
+        yield text(faint(f"What was asked is not known: {plain(missing or 'no handoff was seen').plain}."))
     if todos is not None:
         yield from heading("Todos", len(todos))
         phases = [faint(f"{plain(todo.phase, 30).plain}: ") if todo.phase else Content("") for todo in todos]
@@ -355,10 +308,6 @@ def returned(view: View) -> Iterator[Block]:
     attempt, run = view.returned, view.task.run
     if attempt is not None and attempt.returned is not None:
         yield from _older(view, attempt, "has not returned yet; this is what", " returned")
-        if errors := _errors(attempt.returned.findings):
-            broken = f"‼ breaks its contract: {plural(errors, 'error')}, see Findings"
-            yield text(Content.styled(broken, "$state-invalid"))
-            yield GAP
         yield from _document(view, attempt.returned, attempt.result)
     elif run is None or run.said is None:
         is_over = run is not None and run.state not in (RunState.SUBMITTED, RunState.WORKING)
@@ -368,10 +317,6 @@ def returned(view: View) -> Iterator[Block]:
         yield text(faint("Its answer follows none of the contracts; these are its words:"))
         yield GAP
         yield from _said(view, run.said)
-    earlier = [one.said for one in run.rounds[:-1] if one.said is not None] if run and not attempt else []
-    for number, message in reversed(list(enumerate(earlier, 1))):
-        yield from heading(f"Answer {number}", note=faint("in the same session, before it was sent on"))
-        yield from _said(view, message)
 
 
 def _older(view: View, attempt: Attempt, why: str, words: str = "") -> Iterator[Block]:
@@ -457,28 +402,23 @@ def attestation(view: View) -> Iterator[Block]:
 def _attested(task: Task, attempt: Attempt, result: Return) -> Iterator[Block]:
     """The model and mode that a return reports, and its files where they are not told among the claims."""
     if result.contract is Contract.RETURN_FORMAT:
-        yield field("model", _reported(model_of(result.model, attempt.run), _MODEL_WORDS))
-        yield field("mode", _reported(mode_of(result.mode, attempt.packet or task.packet), _MODE_WORDS))
+        model, mode = model_of(result.model, attempt.run), mode_of(result.mode, attempt.packet or task.packet)
+        yield from fields(("model", _reported(model)), ("mode", _reported(mode)))
     else:
         yield text(faint(f"There is no attestation in this contract ({result.contract})."))
+    artifacts = result.artifacts if result.contract is not Contract.RETURN_FORMAT else ()
+    files = (("artifacts", artifacts), ("created", result.files_created), ("modified", result.files_modified))
     if not task.claims:
-        for label, files in (
-            ("artifacts", result.artifacts if result.contract is not Contract.RETURN_FORMAT else ()),
-            ("created", result.files_created),
-            ("modified", result.files_modified),
-        ):
-            if files:
-                yield Field(label, tuple(listed(files, "none")))
-    yield from _items("limits", result.limitations)
+        yield from fields(*((label, listed(paths, "none")) for label, paths in files if paths))
+    yield from fields(("limits", _items(result.limitations)))
 
 
-def _reported(one: Compared, words: Mapping[Agreement, str]) -> Content:
+def _reported(one: Compared) -> Content:
     """A reported model or mode, and how it compares. To differ is no lie: the child itself says so."""
     if not one.reported:
         return faint("not reported")
-    other = one.known or "" if one.agreement is Agreement.DIFFERS else ""
-    style = _AGREEMENT_COLORS.get(one.agreement, FAINT)
-    return Content.assemble(plain(one.reported), "   ", (words[one.agreement], style), plain(other, 60))
+    other = plain(one.known or "", 60) if one.agreement is Agreement.DIFFERS else ""
+    return Content.assemble(plain(one.reported), "   ", _AGREEMENTS[one.agreement], other)
 
 
 class _Claimed(NamedTuple):
@@ -506,9 +446,6 @@ def findings(view: View) -> Iterator[Block]:
         else:
             yield text(faint("Nothing to check: neither a handoff nor a return of it was seen."))
         return
-    counts = Counter(one.severity for one in placed)
-    some = [(look, counts[severity]) for severity, look in looks.SEVERITIES.items() if counts[severity]]
-    yield text(Content("   ").join([in_color(look, plural(count, look.word)) for look, count in some]))
     by_path: defaultdict[str, list[Finding]] = defaultdict(list)
     for one in placed:
         by_path[one.path].append(one)
@@ -533,14 +470,14 @@ def raw(view: View) -> Iterator[Block]:
     """The texts: the return first, it is what is judged."""
     handed, returned = view.handed, view.returned
     if returned and returned.returned:
-        yield from _text(view, "Return", returned.number, returned.returned)
+        yield from _text(view, "Return", returned.returned)
     if handed and handed.handoff:
-        yield from _text(view, "Handoff", handed.number, handed.handoff)
+        yield from _text(view, "Handoff", handed.handoff)
     if not (handed or returned):
         yield text(faint("No file speaks of this task."))
 
 
-def _text(view: View, title: str, attempt: int, version: Seen) -> Iterator[Block]:
+def _text(view: View, title: str, version: Seen) -> Iterator[Block]:
     source = view.opened(version).text
     if source is None:
         yield from heading(title, note=plain(version.path))
@@ -548,15 +485,12 @@ def _text(view: View, title: str, attempt: int, version: Seen) -> Iterator[Block
         return
     # Findings count lines as editors do: a carriage return alone ends one, too.
     lines, note = clean_lines(source.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n"))
-    several = f"attempt {attempt}   " if len(view.task.attempts) > 1 else ""
     total = note or plural(len(lines), "line")
-    yield from heading(title, note=Content.assemble(several, plain(version.path), (f"   {total}", FAINT)))
+    yield from heading(title, note=Content.assemble(plain(version.path), (f"   {total}", FAINT)))
     by_line: defaultdict[int, list[Finding]] = defaultdict(list)
     for finding in version.findings:
         by_line[finding.line or 0].append(finding)
     yield Listing(lines, language_of(source), by_line)
-    if note:
-        yield caution(note)
     yield GAP
 
 
@@ -568,10 +502,9 @@ def attempts(view: View) -> Iterator[Block]:
     task, every = view.task, view.task.attempts
     if not every:
         yield text(faint("No file speaks of this task, so no attempt is known."))
-    digits = len(str(len(every)))
     for attempt in reversed(every):
         yield GAP
-        yield from _attempt(task, attempt, view.now, digits)
+        yield from _attempt(task, attempt, view.now)
     if len(every) == 1:
         yield GAP
         once = "Only one attempt is known. After a retry, what changed in the handoff and in the return is shown here."
@@ -581,28 +514,23 @@ def attempts(view: View) -> Iterator[Block]:
     yield from _changes("Return", view, [(one.number, _returned(one)) for one in until])
 
 
-def _attempt(task: Task, attempt: Attempt, now: float, digits: int) -> Iterator[Block]:
-    look, below = looks.LOOKS[attempt.state], digits + 2
-    state = Content.styled(f"{look.glyph} {look.word}".ljust(_STATE), f"${look.color}")
-    started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
+def _attempt(task: Task, attempt: Attempt, now: float) -> Iterator[Block]:
     end = times.ended_at(task, attempt)
+    started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
     ended = times.clock(end, now) if end is not None else "not yet" if attempt.state.is_open else "-"
-    lasted = Content.assemble(started, (" → ", FAINT), ended, "   ", took(task, attempt, now))
-    yield text(Content.assemble(f"{attempt.number:>{digits}}  ", state, "   ", lasted))
-    digests = []
+    state = in_color(looks.LOOKS[attempt.state])
+    line = (f"{attempt.number}  ", state, f"   {started}", (" → ", FAINT), f"{ended}   ", took(task, attempt, now))
+    yield text(Content.assemble(*line))
     for label, version in (("handoff", _handed(attempt)), ("return", _returned(attempt))):
-        digest = Content(version.digest[:_DIGITS]) if version else faint("none")
-        digests.append(Content.assemble((f"{label} ", FAINT), digest))
-    yield text(Content("   ").join(digests), below)
-    if attempt.session_id:
-        yield text(Content.assemble(("session ", FAINT), plain(attempt.session_id, 60)), below)
+        digest = version.digest[:_DIGITS] if version else "none"
+        yield text(Content.assemble((f"{label:<8}", FAINT), digest), _INDENT)
     said = attempt.run.said.opening if attempt.run and attempt.run.said else None
     if summary := attempt.result.summary if attempt.result else said:
-        yield text(plain(summary, 400), below)
+        yield text(plain(summary, 400), _INDENT)
     for decision in attempt.decisions:
-        yield text(Content.assemble(("decided ", FAINT), receipt_line(decision, now)), below)
+        yield text(Content.assemble(("decided ", FAINT), receipt_line(decision, now)), _INDENT)
         if trouble := warning(decision, now):
-            yield caution(trouble, below)
+            yield caution(trouble, _INDENT)
 
 
 def took(task: Task, attempt: Attempt, now: float) -> Content:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from agentwatch.background import Part
-from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, UNVERIFIED, Mirror
+from agentwatch.decisions.delivery import MOST, NOT_DELIVERED, UNVERIFIED, Mirror, forged
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.face import OperatorDesk
-from agentwatch.decisions.record import Record, time_of
-from agentwatch.decisions.rules import forged
-from agentwatch.delegation import decision as told
+from agentwatch.decisions.record import Record, decision_of
+from agentwatch.decisions.service import DecisionService
+from agentwatch.delegation.decision import Decision, Stage
 from agentwatch.delegation.events import Decided, Event, Unreadable
 from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.task import Task
@@ -23,16 +22,16 @@ _MIRROR_SECONDS: Final = (10.0, 60.0)
 all is delivered. In between, only what the directories tell by their times is looked at."""
 
 
-class Clerk(Part):
-    """Looks at the desk, once or as a part of a worker."""
+class DecisionWatcher(Part):
+    """Looks at the decisions of a workspace, once or as a part of a worker."""
 
-    def __init__(self, desk: OperatorDesk, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, desk: DecisionService, clock: Callable[[], float] = time.time) -> None:
         self.desk: Final = desk
         self.notice: str | None = None
         self._clock = clock
-        self._known: dict[str, told.Decision] = {}
+        self._known: dict[str, Decision] = {}
         self._forged: dict[str, str] = {}
-        self._acted: list[told.Decision] = []
+        self._acted: list[Decision] = []
         """Those to be written down."""
         self._written: set[tuple[str, float]] = set()
         """By id and time: the same attempt can be decided anew."""
@@ -41,12 +40,12 @@ class Clerk(Part):
         self._looked: tuple[int | None, ...] | None = None
 
     def look(self, *, mirror: bool = True, writes: bool = True) -> list[Event]:
-        """What has changed since the call before, with the `mirror` or without. Blocks."""
+        """The changes since the call before, with the `mirror` or without. Blocks."""
         try:
             if mirror:
                 self._mirror = self.desk.mirror() if writes else Mirror(foreign=tuple(self.desk.forged()))
             chain = self.desk.read()
-            records = [entry.record for entry in chain.latest.values()]
+            records: list[Record] = [entry.record for entry in chain.latest.values()]
             receipts = self.desk.receipts(records)
         except DecisionError as error:
             self.notice = str(error)
@@ -54,7 +53,6 @@ class Clerk(Part):
         self.notice = chain.broken or (chain.problems[0].message if chain.problems else self.desk.notice)
         if len(chain.problems) > 1:
             self.notice = f"{self.notice} (and {len(chain.problems) - 1:,} more: `agentwatch verify` names them)"
-        now = self._clock()
         events: list[Event] = []
         for record in records:
             waits = f"{NOT_DELIVERED}{self._mirror.reason}" if record.decision_id in self._mirror.pending else ""
@@ -63,23 +61,22 @@ class Clerk(Part):
                 self._known[record.decision_id] = decision
                 events.append(Decided(0, decision.at, decision.decision_id, decision))
         for path, why in self._mirror.foreign:
-            if why == UNVERIFIED:
-                continue
-            if self._forged.get(path) != why and (path in self._forged or len(self._forged) < MOST):
-                # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
+            # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
+            is_new = self._forged.get(path) != why and (path in self._forged or len(self._forged) < MOST)
+            if why != UNVERIFIED and is_new:
                 self._forged[path] = why
-                events.append(Unreadable(0, now, path, forged(why)))
+                events.append(Unreadable(0, self._clock(), path, forged(why)))
         return events
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
         """Write down which decisions were carried out, for those that read the receipts elsewhere."""
         for task in tasks:
             decisions = [one for attempt in task.attempts for one in attempt.decisions]
-            self._acted += [one for one in decisions if one.receipt.stage is told.Stage.ACTED]
+            self._acted += [one for one in decisions if one.receipt.stage is Stage.ACTED]
             acted = (one.request_id for one in task.requests if one.stage is RequestStage.ACTED)
-            # What the program's records show, the tree sees: its answers have the receipts that were read.
+            # The tree sees what the program's records show: its answers have the receipts that were read.
             answers = [self._known[request_id] for request_id in acted if request_id in self._known]
-            self._acted += [one for one in answers if one.receipt.stage is not told.Stage.ACTED]
+            self._acted += [one for one in answers if one.receipt.stage is not Stage.ACTED]
 
     def look_soon(self) -> None:
         """Something was decided just now. Any thread may call it."""
@@ -109,26 +106,3 @@ class Clerk(Part):
         if self._mirror.pending:
             self._mirror_at = min(self._mirror_at, now + _MIRROR_SECONDS[0])
         return events
-
-
-def decision_of(record: Record, receipts: tuple[told.Receipt, ...], waits: str = "") -> told.Decision:
-    """A record of the ledger as the tree knows it."""
-    params = record.params
-    return told.Decision(
-        decision_id=record.decision_id,
-        task_id=record.task_id,
-        attempt=record.attempt,
-        handoff_sha256=record.handoff_sha256,
-        return_sha256=record.return_sha256,
-        action=record.action,
-        at=time_of(record.created_at).timestamp(),
-        receipts=receipts,
-        expires_at=None if record.expires_at is None else time_of(record.expires_at).timestamp(),
-        operator=record.operator,
-        note=record.note,
-        mode=params.mode,
-        mitigation=params.mitigation.value if params.mitigation else None,
-        answers=tuple(one.answer for one in params.answers),
-        rule=params.rule,
-        waits=waits,
-    )
