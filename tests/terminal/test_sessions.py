@@ -18,7 +18,7 @@ from tests.unit.claude_code import building
 from tests.unit.claude_code.building import meta
 from tests.unit.codex.home import Session, iso, thread
 from tests.unit.opencode.program import Program
-from tests.unit.sessions.conformance import packet, report
+from tests.unit.sessions.store import packet, report
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -15,7 +15,7 @@ from agentwatch.sources.sessions.registry import Alive, sessions_alive, workspac
 from agentwatch.sources.sessions.store import holds
 from agentwatch.workspaces import Everywhere
 from tests.unit.opencode.program import Program
-from tests.unit.sessions.conformance import Store
+from tests.unit.sessions.store import Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
 from tests.unit.sessions.stores.copilot import copilot

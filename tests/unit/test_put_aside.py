@@ -17,7 +17,7 @@ from agentwatch.config import Settings
 from agentwatch.monitor import Monitor
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 from tests.homes import DAY, live_in, write_aged
-from tests.unit.sessions.conformance import report
+from tests.unit.sessions.store import report
 
 NO_PROGRAMS = Settings(sessions=False)
 

@@ -28,7 +28,7 @@ from tests.unit.history.recorded import packet as handed
 from tests.unit.history.test_log import ROOT as SESSION
 from tests.unit.history.test_log import ran
 from tests.unit.requests.asked import question, request
-from tests.unit.sessions.conformance import Store
+from tests.unit.sessions.store import Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.opencode import opencode
 

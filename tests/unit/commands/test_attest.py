@@ -18,8 +18,8 @@ from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
 from tests.unit.agents.documents import packet, returned
 from tests.unit.claude_code import building
-from tests.unit.sessions.conformance import packet as asked
-from tests.unit.sessions.conformance import report
+from tests.unit.sessions.store import packet as asked
+from tests.unit.sessions.store import report
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from agentwatch.cli import run
 from agentwatch.state import HISTORY, state_directory
 from tests.closing import closed
 from tests.homes import live_in
-from tests.unit.sessions.conformance import report
+from tests.unit.sessions.store import report
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from tests.unit.delegation.asking import ran as ran_session
 from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
 from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
 from tests.unit.history.recorded import Workspace, packet
-from tests.unit.sessions.conformance import NOW, STORY, Store
+from tests.unit.sessions.store import NOW, STORY, Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
 from tests.unit.sessions.stores.opencode import opencode

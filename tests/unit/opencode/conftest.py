@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.opencode.program import Program
-from tests.unit.opencode.reading import Reading, reading
+from tests.unit.opencode.program import Program, Reading, reading
 
 
 @pytest.fixture

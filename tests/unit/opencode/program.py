@@ -6,8 +6,12 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from agentwatch.delegation.run import Run
+from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
 
 NOW = 1_795_000_000_000
 
@@ -181,3 +185,39 @@ def framed(child: str, text: str, state: str = "completed") -> str:
     """The output of a task call."""
     tag = "task_error" if state == "error" else "task_result"
     return f'<task id="{child}" state="{state}">\n<{tag}>\n{text}\n</{tag}>\n</task>'
+
+
+@dataclass
+class Reading:
+    """A reader, and what it has given so far."""
+
+    reader: OpenCodeReader
+    runs: dict[str, Run] = field(default_factory=dict)
+
+    def read(self, seconds: float = 10.0) -> dict[str, Run]:
+        """Read once, and give the runs there are now."""
+        for change in self.reader.read(seconds):
+            if change.run is None:
+                del self.runs[change.key]
+            else:
+                self.runs[change.key] = change.run
+        return self.runs
+
+    def said(self, session: str) -> str | None:
+        """What a session came to."""
+        said = self.runs[session].said
+        return self.reader.text(said.digest) if said is not None else None
+
+
+def reading(workspace: Path, database: Path) -> Reading:
+    """Read from the beginning."""
+    return Reading(OpenCodeReader(workspace, database))
+
+
+def fresh(workspace: Path, database: Path) -> dict[str, Run]:
+    """The runs that somebody sees who has just come."""
+    new = reading(workspace, database)
+    try:
+        return new.read()
+    finally:
+        new.reader.close()

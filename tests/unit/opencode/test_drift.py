@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.sources.opencode.database import ForeignDatabase
-from tests.unit.opencode.program import Program
-from tests.unit.opencode.reading import Reading
+from tests.unit.opencode.program import Program, Reading
 
 
 def test_a_pipe_in_the_place_of_a_database_is_not_waited_for(database: Path, watched: Reading) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentwatch.delegation.run import RunState
-from tests.unit.opencode.program import Program
-from tests.unit.opencode.reading import Reading, fresh
+from tests.unit.opencode.program import Program, Reading, fresh
 
 
 def test_a_message_that_is_taken_back_leaves_nothing_behind(

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.delegation.run import RunState
-from tests.unit.opencode.program import Program
-from tests.unit.opencode.reading import fresh, reading
+from tests.unit.opencode.program import Program, fresh, reading
 
 ROOT = Path(__file__).parents[3]
 is_linux = sys.platform == "linux"

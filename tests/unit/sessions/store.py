@@ -1,4 +1,4 @@
-"""A store of an agent program in a directory of a test, written step by step, and somebody who looks at it."""
+"""A store of an agent program, written step by step, the story that all can tell, and somebody who looks at it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,22 @@ from agentwatch.view.document import tree_document
 NOW: Final = 2_000_000_000.0
 """Later than everything that happens in a story."""
 
+SEARCH, INDEX, WORDS, CART, PAY = "shop.search", "shop.index", "shop.index.words", "shop.cart", "shop.pay"
+LOOK: Final = "Look around and say what you think."
+THOUGHT: Final = "It looks well kept. I would leave it as it is."
+OTHER: Final = "shelf.dust"
+"""The task of the second session, which is removed in the end."""
+
+STORY: Final[Mapping[str, Sequence[str]]] = {
+    SEARCH: ["failed", "completed"],
+    INDEX: ["completed"],
+    WORDS: ["completed"],
+    CART: ["canceled"],
+    PAY: ["working"],
+}
+"""The states of the attempts of each task. SEARCH was tried again in a new session, INDEX was sent on in its own and
+had WORDS done by another agent, CART was aborted, PAY is still being worked on. Beside them one answers in prose."""
+
 
 @dataclass
 class Store:
@@ -32,8 +48,8 @@ class Store:
     """Adds something that is no use, where a program could have left it. Lines that are half written are let be."""
     forget: Callable[[], None]
     """Removes a session with all that it asked for; there are others."""
-    tasks: Mapping[str, Sequence[str]]
-    """The tasks that packets were handed over for, and the states of the attempts of each, once all is written."""
+    tasks: Mapping[str, Sequence[str]] = field(default_factory=lambda: STORY)
+    """Those that packets were handed over for, and the states of the attempts of each, once all is written."""
     end: Callable[[], None] = lambda: None
     """The program ends."""
     watches: list[Watch] = field(default_factory=list)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.sessions.conformance import OTHER, THOUGHT, Store
+from tests.unit.sessions.store import OTHER, THOUGHT, Store
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
 from tests.unit.sessions.stores.copilot import copilot

@@ -8,7 +8,7 @@ import sys
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Document, Return
 from agentwatch.sources.sessions.reader import message
-from tests.unit.sessions.conformance import packet, report
+from tests.unit.sessions.store import packet, report
 
 
 def found(text: str) -> Document | None:

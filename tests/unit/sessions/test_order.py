@@ -10,7 +10,7 @@ from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.tree import Tree
 from tests.unit.claude_code import building
-from tests.unit.sessions.conformance import packet, report
+from tests.unit.sessions.store import packet, report
 
 BACK = 3_600
 """Seconds by which the clock is set back after the second of four tasks."""

@@ -22,7 +22,7 @@ from agentwatch.sources.sessions.following import (
     one_line,
     written,
 )
-from tests.unit.sessions.conformance import Store, Watch
+from tests.unit.sessions.store import Store, Watch
 from tests.unit.sessions.stores.claude_code import claude_code
 from tests.unit.sessions.stores.codex import codex
 from tests.unit.sessions.stores.copilot import copilot

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 from tests.closing import closed
-from tests.unit.sessions.conformance import Store, Watch
+from tests.unit.sessions.store import Store, Watch
 from tests.unit.sessions.test_conformance import Build, built, every_store
 
 Spoil = Callable[[Path], None]

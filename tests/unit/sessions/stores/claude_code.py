@@ -10,7 +10,7 @@ from pathlib import Path
 from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
 from tests.unit.claude_code import building
 from tests.unit.claude_code.building import Log, indented, meta, notification
-from tests.unit.sessions.conformance import (
+from tests.unit.sessions.store import (
     CART,
     INDEX,
     LOOK,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentwatch.sources.codex.codex_reader import CodexReader
 from tests.unit.codex.home import Home, Session
-from tests.unit.sessions.conformance import (
+from tests.unit.sessions.store import (
     CART,
     INDEX,
     LOOK,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentwatch.sources.copilot import CopilotReader
 from tests.unit.copilot import building
-from tests.unit.sessions.conformance import (
+from tests.unit.sessions.store import (
     CART,
     INDEX,
     LOOK,

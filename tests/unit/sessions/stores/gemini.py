@@ -12,7 +12,7 @@ from pathlib import Path
 from agentwatch.sources.gemini import GeminiReader
 from tests.unit.gemini import building
 from tests.unit.gemini.building import handing
-from tests.unit.sessions.conformance import (
+from tests.unit.sessions.store import (
     CART,
     INDEX,
     LOOK,

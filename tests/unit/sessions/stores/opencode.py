@@ -8,7 +8,7 @@ from random import Random
 
 from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
 from tests.unit.opencode.program import Program, framed
-from tests.unit.sessions.conformance import (
+from tests.unit.sessions.store import (
     CART,
     INDEX,
     LOOK,

@@ -12,7 +12,7 @@ from random import Random
 
 from agentwatch.sources.roo import RooReader
 from tests.unit.roo.storage import BEGAN_MS, Storage, ask, say
-from tests.unit.sessions.conformance import (
+from tests.unit.sessions.store import (
     CART,
     GARBAGE,
     INDEX,
