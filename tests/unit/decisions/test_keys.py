@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, UntrustedError, given, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
-from agentwatch.decisions.keys import PRIVATE, PUBLIC, RETIRED, Keys
+from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys
 from agentwatch.decisions.record import written
 from agentwatch.disk import Directory
 from tests.unit.decisions.made import NOON
@@ -254,3 +254,28 @@ def test_the_key_of_an_operator_on_another_machine_signs_no_record(keys: Keys) -
     assert keys.trust().with_more(trust) == trust == trust.with_more(trust)
     with pytest.raises(KeyProblemError):
         given(f"operator:operator:{other.text}")
+
+
+def test_of_two_that_make_the_first_key_both_get_the_same(keys: Keys) -> None:
+    assert signs_alike(keys.create(), keys.create())
+    assert signs_alike(Keys(keys.directory.parent).create("secret"), keys.load())
+
+
+def test_that_the_keyring_holds_the_passphrase_is_remembered_beside_the_key(keys: Keys) -> None:
+    assert not keys.in_keyring
+    keys.create("sesame")
+    for chosen in (True, True, False, False):
+        keys.choose_keyring(chosen=chosen)
+        assert keys.in_keyring is chosen
+    keys.choose_keyring(chosen=True)
+    keys.rotate("other")
+    assert keys.in_keyring
+    assert (keys.directory / KEYRING).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_private_key_is_in_sight_or_not(keys: Keys) -> None:
+    assert not keys.is_in_sight()
+    keys.create()
+    assert keys.is_in_sight()
+    (keys.directory / PRIVATE).unlink()
+    assert not keys.is_in_sight()

@@ -326,3 +326,17 @@ def test_what_is_refused_is_written_down_unless_it_is_recorded(tmp_path: Path) -
 
     with pytest.raises(LedgerError, match="free space, then try again"):
         host.ledger.refuse(host.signed("b"), host.trust, fail)
+
+
+def test_a_file_that_goes_while_it_is_opened_is_not_there_either(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    operator.decide("a")
+    (first,) = operator.files()
+
+    class Going(Quick):
+        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+            if path == first.name:
+                first.unlink()
+            return os.open(path, flags, mode, dir_fd=dir_fd)
+
+    assert Ledger(operator.state, operator.workspace_id, Going()).read(operator.trust) == Chain()

@@ -67,6 +67,12 @@ def test_a_keyring_in_plain_text_is_not_trusted_with_it() -> None:
     assert plain.held == {}
 
 
+def test_a_keyring_that_drops_it_in_silence_is_told(ring: Ring) -> None:
+    ring.drops = True
+    with pytest.raises(KeyProblemError, match="did not keep it"):
+        store(KEY, "x")
+
+
 def test_a_keyring_that_never_answers_is_not_waited_for_for_ever(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentwatch.decisions.keys.SECONDS", 0.01)
     answer = threading.Event()

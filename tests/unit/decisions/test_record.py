@@ -78,6 +78,7 @@ def values(made: Any) -> dict[str, Any]:
         (Action.RETRY, Params(report="x"), "report means nothing for"),
         (Action.RETRY, Params(answers=(Answer(None, "x"),)), "answers means nothing for"),
         (Action.ESCALATE, Params(), "escalate needs mode"),
+        (Action.ESCALATE, Params(mode=""), "must not be empty"),
         (Action.RESPOND, Params(), "respond needs answers"),
         (Action.RETRY, Params(handoff="\ud800"), "half a character"),
         (Action.RESPOND, Params(answers=(Answer("\ud800", "x"),)), "half a character"),
