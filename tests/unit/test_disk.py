@@ -181,3 +181,19 @@ def test_a_name_that_comes_or_goes_changes_the_stamp_of_its_directory(tmp_path: 
     # As long as the clock of the file system may not have moved on, another change may follow unseen.
     assert before != after != change_stamp(tmp_path)
     assert change_stamp(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(("code", "fails"), [(errno.EINVAL, False), (errno.EIO, True)])
+def test_a_directory_that_cannot_be_synced_is_a_fault_unless_its_file_system_has_no_such_thing(
+    tmp_path: Path, code: int, fails: bool
+) -> None:
+    class Unsynced(Disk):
+        def fsync(self, descriptor: int) -> None:
+            raise OSError(code, "no")
+
+    with Directory.open(tmp_path, disk=Unsynced()) as directory:
+        if fails:
+            with pytest.raises(OSError, match="no"):
+                directory.sync()
+        else:
+            directory.sync()

@@ -29,6 +29,7 @@ from agentwatch.text import (
     say_checks,
     verbatim,
     whole,
+    words_of,
 )
 
 SMALL = {chr(code) for code in (*range(0x1161, 0x1200), *range(0xD7B0, 0xD7FC), *range(0x1F3FB, 0x1F400))}
@@ -258,3 +259,21 @@ def test_checks_are_said_a_line_each_and_count_as_bad_if_one_is(capsys: pytest.C
     assert say_checks([good("key", "there\x07")]) == 0
     assert say_checks([bad("key", "gone"), good("disk", "ok")]) == 1
     assert capsys.readouterr().out == "✓ key: there␇\n✗ key: gone\n✓ disk: ok\n"
+
+
+class UnsayableError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(OSError("of no\nuse\x07"), "OSError: of no use␇"), (UnsayableError(), "an error that cannot be printed")],
+)
+def test_an_error_is_put_in_words_whatever_it_is(error: BaseException, words: str) -> None:
+    assert words_of(error) == words
+
+
+def test_a_program_without_a_standard_error_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    complain("nobody hears this")

@@ -13,7 +13,7 @@ from tests.unit.decisions.made import KIM, NOON, Quick
 from tests.unit.remote.far import ALICE, STRANGER, Host
 from tests.unit.requests.asked import request
 
-from agentwatch.decisions.keys import Role
+from agentwatch.decisions.keys import Keys, Role
 from agentwatch.decisions.ledger import verified
 from agentwatch.decisions.reader import Verified
 from agentwatch.decisions.record import Params, Subject, written
@@ -230,6 +230,39 @@ def test_a_disk_that_is_full_is_no_answer_for_good(tmp_path: Path, host: Host) -
     host.disk = broken
     host.forget()
     assert host.record(text).outcome is Outcome.RECORDED
+
+
+def test_a_refusal_that_cannot_be_written_down_is_none_yet(host: Host) -> None:
+    host.record(host.signed())
+    text = host.signed(action=Action.ABORT, key=ALICE, note="")
+    (host.state / "refused").write_text("")
+    assert host.record(text).outcome is Outcome.FAILED
+    (host.state / "refused").unlink()
+    assert host.record(text).outcome is Outcome.DECIDED_OTHERWISE
+
+
+def test_a_host_whose_clock_was_set_back_to_before_it_trusted_a_key_says_that(host: Host) -> None:
+    bob = Keys(host.desk.keys.directory / "bob").create()
+    host.desk.keys.trust_other(Role.OPERATOR, bob.public, "bob", NOON + 10 * MINUTE)
+    result = host.record(host.signed(key=bob))
+    assert (result.outcome, result.words.endswith("set its clock")) == (Outcome.EXPIRED, True)
+
+
+def test_a_relay_of_a_workspace_on_another_host_records_nothing(host: Host) -> None:
+    text, clerk = host.signed(), host.monitor().clerk
+    assert clerk is not None
+    clerk.desk = object()  # type: ignore[misc,assignment]
+    result = host.record(text)
+    assert (result.outcome, "on another host" in result.words) == (Outcome.FAILED, True)
+
+
+def test_a_refusal_that_another_relay_recorded_meanwhile_is_no_refusal(host: Host) -> None:
+    text = host.signed()
+    first = host.record(text)
+    signed = relay_desk._opened(host.desk, text, first.request_sha256, NOON)
+    made = relay_desk._refuse(host.desk, signed, RefusedError(Outcome.RETURN_CHANGED, "x"))
+    assert made.record == host.records()[0]
+    assert host.record(text) == first
 
 
 # Refusals
