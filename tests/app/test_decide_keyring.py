@@ -23,7 +23,7 @@ async def test_the_keyring_is_asked_before_the_operator(tmp_path: Path) -> None:
             await s.open("r")
             await s.ready()
             await s.press("ctrl+s")
-            await s.until(lambda: "nobody unlocked it: type its passphrase" in s.words)
+            await s.until(lambda: "“KeyringLocked”: type its passphrase" in s.words)
             assert s.entries() == ()
             ring.trouble = None
             await s.press("ctrl+s")

@@ -136,9 +136,9 @@ async def test_a_task_without_a_handoff_gets_the_note_only(tmp_path: Path) -> No
         assert (entry.record.params.handoff, entry.record.note) == (None, "go")
 
 
-def editing(change: Callable[[Path], object], code: int = 0) -> Callable[[list[str], Path], int]:
-    def edit(_command: list[str], path: Path) -> int:
-        change(path)
+def editing(change: Callable[[Path], object], code: int = 0) -> Callable[[list[str], object], int]:
+    def edit(command: list[str], _lines: object = ()) -> int:
+        change(Path(command[-1]))
         return code
 
     return edit
@@ -155,7 +155,7 @@ async def test_the_editor_gets_a_private_file_outside_the_workspace(
         path.write_text(path.read_text().replace("Build the API.", "Build half of it."))
 
     monkeypatch.setenv("VISUAL", "vi")
-    monkeypatch.setattr("agentwatch.app.editor.edit", editing(change))
+    monkeypatch.setattr("agentwatch.app.editor.run", editing(change))
     monkeypatch.setattr(AgentwatchApp, "suspend", lambda _app: nullcontext())
     async with office(tmp_path) as s:
         await s.open("r")
@@ -180,7 +180,7 @@ async def test_while_an_edited_text_is_taken_back_nothing_is_recorded(
     disk = threading.Event()
     take = document_module._read_file
     monkeypatch.setenv("VISUAL", "vi")
-    monkeypatch.setattr("agentwatch.app.editor.edit", editing(lambda path: path.write_text(handoff(notes=["edited"]))))
+    monkeypatch.setattr("agentwatch.app.editor.run", editing(lambda path: path.write_text(handoff(notes=["edited"]))))
     monkeypatch.setattr(AgentwatchApp, "suspend", lambda _app: nullcontext())
     monkeypatch.setattr(document_module, "_read_file", lambda path: disk.wait(20) and take(path))
     async with office(tmp_path) as s:
@@ -197,7 +197,7 @@ async def test_while_an_edited_text_is_taken_back_nothing_is_recorded(
 
 async def test_an_editor_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "vi")
-    monkeypatch.setattr("agentwatch.app.editor.edit", editing(lambda path: path.write_text("gone"), code=1))
+    monkeypatch.setattr("agentwatch.app.editor.run", editing(lambda path: path.write_text("gone"), code=1))
     monkeypatch.setattr(AgentwatchApp, "suspend", lambda _app: nullcontext())
     async with office(tmp_path) as s:
         await s.open("r")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,13 +13,16 @@ from tests.app.deciding import Office
 from tests.app.scenes import Scene, ToldSource
 from tests.journeys.made import handoff, returned
 from tests.unit.requests.asked import request
+from tests.unit.test_worktrees import git
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import watched
 from agentwatch.config import Settings
 from agentwatch.decisions.reader import Pending, Question, Reader, Verified
 from agentwatch.decisions.service import LocalService
+from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.requests.store import RequestStore
+from agentwatch.state import workspace_id
 
 
 @pytest.fixture
@@ -88,6 +92,38 @@ async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_req
             await stage.until(lambda: stage.app.screen is not dialog)
     assert [entry.record.decision_id for entry in LocalService(two).read().entries] == [wanted.request_id]
     assert LocalService(one).read().entries == ()
+
+
+async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_all_of_it_back(home: Path) -> None:
+    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR", form="ERROR")
+    async with screen(home, one, two) as stage:
+        tree = stage.app.monitor.tree
+        await stage.until(lambda: len(tree.asking()) == 3)
+        stage.main.filter_bar.seek("is:asks")
+        await stage.until(lambda: stage.main.sought.text == "is:asks")
+        await stage.choose("A")
+        await stage.until(lambda: not tree.asking())
+        states = [home / ".local/state/agentwatch" / workspace_id(place) for place in (one, two)]
+        asides = [{event.path for event in Acknowledgements(state).read_changes()} - {""} for state in states]
+        assert asides == [{"shop.api"}, {"shop.api", "shop.form"}]
+        await stage.press("Z")
+        await stage.until(lambda: len(tree.asking()) == 3)
+        await stage.press("Z")
+        await stage.until(lambda: "There is nothing to undo." in stage.text())
+
+
+async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 80 * 86_400:.0f} +0000")
+    shop = fill(home / "shop", lost="ERROR", left="ERROR")
+    for words in ("init -q", "add -A", "commit -qm one", "worktree add -q ../other"):
+        git(shop, *words.split())
+    fill(home / "other", live="")
+    async with screen(home, shop) as stage:
+        await stage.until(lambda: "HISTORY  2 runs" in stage.text() and "other" in stage.text())
+        assert stage.main.task_tree.count_now()[0] == 1
 
 
 async def test_an_id_does_not_look_like_a_task_of_another_workspace(home: Path) -> None:

@@ -19,7 +19,7 @@ from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.task import State
 from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.pipe import Change, CutError, Link, LinkState, Take, Writer, messages
+from agentwatch.remote.pipe import Change, CutError, Link, LinkState, Receive, Writer, messages
 from agentwatch.remote.source import RemoteSource
 from agentwatch.workspaces import Place, Workspaces
 from tests.benchmarks.far_hosts import Fed, feed
@@ -41,15 +41,15 @@ class SocketLink(Link):
         self._writer: Writer | None = None
         self.bytes = 0
 
-    def start(self, take: Take, change: Change) -> None:
+    def start(self, receive: Receive, change: Change) -> None:
         self._writer = Writer(self._socket.fileno())
-        threading.Thread(target=self._read, args=(take, change), daemon=True).start()
+        threading.Thread(target=self._read, args=(receive, change), daemon=True).start()
 
-    def _read(self, take: Take, change: Change) -> None:
+    def _read(self, receive: Receive, change: Change) -> None:
         with suppress(CutError, OSError):
             for message in messages(self._socket.fileno(), lambda: change(LinkState(up=True))):
                 self.bytes += len(message) + 4
-                take(message)
+                receive(message)
 
     def send(self, message: bytes) -> None:
         if self._writer is not None:

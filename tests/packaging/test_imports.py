@@ -142,4 +142,4 @@ def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_
         "sources.claude_code.claude_code_reader",
         "sources.files.source",
     )
-    assert loaded(run, *SCREEN, "inotify_simple", "websockets", *(f"agentwatch.{name}" for name in names)) == set()
+    assert loaded(run, *HEAVY, *(f"agentwatch.{name}" for name in names)) == set()

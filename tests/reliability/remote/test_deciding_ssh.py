@@ -17,7 +17,7 @@ from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Role
 from agentwatch.decisions.record import Record, Subject
-from agentwatch.decisions.service import LocalService, subject_of
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk
@@ -62,7 +62,7 @@ class Screen(SeenBySsh):
 
     def subject(self, task_id: str) -> Subject:
         until(lambda: task_id in self.tree.tasks)
-        return subject_of(self.tree.tasks[task_id], self.source.workspace_id)
+        return self.desk.subject(self.tree.tasks[task_id])
 
     def decide(self, subject: Subject, said: Said) -> None:
         try:

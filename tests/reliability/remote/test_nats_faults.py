@@ -26,7 +26,7 @@ from agentwatch.decisions.ledger import Ledger
 from agentwatch.delegation.decision import Action
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.nats import Connection, Login, NatsHub, asked
-from agentwatch.remote.nats_accounts import accounts, host_of, kept_of, said_by, said_to
+from agentwatch.remote.nats_accounts import accounts, host_of, host_subject, screen_subject, store_subject
 from agentwatch.remote.protocol import Observed, signed
 from agentwatch.state import workspace_id
 from tests.broker import Broker, Wire, new_key
@@ -263,9 +263,11 @@ class Fleet:
         async def lie(client: Client) -> None:
             name = self.operators[0].seen.source.workspace_id
             reset = signed(Observed(workspace=name, epoch="0" * 16, after=0, upto=99, parts=1), self.eve)
-            lies = [(said_by(host, screen), reset) for screen in screens] + [(kept_of(host), reset)]
-            lies += [(said_to(host), b'={"kind":"decide","screen":"s","workspace":"%s","request":"x"}' % name.encode())]
-            lies += [(said_to(host), b"junk")]
+            lies = [(screen_subject(host, screen), reset) for screen in screens] + [(store_subject(host), reset)]
+            lies += [
+                (host_subject(host), b'={"kind":"decide","screen":"s","workspace":"%s","request":"x"}' % name.encode())
+            ]
+            lies += [(host_subject(host), b"junk")]
             for subject, data in list(self.heard)[-50:]:
                 changed = bytearray(data)
                 changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
@@ -281,8 +283,12 @@ class Fleet:
         host = host_of(self.machine.key.public)
 
         async def speak(client: Client) -> None:
-            own = kept_of(host_of(self.eve.public))
-            for subject in (kept_of(host), said_by(host, self.operators[0].seen.host.screen), said_to(host)):
+            own = store_subject(host_of(self.eve.public))
+            for subject in (
+                store_subject(host),
+                screen_subject(host, self.operators[0].seen.host.screen),
+                host_subject(host),
+            ):
                 await client.publish(subject, b"evil")
                 await client.publish(own, b"evil", reply=subject)
             await client.flush()

@@ -15,7 +15,7 @@ import pytest
 
 from agentwatch.agents.hook.opencode import request_of
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import LocalService, operator_name
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.requests.store import RequestStore
@@ -140,7 +140,7 @@ def test_an_allowed_call_is_allowed_once_and_the_receipt_waits_for_the_program(o
     assert held.reads() == {"id": "per_1", "reply": "once"}
     assert operator.sees().stage is RequestStage.OFFERED
     held.say({"result": "delivered"})
-    assert operator.ends(RequestStage.DELIVERED).by == "ada"
+    assert operator.ends(RequestStage.DELIVERED).by == operator_name()
     assert held.close() == 0
 
 

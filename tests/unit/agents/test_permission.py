@@ -18,7 +18,7 @@ from agentwatch.agents.hook.journal import NAME as JOURNAL
 from agentwatch.agents.hook.journal import UNANSWERED
 from agentwatch.config import load
 from agentwatch.decisions.record import Params
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import LocalService, operator_name
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.store import RequestStore
@@ -115,7 +115,7 @@ def test_what_is_allowed_is_printed_once_and_noted(scene: Scene) -> None:
     assert scene.told() == ALLOWED
     assert scene.stage(request) is RequestStage.DELIVERED
     (ended,) = scene.store.read()
-    assert ended.by == "ada"
+    assert ended.by == operator_name()
 
 
 def test_it_ends_at_once_when_the_screen_goes(scene: Scene) -> None:

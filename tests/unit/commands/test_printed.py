@@ -117,7 +117,7 @@ def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: st
             assert (where, task_id, wish.action) == (workspace, task.task_id, action)
             note = "filled" if action is Action.ACCEPT else ""
             assert (wish.note, wish.handoff, wish.mitigation) == (note, None, None)
-            assert (more["seen"], more["yes"]) == ((task.attempt, returned_digest or "none"), False)
+            assert (wish.attempt, wish.digest, more["yes"]) == (task.attempt, returned_digest or "none", False)
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)

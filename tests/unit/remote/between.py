@@ -43,7 +43,7 @@ class Host(Relay):
         (self.part,) = self._parts.values()
         self.end = end
         self.time = time
-        end.start(self._take, self._change)
+        end.start(self._receive, self._change)
 
     def _soon(self, call: Callable[..., Any], *arguments: object) -> None:
         call(*arguments)
@@ -82,10 +82,10 @@ class Screen:
         self.batches: list[Batch] = []
         # Without its thread: `tick` is called by the test.
         self.host._holders = 1
-        link.start(self.host._take, self.host._change)
-        self.source.start(self.take)
+        link.start(self.host._receive, self.host._change)
+        self.source.start(self.receive)
 
-    def take(self, batch: Batch) -> None:
+    def receive(self, batch: Batch) -> None:
         self.batches.append(batch)
         self.health = batch.health
         if batch.anew:

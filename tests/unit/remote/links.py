@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from tests.broker import Broker, Wire, new_key
-from tests.unit.remote.memory import MemoryEnd, MemoryLink
 from tests.unit.remote.sshd import Sshd
 
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.remote.address import parse
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub
-from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, RelayEnd, StdioEnd, Take
+from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, Receive, RelayEnd, StdioEnd
 
 SECONDS: Final = 60.0
 
@@ -54,7 +53,7 @@ class Heard:
         self.states: list[LinkState] = []
         self._news = threading.Condition()
 
-    def take(self, message: bytes) -> None:
+    def receive(self, message: bytes) -> None:
         with self._news:
             self.messages.append(message)
             self._news.notify_all()
@@ -92,54 +91,6 @@ class Way(ABC):
         self.end.stop()
 
 
-class Pumped(MemoryLink):
-    """A link in the memory that carries everything by itself, and connects again after a cut."""
-
-    def start(self, take: Take, change: Change) -> None:
-        super().start(take, change)
-        self._stopped = threading.Event()
-        self._cutting = threading.Event()
-        self._thread = threading.Thread(target=self._carry, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        if hasattr(self, "_stopped"):
-            self._stopped.set()
-            self._thread.join()
-
-    def fail(self) -> None:
-        """The cable is cut."""
-        self._cutting.set()
-
-    def _carry(self) -> None:
-        while not self._stopped.wait(0.002):
-            if self._cutting.is_set():
-                self._cutting.clear()
-                self.cut()
-                continue
-            self.connect()
-            while self.said:
-                with suppress(Exception):
-                    self.hear()
-            while self.waiting and not self._stopped.is_set():
-                self.deliver()
-
-
-class Memory(Way):
-    def __init__(self) -> None:
-        self.end: MemoryEnd = MemoryEnd()
-
-    def link(self) -> Link:
-        made = Pumped(self.end)
-        made.screen = os.urandom(8).hex()
-        return made
-
-    def cut(self) -> None:
-        for link in self.end.links:
-            if isinstance(link, Pumped):
-                link.fail()
-
-
 class Ends(RelayEnd):
     """The ends on all connections to a port, as one: on pipes each screen has a relay of its own."""
 
@@ -150,8 +101,8 @@ class Ends(RelayEnd):
         self._lock = threading.Lock()
         self._said: list[bytes] = []
 
-    def start(self, take: Take, change: Change) -> None:
-        self._take, self._change = take, change
+    def start(self, receive: Receive, change: Change) -> None:
+        self._receive, self._change = receive, change
         threading.Thread(target=self._accept, daemon=True).start()
 
     def send(self, message: bytes, to: str) -> None:
@@ -182,7 +133,7 @@ class Ends(RelayEnd):
             while True:
                 one, _ = self._listening.accept()
                 end = StdioEnd(one.fileno(), one.fileno())
-                end.start(self._take, lambda state, end=end: self._ended(end, state))  # type: ignore[misc]
+                end.start(self._receive, lambda state, end=end: self._ended(end, state))  # type: ignore[misc]
                 with self._lock:
                     self._open.append((end, one))
 

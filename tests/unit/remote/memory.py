@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentwatch.remote.pipe import Change, Link, LinkState, RelayEnd, Take
+from agentwatch.remote.pipe import Change, Link, LinkState, Receive, RelayEnd
 
 
 class MemoryEnd(RelayEnd):
@@ -12,11 +12,11 @@ class MemoryEnd(RelayEnd):
         self.links: list[MemoryLink] = []
         self.sent = 0
         self.bytes = 0
-        self.take: Take = lambda _message: None
+        self.receive: Receive = lambda _message: None
         self.change: Change = lambda _state: None
 
-    def start(self, take: Take, change: Change) -> None:
-        self.take, self.change = take, change
+    def start(self, receive: Receive, change: Change) -> None:
+        self.receive, self.change = receive, change
 
     def send(self, message: bytes, to: str) -> None:
         self.sent += 1
@@ -36,13 +36,13 @@ class MemoryLink(Link):
         self.is_up = False
         self.waiting: list[bytes] = []
         self.said: list[bytes] = []
-        self.take: Take = lambda _message: None
+        self.receive: Receive = lambda _message: None
         self.change: Change = lambda _state: None
         self._end = end
         end.links.append(self)
 
-    def start(self, take: Take, change: Change) -> None:
-        self.take, self.change = take, change
+    def start(self, receive: Receive, change: Change) -> None:
+        self.receive, self.change = receive, change
 
     def stop(self) -> None:
         self.cut()
@@ -73,8 +73,8 @@ class MemoryLink(Link):
 
     def hear(self, index: int = 0) -> None:
         """The relay hears what was said."""
-        self._end.take(self.said.pop(index))
+        self._end.receive(self.said.pop(index))
 
     def deliver(self, index: int = 0) -> None:
         """The screen hears what it was told."""
-        self.take(self.waiting.pop(index))
+        self.receive(self.waiting.pop(index))

@@ -40,9 +40,9 @@ class Seen:
         self.source = RemoteSource(self.host)
 
     def look(self) -> None:
-        self.source.start(self.take)
+        self.source.start(self.receive)
 
-    def take(self, batch: Batch) -> None:
+    def receive(self, batch: Batch) -> None:
         with self.lock:
             tree = Tree(remembers=True) if batch.anew else self.tree
             for one in batch.events:

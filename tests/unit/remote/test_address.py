@@ -47,37 +47,19 @@ def test_an_address_of_nats(text: str, server: str, host: str, workspace: str) -
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("http://build1/srv", "an address begins with ssh:// or nats://"),
-        ("ssh://build1", "it names no directory"),
-        ("ssh://build1/", "it names no directory"),
-        ("ssh:///srv", "it names no host"),
-        ("ssh://kim:secret@build1/srv", "a password, or a user of a broker, has no place in an address"),
-        ("nats://kim@broker", "`--creds FILE` says who you are"),
-        ("ssh://-oProxyCommand=x/srv", "'-oProxyCommand=x' is no name of a host"),
-        ("ssh://-l@build1/srv", "'-l' is no user"),
-        ("ssh://build1;x/srv", "is no name of a host"),
-        ("ssh://build1:ssh/srv", "'ssh' is no port"),
-        ("ssh://build1:/srv", "'' is no port"),
-        ("ssh://build1:65536/srv", "'65536' is no port"),
-        ("ssh://build1:٣/srv", "is no port"),
-        ("ssh://build1/~root/x", "the home of another user cannot be named by ~root"),
-        ("ssh://build1/srv/../etc", "write the path without .."),
-        ("ssh://build1/srv/%2e%2e/etc", "write the path without .."),
-        ("ssh://build1/srv/%zz", "write it as %25"),
-        ("ssh://build1/srv/a%0ab", "no control characters"),
-        ("ssh://build1/srv/%ff", "is UTF-8"),
-        ("nats://broker/build1/shop/x", "is neither a host nor one of its workspaces"),
-        ("nats://broker/-x", "is neither a host"),
-        (f"ssh://build1/{'x' * 5_000}", "it is too long"),
+        *("http://build1/srv", "ssh://build1", "ssh://build1/", "ssh:///srv", "ssh://kim:secret@build1/srv"),
+        *("nats://kim@broker", "ssh://-oProxyCommand=x/srv", "ssh://-l@build1/srv", "ssh://build1;x/srv"),
+        *("ssh://build1:ssh/srv", "ssh://build1:/srv", "ssh://build1:65536/srv", "ssh://build1:0/srv"),
+        *("ssh://build1:٣/srv", "ssh://build1/~root/x", "ssh://build1/srv/../etc", "ssh://build1/srv/%2e%2e/etc"),
+        *("ssh://build1/srv/%zz", "ssh://build1/srv/a%0ab", "ssh://build1/srv/%ff", "ssh://build1/srv\n"),
+        *("nats://broker/build1/shop/x", "nats://broker/-x", "nats://", f"ssh://build1/{'x' * 5_000}"),
     ],
 )
-def test_what_is_wrong_in_an_address_is_said_with_an_example(text: str, said: str) -> None:
-    with pytest.raises(UsageError) as caught:
+def test_what_is_no_address_is_said_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"ssh://kim@build1/srv/shop|nats://broker"):
         parse(text)
-    assert said in str(caught.value)
-    assert "ssh://kim@build1/srv/shop" in str(caught.value) or "nats://broker" in str(caught.value)
 
 
 @given(st.text(max_size=40))
@@ -116,7 +98,7 @@ def test_the_settings_give_addresses_names(tmp_path: Path, monkeypatch: pytest.M
     for line, said in (
         ('here = "ssh://b/w"', "'here' cannot be the name of a host"),
         ('"-x" = "ssh://b/w"', "'-x' cannot be the name of a host"),
-        ('build1 = "ssh://b"', "it names no directory"),
+        ('build1 = "ssh://b"', "this is no address"),
     ):
         file.write_text(f"[hosts]\n{line}\n")
         with pytest.raises(ConfigError, match=rf"config\.toml:2: .*{said}"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,6 @@ from agentwatch.config import Settings
 from agentwatch.decisions.envelope import seal
 from agentwatch.decisions.errors import (
     DecisionError,
-    KeyProblemError,
     NotAllowedError,
     NotRecordedError,
     RequestGoneError,
@@ -30,7 +28,6 @@ from agentwatch.decisions.errors import (
 from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Params
-from agentwatch.decisions.watcher import DecisionWatcher
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Requested
 from agentwatch.monitor import Monitor
@@ -153,28 +150,6 @@ def test_of_two_operators_the_second_is_told_what_holds(host: Host, line: Line, 
     assert (same.fresh, same.record) == (False, made.record)
 
 
-def test_two_at_once_are_one_decision_and_both_are_told_the_truth(host: Host, line: Line, tmp_path: Path) -> None:
-    desks = [line.desk(tmp_path / "kim"), line.desk(tmp_path / "alice", ALICE)]
-    host.monitor()
-    said: list[str] = []
-
-    def one(desk: RemoteDesk, action: Action) -> None:
-        try:
-            said.append(decide(desk, host, action, "").record.action)
-        except AlreadyDecidedError as error:
-            said.append(f"not: {error.existing.action}")
-
-    threads = [
-        threading.Thread(target=one, args=pair) for pair in zip(desks, (Action.RETRY, Action.ABORT), strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    (record,) = host.records()
-    assert sorted(said) == sorted([record.action, f"not: {record.action}"])
-
-
 def test_a_host_that_could_not_record_it_is_asked_again(host: Host, line: Line, kim: RemoteDesk) -> None:
     host.desk.keys.protect("secret")
     with pytest.raises(UncertainError, match=r"nobody can type its passphrase on the host.*; nobody knows yet"):
@@ -210,16 +185,6 @@ def test_what_the_host_does_not_show_is_not_said_to_be_recorded(
     assert decide(kim, host).fresh
 
 
-def test_the_key_of_the_operator_can_be_locked(host: Host, line: Line, kim: RemoteDesk) -> None:
-    kim.keys.protect("secret")
-    assert "encrypted" in (kim.why_locked() or "")
-    with pytest.raises(KeyProblemError):
-        decide(kim, host)
-    kim.unlock("secret")
-    assert kim.why_locked() is None
-    assert decide(kim, host).fresh
-
-
 def test_the_first_decision_makes_the_key_which_the_host_does_not_know(line: Line, host: Host, tmp_path: Path) -> None:
     desk = line.desk(tmp_path / "new")
     for path in desk.keys.directory.iterdir():
@@ -232,19 +197,6 @@ def test_the_first_decision_makes_the_key_which_the_host_does_not_know(line: Lin
 
 
 # What a clerk asks
-
-
-def test_a_clerk_holds_it_as_any_other_desk(host: Host, line: Line, kim: RemoteDesk) -> None:
-    clerk = DecisionWatcher(kim)
-    task = host.monitor().tree.tasks["a"]
-    assert clerk.look() == []
-    assert clerk.look(writes=False) == []
-    made = clerk.desk.decide(kim.subject(task), Action.RETRY, None, returned=lambda: None, note="once more")
-    assert made.fresh
-    assert clerk.look() == []
-    assert clerk.notice is None
-    assert kim.receipts([made.record]) == {}
-    kim.acted(task, "x")  # type: ignore[arg-type]
 
 
 # Answers

@@ -80,7 +80,7 @@ def test_the_tree_is_that_of_the_host_and_a_decision_is_recorded_there_once(
     assert "does not trust the key" in capsys.readouterr().err
     assert on_host(sshd, monkeypatch, "keys", "trust", Keys().show().text, "--name", "kim") == 0
     assert run(decide) == 0
-    assert "the ledger of 127.0.0.1, once it has checked your signature" in capsys.readouterr().out
+    assert "in the ledger of “127.0.0.1”, once it has checked this" in capsys.readouterr().out
     assert on_host(sshd, monkeypatch, "wait", "shop.api", str(sshd.home / "shop"), "--timeout", "0") == 0
     there = json.loads(capsys.readouterr().out)
     assert there["action"] == "retry"
@@ -93,6 +93,8 @@ def test_the_tree_is_that_of_the_host_and_a_decision_is_recorded_there_once(
     }
     assert run(["wait", "shop.plan", address, "--timeout", "0"]) == 3
     assert json.loads(capsys.readouterr().out)["state"] == "completed"
+    assert run(["log", address]) == 0
+    assert "shop.api" in capsys.readouterr().out
     assert run(["tree", "--json", "--session", "a", address]) == 2
     assert "--session is about sessions of this machine" in capsys.readouterr().err
 
@@ -107,3 +109,19 @@ def test_a_host_that_cannot_be_reached_is_said_so(sshd: Sshd, capsys: pytest.Cap
     assert "refused" in said.err
     assert run(["decide", "shop.api", address, "--retry", "--yes"]) == 2
     assert not (Path(os.environ["HOME"]) / ".local" / "state" / "agentwatch").exists()
+
+
+def test_the_workspaces_of_a_host_share_a_connection_and_one_that_is_not_there_is_said(
+    sshd: Sshd, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (sshd.home / "api").mkdir()
+    (sshd.home / "api" / "a.handoff.json").write_text(handoff("a"))
+    run(["tree", "--json", *(sshd.address(f"/~/{name}").written for name in ("shop", "api", "none"))])
+    shop, api, none = json.loads(capsys.readouterr().out)["workspaces"]
+    assert [[task["task_id"] for task in one["tasks"]] for one in (shop, api, none)] == [
+        ["shop.api", "shop.plan"],
+        ["a"],
+        [],
+    ]
+    assert "no such directory" in none["problems"][0]["message"]
+    assert (sshd.place / "sshd.log").read_text().count("Accepted publickey") == 1

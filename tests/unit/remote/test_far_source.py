@@ -182,7 +182,7 @@ def test_a_clock_that_is_an_hour_ahead_makes_no_task_older_or_newer() -> None:
             one.see([item._replace(at=here.at + shift + number) for number, item in enumerate(seen)])
         screen.exchange()
         assert screen.document() == twin.document()
-        assert screen.host.offset == (ahead if ahead != 1.5 else 0)
+        assert screen.host.pulse.offset == (ahead if ahead != 1.5 else 0)
         assert abs(screen.host.now - there()) < 2
 
 
@@ -213,7 +213,7 @@ def test_a_session_that_was_recorded_yesterday_is_no_host_that_answers() -> None
     new = Screen(MemoryLink(MemoryEnd()), Time(host.time.at + 86_400))
     new.link.connect()
     for message in recorded:
-        new.link.take(message)
+        new.link.receive(message)
     assert not new.tree.tasks
     new.time.at += 12
     new.host.tick()

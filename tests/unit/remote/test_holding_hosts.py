@@ -11,7 +11,7 @@ from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.address import named, parse
 from agentwatch.remote.fleet import Fleet
 from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.pipe import Change, Link, Take, command
+from agentwatch.remote.pipe import Change, Link, Receive, command
 from agentwatch.remote.protocol import PROTOCOL, Hello, Workspace
 from agentwatch.remote.source import RemoteSource
 from agentwatch.state import workspace_id
@@ -23,7 +23,7 @@ class Quiet(Link):
     def __init__(self) -> None:
         self.is_on = False
 
-    def start(self, take: Take, change: Change) -> None:
+    def start(self, receive: Receive, change: Change) -> None:
         self.is_on = True
 
     def send(self, message: bytes) -> None:

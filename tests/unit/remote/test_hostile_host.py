@@ -53,7 +53,7 @@ def test_whatever_a_host_says_the_screen_goes_on(data: st.DataObject) -> None:
         # Only the echo of what was just said counts.
         echo = {screen.host.screen: max(screen.host.pulse._sent, default=0.0)}
         said = frame.model_copy(update={"echo": echo}) if isinstance(frame, Beat | Hello) else frame
-        screen.host._take(signed(said, KEY))
+        screen.host._receive(signed(said, KEY))
         host.time.at += 1
         screen.host.tick()
     assert isinstance(screen.document()["tasks"], list)
@@ -71,7 +71,7 @@ def test_what_one_host_says_of_the_workspace_of_another_changes_nothing_there() 
     entry = Entry(seen=see("b.json", handoff("b")))
     for parts in (0, 1):
         lie = Observed(workspace=name, epoch=epoch, after=0, upto=9, parts=parts, entries=(entry,))
-        here.host._take(signed(lie, KEY))
+        here.host._receive(signed(lie, KEY))
         here.host.tick()
     assert (there.document(), here.document()["tasks"]) == (before, liar.document()["tasks"])
 
@@ -88,7 +88,7 @@ def test_a_greeting_that_takes_more_memory_than_its_bytes_say_is_not_heard() -> 
             update={"epoch": "flood", "workspaces": many, "echo": {screen.host.screen: sent}}
         )
         with suppress(ValueError):
-            screen.host._take(signed(hello, KEY))
+            screen.host._receive(signed(hello, KEY))
         screen.exchange()
     assert [task["task_id"] for task in before["tasks"]] == ["a"]
     assert screen.document() == before

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.broker import Broker, running
 from tests.unit.decisions.made import KIM
-from tests.unit.remote.links import Heard, Memory, Nats, Pipes, Way, bridge_in, through_ssh
+from tests.unit.remote.links import Heard, Nats, Pipes, Way, bridge_in, through_ssh
 from tests.unit.remote.seen import Seen, until
 from tests.unit.remote.sshd import Sshd, needs_sshd
 
@@ -30,7 +30,7 @@ from agentwatch.state import workspace_id
 from agentwatch.view.document import tree_document
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
-LARGE = bytes(range(256)) * (3 << 12)
+LARGE = bytes(range(256)) * 3072
 Start = Callable[[Link | RelayEnd], Heard]
 
 
@@ -54,12 +54,10 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipe, "LONGEST_PAUSE", 0.1)
 
 
-@pytest.fixture(params=["memory", "pipes", pytest.param("ssh", marks=[needs_sshd, pytest.mark.slow]), "nats"])
+@pytest.fixture(params=["pipes", pytest.param("ssh", marks=[needs_sshd, pytest.mark.slow]), "nats"])
 def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
     made: Way
     match request.param:
-        case "memory":
-            made = Memory()
         case "pipes":
             made = Pipes(tmp_path)
         case "ssh":
@@ -77,7 +75,7 @@ def started() -> Iterator[Start]:
 
     def start(end: Link | RelayEnd) -> Heard:
         heard = Heard()
-        end.start(heard.take, heard.change)
+        end.start(heard.receive, heard.change)
         if isinstance(end, Link):
             links.append(end)
         return heard

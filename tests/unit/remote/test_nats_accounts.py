@@ -14,7 +14,7 @@ from tests.broker import Broker, key_of, running
 from tests.unit.remote.links import Heard
 
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub, asked, connected
-from agentwatch.remote.nats_accounts import STREAM, accounts, host_of, kept_of, said_by, said_to
+from agentwatch.remote.nats_accounts import STREAM, accounts, host_of, host_subject, screen_subject, store_subject
 
 KIM, BOX, OTHER, EVE = map(key_of, range(4))
 SECONDS = 60
@@ -34,7 +34,7 @@ def spoken(broker: Broker) -> Broker:
     """The same, where all have said something."""
     for key in (BOX, OTHER):
         end, heard = NatsEnd(broker.url, key), Heard()
-        end.start(heard.take, heard.change)
+        end.start(heard.receive, heard.change)
         heard.is_up()
         end.keep(b"mine")
         while len(subjects(broker)) < (1 if key is BOX else 2):
@@ -61,11 +61,12 @@ def test_both_ends_do_all_that_they_are_for_with_these_accounts(spoken: Broker) 
         Heard(),
         Heard(),
     )
-    link.start(shown.take, shown.change)
+    link.start(shown.receive, shown.change)
     shown.has(b"mine")
-    end.start(heard.take, heard.change)
+    end.start(heard.receive, heard.change)
     heard.is_up()
-    large = bytes(range(256)) * (5 << 12)
+    shown.is_up()
+    large = bytes(range(256)) * 2048
     end.send(large, link.screen)
     link.send(b"watch")
     heard.has(b"watch")
@@ -77,10 +78,10 @@ def test_both_ends_do_all_that_they_are_for_with_these_accounts(spoken: Broker) 
 @pytest.mark.parametrize(
     "subject",
     [
-        kept_of(OTHER_ID),
-        said_by(OTHER_ID, "end"),
-        said_to(OTHER_ID),
-        said_to(BOX_ID),
+        store_subject(OTHER_ID),
+        screen_subject(OTHER_ID, "end"),
+        host_subject(OTHER_ID),
+        host_subject(BOX_ID),
         f"$JS.API.STREAM.PURGE.{STREAM}",
         f"$JS.API.STREAM.DELETE.{STREAM}",
         f"$JS.API.STREAM.MSG.GET.{STREAM}",
@@ -96,28 +97,27 @@ def test_a_host_that_speaks_for_another_changes_nothing_and_is_heard_by_nobody(s
 
         await client.subscribe("agentwatch.>", cb=hear)
         await client.flush()
-        evil = await connected(spoken.url, Login(BOX), "evil")
-        await evil.publish(subject, b'{"batch": 1}', reply="stolen")
-        # Whatever the first did was done before this is heard.
-        await evil.publish(said_by(BOX_ID, "end"), b"end")
-        await evil.flush()
-        await evil.close()
+        async with connected(spoken.url, Login(BOX), "evil") as evil:
+            await evil.publish(subject, b'{"batch": 1}', reply="stolen")
+            # Whatever the first did was done before this is heard.
+            await evil.publish(screen_subject(BOX_ID, "end"), b"end")
+            await evil.flush()
         async with asyncio.timeout(SECONDS):
-            while said_by(BOX_ID, "end") not in heard:
+            while screen_subject(BOX_ID, "end") not in heard:
                 await client.flush()
 
     asked(spoken.url, Login(KIM), listen)
-    assert heard == [said_by(BOX_ID, "end")]
+    assert heard == [screen_subject(BOX_ID, "end")]
     assert subjects(spoken) == before
 
 
 @pytest.mark.parametrize(
-    ("subject", "body"), [(kept_of(BOX_ID), b"x"), (said_by(BOX_ID, "x"), b"x"), ("$JS.API.INFO", b"")]
+    ("subject", "body"), [(store_subject(BOX_ID), b"x"), (screen_subject(BOX_ID, "x"), b"x"), ("$JS.API.INFO", b"")]
 )
 def test_a_host_cannot_have_the_server_answer_to_a_subject_of_another(
     spoken: Broker, subject: str, body: bytes
 ) -> None:
-    target = kept_of(OTHER_ID)
+    target = store_subject(OTHER_ID)
 
     async def aim(client: Client) -> None:
         for _ in range(5):
@@ -139,20 +139,19 @@ def test_a_host_hears_nothing_that_is_said_by_or_to_others(spoken: Broker) -> No
         async def hear(message: object) -> None:
             heard.append(message.subject)
 
-        for subject in (">", "agentwatch.>", said_to(OTHER_ID), "$KV.>", "_INBOX.>", "$JS.>"):
+        for subject in (">", "agentwatch.>", host_subject(OTHER_ID), "$KV.>", "_INBOX.>", "$JS.>"):
             await client.subscribe(subject, cb=hear)
         await client.flush()
-        kim = await connected(spoken.url, Login(KIM), "kim")
-        for subject in (said_to(OTHER_ID), said_by(OTHER_ID, "x"), said_to(BOX_ID)):
-            await kim.publish(subject, b"x")
-        await kim.flush()
-        await kim.close()
+        async with connected(spoken.url, Login(KIM), "kim") as kim:
+            for subject in (host_subject(OTHER_ID), screen_subject(OTHER_ID, "x"), host_subject(BOX_ID)):
+                await kim.publish(subject, b"x")
+            await kim.flush()
         async with asyncio.timeout(SECONDS):
-            while said_to(BOX_ID) not in heard:
+            while host_subject(BOX_ID) not in heard:
                 await client.flush()
         return heard
 
-    assert set(as_box(spoken, spy)) == {said_to(BOX_ID)}
+    assert set(as_box(spoken, spy)) == {host_subject(BOX_ID)}
 
 
 def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken: Broker) -> None:
@@ -160,7 +159,7 @@ def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken: Broker) -> 
 
     async def wipe(client: Client) -> bytes:
         header = {"Nats-Rollup": "all"}
-        return (await client.request(kept_of(BOX_ID), b"", timeout=5, headers=header)).data
+        return (await client.request(store_subject(BOX_ID), b"", timeout=5, headers=header)).data
 
     assert "rollup" in json.loads(as_box(spoken, wipe))["error"]["description"]
     assert subjects(spoken) == before
@@ -169,7 +168,7 @@ def test_a_host_that_wipes_the_stream_by_a_header_is_refused(spoken: Broker) -> 
 def test_who_is_not_in_the_configuration_is_not_let_in_and_told_what_to_do(spoken: Broker) -> None:
     for login in (Login(EVE), Login()):
         link, shown = NatsHub(spoken.url, login).link(BOX.public), Heard()
-        link.start(shown.take, shown.change)
+        link.start(shown.receive, shown.change)
         shown.until(lambda shown=shown: bool(shown.states))
         link.stop()
         assert "does not know this key" in shown.states[0].words

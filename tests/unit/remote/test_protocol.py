@@ -42,7 +42,7 @@ JSON = st.recursive(
 
 
 def verifier() -> Verifier:
-    return Verifier("build1", KEY.public, lambda _key, _name: "")
+    return Verifier("build1", KEY.public, lambda _key: "")
 
 
 @given(FRAMES)

@@ -33,7 +33,7 @@ class There:
 
         def answer() -> None:
             for reply in (*reversed(replies), *replies, *strange):
-                self.texts.take(reply)
+                self.texts.receive(reply)
 
         threading.Thread(target=answer, daemon=True).start()
 
@@ -56,7 +56,7 @@ def test_an_answer_that_says_now_this_now_that_is_none_and_breaks_nothing(
 
     def say(ask: Ask) -> None:
         for part, parts in lies:
-            texts.take(Reply(id=ask.id, part=part, parts=parts, data="x"))
+            texts.receive(Reply(id=ask.id, part=part, parts=parts, data="x"))
 
     texts = Texts(say, lambda: True)
     with pytest.raises(NoAnswerError):
@@ -70,7 +70,7 @@ def test_an_answer_that_never_ends_does_not_fill_the_memory(monkeypatch: pytest.
 
     def say(ask: Ask) -> None:
         for number in range(1_000):
-            texts.take(Reply(id=ask.id, part=number, parts=1_000, data="x" * 100))
+            texts.receive(Reply(id=ask.id, part=number, parts=1_000, data="x" * 100))
         held.append(sum(map(len, texts._arriving[ask.id].found.values())))
 
     texts = Texts(say, lambda: True)

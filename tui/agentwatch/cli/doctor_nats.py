@@ -15,7 +15,7 @@ from nats.aio.client import Client
 
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.nats import Login, TroubleError, asked, login_of, shown, store_settings
-from agentwatch.remote.nats_accounts import LARGEST_PAYLOAD, STREAM, host_of, kept_of
+from agentwatch.remote.nats_accounts import LARGEST_PAYLOAD, STREAM, host_of, store_subject
 from agentwatch.text import Check, bad, good, note, say_checks
 from agentwatch.view.words import plural
 
@@ -63,7 +63,7 @@ async def _look(client: Client, own: str | None) -> _Found:
     try:
         differs = await store_settings(client)
         if differs is not None:
-            kept = await client.jetstream().stream_info(STREAM, subjects_filter=kept_of("*"))
+            kept = await client.jetstream().stream_info(STREAM, subjects_filter=store_subject("*"))
             hosts = [subject.rpartition(".")[2] for subject in kept.state.subjects or {}]
     except nats.js.errors.ServiceUnavailableError:
         # Also the answer to a host, whose account has no JetStream of its own.
@@ -82,7 +82,7 @@ async def _may_say(client: Client, host: str) -> bool:
     """Whether this user may speak for a host. The store refuses it, and nothing is kept of it."""
     header = {"Nats-Expected-Last-Subject-Sequence": str(1 << 62)}
     try:
-        answer = json.loads((await client.request(kept_of(host), b"", timeout=2, headers=header)).data)
+        answer = json.loads((await client.request(store_subject(host), b"", timeout=2, headers=header)).data)
     except (nats.errors.Error, ValueError):
         return False
     return bool(answer.get("error", {}).get("err_code") == _WRONG_LAST)
@@ -97,7 +97,7 @@ def _connection(server: str, login: Login, found: _Found) -> Iterator[Check]:
     elif urlsplit(server).hostname not in _HERE:
         yield note(about, "it is not encrypted: others on the way can read what passes; give the server a certificate")
     if found.largest < LARGEST_PAYLOAD:
-        yield note(about, f"messages are cut to {found.largest // 1024:,} KiB: `max_payload: 8MB` spares that")
+        yield note(about, f"messages larger than {found.largest // 1024:,} KiB do not pass: set `max_payload: 8MB`")
     if login.creds is not None and os.stat(login.creds).st_mode & _OF_OTHERS:  # noqa: PTH116
         yield note("credentials", f"others can read {login.creds}, and log in with it: chmod 600 it")
 

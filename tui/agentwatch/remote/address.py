@@ -22,12 +22,14 @@ _EXAMPLES: Final = {
     "ssh": "ssh://kim@build1/srv/shop, or ssh://build1/~/shop for a directory in your home there",
     "nats": "nats://broker for all hosts, nats://broker:4222/build1 for one, or nats://broker/build1/shop",
 }
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_AUTHORITY: Final = re.compile(r"(?:(?P<user>[^@]*)@)?(?P<host>\[[^]]*\]|[^:]*)(?::(?P<port>.*))?", re.DOTALL)
-_USER: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.+-]*")
-_HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]")
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_HOST: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]"
+_NAME: Final = "[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_PORT: Final = "(?::(?P<port>[0-9]{1,5}))?"
+_FORMS: Final = {
+    "ssh": rf"ssh://(?:(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.+-]*)@)?(?P<host>{_HOST}){_PORT}/(?P<path>.*)",
+    "nats": rf"nats://(?P<server>{_HOST}){_PORT}(?:/+(?P<host>{_NAME})(?:/+(?P<path>[^/]+))?)?/*",
+}
+_BROKEN: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|[\x00-\x1f\x7f\ud800-\udfff]")
 _LIKE_SCP: Final = re.compile(r"(?P<at>(?:[\w.+-]+@)?[\w.-]+):(?P<path>[/~].*)")
 _LONGEST: Final = 4_096
 
@@ -74,55 +76,34 @@ def is_address(word: str) -> bool:
 
 
 def parse(text: str, name: str = "") -> Address:
-    """Read an address; `name` is what the settings call it. Raises UsageError with what is wrong, and an example."""
-    scheme = _SCHEME.match(text)
-    kind = scheme[1].lower() if scheme else ""
-    if scheme is None or kind not in _EXAMPLES:
+    """Read an address; `name` is what the settings call it. Raises UsageError with an example."""
+    kind = text.partition("://")[0].lower()
+    if kind not in _FORMS:
         raise UsageError(f"{text}: an address begins with ssh:// or nats://, such as ssh://kim@build1/srv/shop")
-    authority, slash, path = text[scheme.end() :].partition("/")
-    parts = _AUTHORITY.fullmatch(authority)
-    user, host, port = (parts["user"], parts["host"], parts["port"]) if parts else (None, "", None)
-    if user is not None and (":" in user or kind == "nats"):
-        better = "ssh asks for it, or uses your keys" if kind == "ssh" else "`--creds FILE` says who you are"
-        raise _wrong(text, kind, f"a password, or a user of a broker, has no place in an address: {better}")
-    if user is not None and not _USER.fullmatch(user):
-        raise _wrong(text, kind, f"{user!r} is no user")
-    if not _HOST.fullmatch(host):
-        raise _wrong(text, kind, f"{host!r} is no name of a host" if host else "it names no host")
-    if port is not None and not (port.isascii() and port.isdecimal() and 0 < int(port) < 65_536):
-        raise _wrong(text, kind, f"{port!r} is no port")
-    number, steps = None if port is None else int(port), _steps(text, kind, path)
+    found = re.fullmatch(_FORMS[kind], text, re.IGNORECASE | re.DOTALL)
+    steps = _steps(found["path"] or "") if found else None
+    port = int(found["port"]) if found and found["port"] else None
+    if found is None or steps is None or (port is not None and not 0 < port < 65_536) or (kind == "ssh" and not steps):
+        hint = "a path is whole, without `..`, and has `%25` for a `%`"
+        raise UsageError(f"{text[:200]}: this is no address; write {_EXAMPLES[kind]}; {hint}")
     if kind == "ssh":
-        if not steps:
-            raise _wrong(text, kind, "it names no directory")
-        if steps[0].startswith(HOME) and steps[0] != HOME:
-            raise _wrong(text, kind, f"the home of another user cannot be named by {steps[0]}: write its whole path")
         whole = "/".join(steps) if steps[0] == HOME else "/" + "/".join(steps)
-        return Address(text, "ssh", host, user or "", number, whole, name=name)
-    if len(steps) > 2 or (steps and not _NAME.fullmatch(steps[0])):
-        raise _wrong(text, kind, f"{slash}{path} is neither a host nor one of its workspaces")
-    server = host if number is None else f"{host}:{number}"
-    known, workspace = (*steps, "", "")[:2]
-    return Address(text, "nats", known, path=workspace, server=server, name=name)
+        return Address(text, "ssh", found["host"], found["user"] or "", port, whole, name=name)
+    server = found["server"] if port is None else f"{found['server']}:{port}"
+    return Address(text, "nats", found["host"] or "", path="/".join(steps), server=server, name=name)
 
 
-def _steps(text: str, kind: str, path: str) -> list[str]:
-    """The names in a path, each as it is there."""
-    if re.search(r"%(?![0-9A-Fa-f]{2})", path):
-        raise _wrong(text, kind, "a % stands for two hex digits of a character: write it as %25")
+def _steps(path: str) -> list[str] | None:
+    """The names in a path, each as it is there; None where it is none that we take."""
     plain = unquote(path, errors="surrogateescape")
-    if _CONTROL.search(plain):
-        raise _wrong(text, kind, "a path holds no control characters, and is UTF-8")
     steps = [step for step in plain.split("/") if step not in ("", ".")]
-    if ".." in steps:
-        raise _wrong(text, kind, "write the path without ..")
-    if len(plain) > _LONGEST:
-        raise _wrong(text[:80], kind, "it is too long")
-    return steps
-
-
-def _wrong(text: str, kind: str, why: str) -> UsageError:
-    return UsageError(f"{text}: {why}; write {_EXAMPLES[kind]}")
+    # The home of another user has no name here.
+    is_strange = ".." in steps or (steps and steps[0].startswith(HOME) and steps[0] != HOME)
+    return (
+        None
+        if is_strange or _BROKEN.search(path) or _BROKEN.search(plain.replace("%", "")) or len(plain) > _LONGEST
+        else steps
+    )
 
 
 def named(hosts: Iterable[tuple[str, Sequence[str]]]) -> Mapping[str, tuple[Address, ...]]:
@@ -157,7 +138,7 @@ def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]
 
 def is_host(name: str) -> bool:
     """Whether an address can name a host so."""
-    return _NAME.fullmatch(name) is not None and name != HERE
+    return re.fullmatch(_NAME, name) is not None and name != HERE
 
 
 def meant(word: str) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.decisions.delivery import Forgery, Mirror
 from agentwatch.decisions.envelope import EnvelopeError, PublicKey, opened
@@ -40,12 +40,14 @@ from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import DISK, Disk
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Outcome, Result
+from agentwatch.remote.texts import say_until
 from agentwatch.state import state_directory
 from agentwatch.text import quoted
 from agentwatch.view.times import ago, clock
 
 if TYPE_CHECKING:
     from agentwatch.delegation.request import Request
+    from agentwatch.remote.host import RemoteHost
 
 ANSWER_SECONDS: Final = 10.0
 """So long somebody waits for the host; then nobody knows."""
@@ -54,36 +56,6 @@ _IN_TIME: Final = timedelta(minutes=5)
 """So long the host may record what is sent."""
 _LARGEST_RESULT: Final = 4 * 1024 * 1024
 """Bytes that the result of a decision takes: more than the largest envelope that is read."""
-
-
-class Host(Protocol):
-    """The host that is asked, as far as a desk needs it."""
-
-    on_result: list[Callable[[Result], None]]
-    """Are called with all that it says of decisions, in any thread."""
-
-    @property
-    def key(self) -> PublicKey | None:
-        """Signs for it, as far as that is known."""
-
-    @property
-    def label(self) -> str:
-        """The operator's name for it."""
-
-    @property
-    def now(self) -> float:
-        """Its time, as far as it is known; epoch seconds."""
-
-    @property
-    def lost_since(self) -> float | None:
-        """Since when it cannot be reached, by the time of here; None while it can."""
-
-    @property
-    def why(self) -> str:
-        """Why it cannot."""
-
-    def decide(self, workspace: str, request: str) -> None:
-        """Send what was signed; it may be lost."""
 
 
 class _Signed(NamedTuple):
@@ -113,7 +85,7 @@ class RemoteDesk(DecisionService):
 
     def __init__(
         self,
-        host: Host,
+        host: RemoteHost,
         workspace_id: Callable[[], str],
         place: Path,
         *,
@@ -132,7 +104,7 @@ class RemoteDesk(DecisionService):
         """By the sha256 of what was signed, what the host has said of it, as long as somebody waits for that."""
         self._uncertain: dict[str, _Signed] = {}
         """By decision, what was sent and not answered."""
-        host.on_result.append(self.take)
+        host.on_result.append(self.receive)
 
     @property
     def workspace_id(self) -> str:
@@ -219,7 +191,7 @@ class RemoteDesk(DecisionService):
 
     # The host
 
-    def take(self, result: Result) -> None:
+    def receive(self, result: Result) -> None:
         """The host has said the outcome of something. Any thread may call it; it never blocks."""
         with self._news:
             is_awaited = result.request_sha256 in self._awaited and result.workspace == self.workspace_id
@@ -229,22 +201,19 @@ class RemoteDesk(DecisionService):
 
     def _exchange(self, signed: _Signed) -> Result | None:
         """Send it, and wait for what the host says; None where it says nothing."""
-        sha256, end, again_at = signed.sha256, time.monotonic() + ANSWER_SECONDS, 0.0
-        with self._news:
-            self._awaited[sha256] = None
+        sha256 = signed.sha256
+        self._awaited[sha256] = None
         try:
-            while (now := time.monotonic()) < end:
-                if now >= again_at:
-                    again_at = now + _AGAIN_SECONDS
-                    self._host.decide(self.workspace_id, signed.text)
-                with self._news:
-                    wait = max(min(again_at, end) - time.monotonic(), 0.0)
-                    if self._news.wait_for(lambda: self._awaited.get(sha256) is not None, wait):
-                        return self._awaited[sha256]
-            return None
+            say_until(
+                self._news,
+                lambda: self._host.decide(self.workspace_id, signed.text),
+                lambda: self._awaited.get(sha256) is not None,
+                ANSWER_SECONDS,
+                _AGAIN_SECONDS,
+            )
+            return self._awaited.get(sha256)
         finally:
-            with self._news:
-                self._awaited.pop(sha256, None)
+            self._awaited.pop(sha256, None)
 
     def _outcome(self, signed: _Signed, result: Result, host: PublicKey) -> DecisionMade | DecisionError | None:
         """The decision that the host has recorded, the error where it has refused it for good, None where that is not

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -60,7 +61,7 @@ class Fleet:
     def _add_linked(self, label: str, addresses: Sequence[Address]) -> None:
         """Add the workspaces of one host: one connection is for all of them."""
         link = ProcessLink(addresses[0], [one.path for one in addresses])
-        host = RemoteHost(link, label, key=self._key_of(label), accept=self._accept(label))
+        host = RemoteHost(link, label, key=self._trusted().get(label), accept=partial(self._accept, label))
         names = [place.name for place in self._fixed]
         for address in addresses:
             short, whole = f"{label}: {PurePosixPath(address.path).name}", f"{label}: {address.path}"
@@ -71,16 +72,12 @@ class Fleet:
     def _add_nats(self, address: Address, hubs: dict[str, NatsHub]) -> None:
         with needing(*FLEET):
             from agentwatch.remote.nats import NatsHub, login_of
-        trusted = {one.name: one.public for one in self._keys.others(Role.HOST) if one.distrusted_at is None}
-        if address.host and address.host not in trusted:
+        trusted = self._trusted()
+        if not trusted or (address.host and address.host not in trusted):
+            who = f"no host is known by the name {address.host}" if address.host else "no host is trusted yet"
             raise UsageError(
-                f"{address.written}: no host is known by the name {address.host}; `agentwatch keys` on it prints its"
-                f" key, and here `agentwatch keys trust KEY --name {address.host} --host` makes it known"
-            )
-        if not trusted:
-            raise UsageError(
-                f"{address.written}: no host is trusted yet; `agentwatch keys` on each prints its key, and here"
-                " `agentwatch keys trust KEY --name NAME --host` makes it known"
+                f"{address.written}: {who}; `agentwatch keys` on it prints its key, and here"
+                f" `agentwatch keys trust KEY --name {address.host or 'NAME'} --host` makes it known"
             )
         hub = hubs.get(address.server)
         if hub is None:
@@ -92,27 +89,21 @@ class Fleet:
                 host.hold()
                 self._brokered[name] = _Known(host, address.path, f"nats://{address.server}/{name}")
 
-    def _key_of(self, label: str) -> PublicKey | None:
-        """The key that a host has signed with before."""
-        known = self._keys.others(Role.HOST)
-        return next((one.public for one in known if one.name == label and one.distrusted_at is None), None)
+    def _trusted(self) -> dict[str, PublicKey]:
+        """The keys that hosts have signed with before, by the names of the hosts."""
+        return {one.name: one.public for one in self._keys.others(Role.HOST) if one.distrusted_at is None}
 
-    def _accept(self, label: str) -> Callable[[PublicKey, str], str]:
-        """What says why the key of a first hello is refused; one that is not is noted."""
-
-        def accept(key: PublicKey, _name: str) -> str:
-            known = self._keys.others(Role.HOST)
-            if any(one.public == key and one.distrusted_at is None for one in known):
-                return ""
-            if any(one.public == key for one in known):
-                return f"its key is trusted no more: `agentwatch keys trust {key.text} --name {label} --host` does so"
-            try:
-                self._keys.trust_other(Role.HOST, key, label)
-            except KeyProblemError as error:
-                return f"its key cannot be noted: {error}"
+    def _accept(self, label: str, key: PublicKey) -> str:
+        """Why the key of a first hello is refused; one that is not is noted, and the answer is empty."""
+        if key in self._trusted().values():
             return ""
-
-        return accept
+        if any(one.public == key for one in self._keys.others(Role.HOST)):
+            return f"its key is trusted no more: `agentwatch keys trust {key.text} --name {label} --host` does so"
+        try:
+            self._keys.trust_other(Role.HOST, key, label)
+        except KeyProblemError as error:
+            return f"its key cannot be noted: {error}"
+        return ""
 
     # What there is
 

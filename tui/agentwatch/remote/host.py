@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.decisions.envelope import PublicKey
 from agentwatch.remote.log import Log, excess, weight
@@ -18,14 +18,13 @@ from agentwatch.remote.protocol import (
     Decide,
     Frame,
     Hello,
+    Observation,
     Observed,
     Reply,
     Result,
     Standing,
-    Told,
     Verifier,
     Watch,
-    Workspace,
     pack,
 )
 from agentwatch.remote.texts import Texts
@@ -33,9 +32,14 @@ from agentwatch.sources import Health
 from agentwatch.state import is_attended
 from agentwatch.view.times import iso
 
+if TYPE_CHECKING:
+    from agentwatch.remote.source import RemoteSource
+
 SILENT_SECONDS: Final = 15.0
 """A host that has not answered for so long is lost."""
 WATCH_SECONDS: Final = 5.0
+_FIRST_SECONDS: Final = 10.0
+"""So long a host may take to answer at first."""
 _GRACE_SECONDS: Final = 2.0
 """A link that is down for less is not told: it may be up again at once."""
 _FIRST_WATCH_SECONDS: Final = 1.0
@@ -74,8 +78,6 @@ class Pulse:
         self._heard_steady = float("-inf")
         self._sent: dict[float, float] = {}
         """By what was said, when that was, by a clock that nobody sets."""
-        self._measured: deque[tuple[float, float]] = deque(maxlen=8)
-        """Round trips in seconds, and by how much the host's clock was ahead in each."""
 
     @property
     def is_alive(self) -> bool:
@@ -108,10 +110,6 @@ class Pulse:
         """How far the host's clock is ahead, as this round trip shows it, within half of what it took."""
         took = steady - sent
         ahead = now - (self._clock() - took / 2)
-        # What differs by more than the way can explain is from before somebody set a clock, here or there.
-        kept = [one for one in self._measured if abs(one[1] - ahead) <= _TOLERATED + (one[0] + took) / 2]
-        self._measured = deque([*kept, (took, ahead)], maxlen=self._measured.maxlen)
-        took, ahead = min(self._measured)
         # What was measured while the way was slow may seem to be so much; it is put right once that is certain.
         is_needless = self.offset != 0 and abs(ahead) + took / 2 < _TOLERATED / 2
         if is_needless or abs(ahead - self.offset) > _TOLERATED + took / 2:
@@ -133,9 +131,9 @@ class Copy:
         """When it was asked for, or a part of it came, by a clock that nobody sets."""
         self._part = 0
 
-    def take(self, observed: Observed, others: Counter[str]) -> list[Told]:
-        """Take in what was told, as far as others leave room. Returns what is new of it, in order; after something was
-        missing, it is for the whole log to say what there is."""
+    def receive(self, observed: Observed, others: Counter[str]) -> list[Observation]:
+        """Apply what was told, as far as others leave room. Returns what is new of it, in order; none after a gap, when
+        the whole log says what there is."""
         if self.lacks and observed.parts:
             if observed.part == 0:
                 self.log, self._part, self.dropped = Log(), 0, set()
@@ -164,8 +162,8 @@ class Copy:
         pause = min(least * 2 ** min(self.asked, 10), most) if self.asked else 0.0
         return self.lacks and steady >= self.moved_at + pause
 
-    def _add(self, observed: Observed, others: Counter[str], *, anew: bool) -> list[Told]:
-        new: list[Told] = []
+    def _add(self, observed: Observed, others: Counter[str], *, anew: bool) -> list[Observation]:
+        new: list[Observation] = []
         for event in (entry.event for entry in observed.entries):
             if event is None:
                 continue
@@ -188,32 +186,6 @@ class Copy:
         return new
 
 
-class Listener(Protocol):
-    """A workspace of a host, as somebody here looks at it. Everything is called with the host's lock held."""
-
-    is_shown: bool
-    """Somebody sees it."""
-
-    @property
-    def workspace_id(self) -> str:
-        """The host's id of it, "" before that is known."""
-
-    def belongs(self, workspace: Workspace) -> bool:
-        """Whether it is this one."""
-
-    def show(self, copy: Copy, workspace: Workspace) -> None:
-        """From now on, this is what is known of it."""
-
-    def told(self, copy: Copy, new: list[Told], *, anew: bool) -> None:
-        """This is known besides; or the copy says anew all that there is."""
-
-    def moved(self) -> None:
-        """The clocks differ by something else than was known."""
-
-    def advance(self) -> None:
-        """Something may be different: whether the host can be reached, how well it sees, what time it is."""
-
-
 class RemoteHost:
     """One host behind a link. `label` is what the operator calls it; `key` and `accept` are as `Verifier` has them. Any
     thread may call anything."""
@@ -224,7 +196,7 @@ class RemoteHost:
         label: str,
         *,
         key: PublicKey | None = None,
-        accept: Callable[[PublicKey, str], str] = lambda _key, _name: "",
+        accept: Callable[[PublicKey], str] = lambda _key: "",
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -245,7 +217,7 @@ class RemoteHost:
         self._epoch = ""
         """The run of the relay that answers."""
         self._copies: dict[str, Copy] = {}
-        self._listeners: list[Listener] = []
+        self._sources: list[RemoteSource] = []
         self._began_at, self._began_steady = clock(), steady()
         self._down_steady: float | None = None
         self._up_steady = float("inf")
@@ -263,7 +235,7 @@ class RemoteHost:
             if self._holders > 1 or self._thread is not None:
                 return
             self._thread = threading.Thread(target=self._run, name="agentwatch-host", daemon=True)
-        self._link.start(self._take, self._change)
+        self._link.start(self._receive, self._change)
         self._thread.start()
 
     def release(self) -> None:
@@ -275,17 +247,17 @@ class RemoteHost:
             self._stopped.set()
         self._link.stop()
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, source: RemoteSource) -> None:
         """Tell of a workspace, what is known first."""
         with self.lock:
-            self._listeners.append(listener)
-            self._show(listener)
+            self._sources.append(source)
+            self._show(source)
             self._ask()
 
-    def leave(self, listener: Listener) -> None:
+    def leave(self, source: RemoteSource) -> None:
         """Tell no more."""
         with self.lock, suppress(ValueError):
-            self._listeners.remove(listener)
+            self._sources.remove(source)
 
     @property
     def key(self) -> PublicKey | None:
@@ -298,14 +270,9 @@ class RemoteHost:
         return self.pulse.is_alive
 
     @property
-    def offset(self) -> float:
-        """So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference."""
-        return self.pulse.offset
-
-    @property
     def now(self) -> float:
         """The host's time, as far as it is known."""
-        return self.clock() + self.offset
+        return self.clock() + self.pulse.offset
 
     @property
     def lost_since(self) -> float | None:
@@ -320,7 +287,7 @@ class RemoteHost:
 
     def _is_late(self, steady: float) -> bool:
         """Whether a host that has not answered yet would have."""
-        return steady >= min(self._began_steady + self._link.answers_in, self._up_steady + self._link.up_answers_in)
+        return steady >= min(self._began_steady + _FIRST_SECONDS, self._up_steady + self._link.answers_in)
 
     @property
     def why(self) -> str:
@@ -366,23 +333,23 @@ class RemoteHost:
                 self._down_steady = self.steady()
             self._advance()
 
-    def _take(self, message: bytes) -> None:
+    def _receive(self, message: bytes) -> None:
         """A message of the host. What nobody can have said is passed over."""
         why, frame = self._verifier.why, self._verifier.read(message)
         with self.lock:
             if self._verifier.why != why:
                 self._advance()
             if not self._stopped.is_set() and frame is not None:
-                self._heed(frame)
+                self._handle(frame)
 
     def _advance(self) -> None:
-        for listener in self._listeners:
-            listener.advance()
+        for source in self._sources:
+            source.advance()
 
-    def _heed(self, frame: Frame) -> None:
+    def _handle(self, frame: Frame) -> None:
         match frame:
             case Hello():
-                self._meet(frame)
+                self._greet(frame)
             case Beat() if frame.epoch == self._epoch:
                 self._hear(frame.echo.get(self.screen), frame.now)
                 for name in frame.seqs.keys() & self._copies.keys():
@@ -392,16 +359,16 @@ class RemoteHost:
                 for tell in self.on_result:
                     tell(frame)
             case Reply():
-                self.texts.take(frame)
+                self.texts.receive(frame)
             case Observed() if frame.epoch == self._epoch and (copy := self._copies.get(frame.workspace)) is not None:
                 others = sum((one.log.held for one in self._copies.values() if one is not copy), Counter[str]())
-                lacked, new = copy.lacks, copy.take(frame, others)
+                lacked, new = copy.lacks, copy.receive(frame, others)
                 copy.moved_at = self.steady() if frame.parts else copy.moved_at
-                for listener in self._listeners:
-                    listener.told(copy, new, anew=lacked or copy.lacks)
+                for source in self._sources:
+                    source.observe(copy, new, anew=lacked or copy.lacks)
                 self._ask()
 
-    def _meet(self, hello: Hello) -> None:
+    def _greet(self, hello: Hello) -> None:
         words = [(one.id, one.path, one.name, one.asked, one.summary) for one in hello.workspaces]
         if len(words) > _MOST_WORKSPACES or weight([words, hello.missing]) > _LARGEST_HELLO:
             return
@@ -414,27 +381,27 @@ class RemoteHost:
         if hello.epoch == self._epoch or is_of_before:
             return
         self.hello, self._epoch, self._copies = hello, hello.epoch, {}
-        for listener in self._listeners:
-            self._show(listener)
+        for source in self._sources:
+            self._show(source)
         self._ask()
 
     def _hear(self, echo: float | None, now: float) -> bool:
         """Whether the host answers by this."""
-        offset = self.offset
+        offset = self.pulse.offset
         if not self.pulse.hear(echo, now):
             return False
-        for listener in self._listeners:
-            if self.offset != offset:
-                listener.moved()
-            listener.advance()
+        for source in self._sources:
+            if self.pulse.offset != offset:
+                source.moved()
+            source.advance()
         return True
 
-    def _show(self, listener: Listener) -> None:
-        """Show a listener its workspace, of the run of the relay that answers."""
+    def _show(self, source: RemoteSource) -> None:
+        """Show a source its workspace, of the run of the relay that answers."""
         if self.hello is not None and self._epoch:
             for workspace in self.hello.workspaces:
-                if listener.belongs(workspace):
-                    listener.show(self._copies.setdefault(workspace.id, Copy()), workspace)
+                if source.belongs(workspace):
+                    source.show(self._copies.setdefault(workspace.id, Copy()), workspace)
                     return
 
     def _ask(self) -> None:
@@ -451,7 +418,7 @@ class RemoteHost:
         for name in lacking:
             self._copies[name].asked += 1
             self._copies[name].moved_at = steady
-        seen = {listener.workspace_id for listener in self._listeners if listener.is_shown} if is_attended() else set()
+        seen = {source.workspace_id for source in self._sources if source.is_shown} if is_attended() else set()
         self.say(
             Watch(
                 screen=self.screen,

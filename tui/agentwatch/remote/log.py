@@ -15,7 +15,7 @@ from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.request import after
-from agentwatch.remote.protocol import EARLIEST, LATEST, Standing, Told
+from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
 from agentwatch.sources.sessions.fields import messages
 
 MEBIBYTE: Final = 1024 * 1024
@@ -37,7 +37,7 @@ MOST_CHECKS: Final = 32
 _ENTRY: Final = 512
 """Bytes that the tree and the log need for an entry besides what is in it."""
 
-Event = Told | Standing
+Event = Observation | Standing
 
 
 def key_of(event: Event) -> str:
@@ -50,7 +50,7 @@ def key_of(event: Event) -> str:
     return f"{type(event).__name__}:{event.path}"
 
 
-class _Kept(NamedTuple):
+class _Numbered(NamedTuple):
     number: int
     event: Event
     size: int
@@ -64,7 +64,7 @@ class Log:
         self._load = Counter[str]()
         self._tasks = Counter[str]()
         self._count = 0
-        self._chains: dict[str, list[_Kept]] = {}
+        self._chains: dict[str, list[_Numbered]] = {}
 
     @property
     def held(self) -> Counter[str]:
@@ -81,7 +81,7 @@ class Log:
         return [one.event for one in sorted(one for chain in self._chains.values() for one in chain)]
 
     def add(self, event: Event) -> Event | None:
-        """Write down what was observed now. Returns it as it counts, None where it says nothing new. Raises ValueError
+        """Add an event that was observed now. Returns it as it counts, None where it is nothing new. Raises ValueError
         as `weight` does."""
         weight(event)
         chain = self._chains.get(key_of(event), [])
@@ -105,9 +105,9 @@ class Log:
         return event
 
     def append(self, event: Event) -> None:
-        """Write down an event that counts, as another log has it. Raises ValueError as `weight` does."""
+        """Add an event that counts, as another log has it. Raises ValueError as `weight` does."""
         self._count += 1
-        kept = _Kept(self._count, event, _ENTRY + weight(event))
+        kept = _Numbered(self._count, event, _ENTRY + weight(event))
         chain = self._chains.setdefault(key_of(event), [])
         chain.append(kept)
         self._account(kept, 1)
@@ -116,18 +116,18 @@ class Log:
             self._remove(chain[0 if isinstance(event, Checked) else 1])
 
     def remove_last(self, event: Event) -> None:
-        """Take an event out again that was written down just now."""
+        """Remove an event again that was added just now."""
         if (chain := self._chains.get(key_of(event))) and chain[-1].number == self._count:
             self._remove(chain[-1])
 
-    def _remove(self, kept: _Kept) -> None:
+    def _remove(self, kept: _Numbered) -> None:
         chain = self._chains[key_of(kept.event)]
         chain.remove(kept)
         self._account(kept, -1)
         if not chain:
             del self._chains[key_of(kept.event)]
 
-    def _account(self, kept: _Kept, times: int) -> None:
+    def _account(self, kept: _Numbered, times: int) -> None:
         self._load["MiB"] += times * kept.size
         self._load["runs"] += times * isinstance(kept.event, Ran)
         self._load["requests"] += times * isinstance(kept.event, Requested)

@@ -16,8 +16,8 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -29,9 +29,8 @@ from nats.js import api
 
 from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import unlocked
-from agentwatch.remote.nats_accounts import STREAM, host_of, kept_of, nkey_of, said_by, said_to, store
-from agentwatch.remote.pipe import Change, Link, LinkState, Pauses, RelayEnd, Take
-from agentwatch.remote.protocol import LARGEST_MESSAGE
+from agentwatch.remote.nats_accounts import STREAM, host_of, host_subject, nkey_of, screen_subject, store, store_subject
+from agentwatch.remote.pipe import Change, Link, LinkState, Receive, RelayEnd, pauses
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -49,19 +48,16 @@ _JOIN_SECONDS: Final = 1.0
 _LAST_SECONDS: Final = 0.5
 _STEADY_SECONDS: Final = 5.0
 _MOST_WAITING: Final = 1_000
-PART: Final = "Agentwatch-Part"
-"""The header of a part of a message that is larger than a server takes: its name, its number and how many there are."""
-_HEADER_ROOM: Final = 1024
-_MOST_PARTS: Final = 1_024
 _FILES: Final = ("NATS_CREDS", "NATS_NKEY")
 """The variables of the `nats` command that name a file with credentials."""
 
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 """What a server lets a user sign. Nothing else that we sign looks like it: no server can have a decision signed."""
 
-_SEED: Final = "SU[A-Z2-7]{56}"
-_CREDS: Final = re.compile(rf"-BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+{_SEED}\s", re.DOTALL)
-"""What makes a .creds file."""
+_CREDS: Final = re.compile(
+    r"\A(-+BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+)?SU[A-Z2-7]{56}\s", re.DOTALL
+)
+"""The beginning of a .creds file, or of one with the seed of an nkey."""
 
 # The library tells its own errors to whoever listens: nobody, for they would stand on the screen.
 logging.getLogger("nats").addHandler(logging.NullHandler())
@@ -85,9 +81,7 @@ class Login(NamedTuple):
         except UnicodeDecodeError:
             text = ""
         if _CREDS.search(text):
-            return {"user_credentials": self.creds}
-        if re.fullmatch(rf"{_SEED}\s*", text):
-            return {"nkeys_seed": self.creds}
+            return {"nkeys_seed" if text.startswith("S") else "user_credentials": self.creds}
         raise TroubleError(f"{self.creds} is neither a .creds file of NATS nor the seed of an nkey (SU…)")
 
     def sign(self, nonce: str) -> bytes:
@@ -118,44 +112,6 @@ def login_of(creds: str | None, keys: Keys) -> Login:
     return Login()
 
 
-def cut(data: bytes, largest: int) -> Iterator[tuple[bytes, dict[str, str] | None]]:
-    """The parts in which a message travels, each with its header; None for a message that is one whole."""
-    size = largest - _HEADER_ROOM
-    if len(data) <= size:
-        yield data, None
-        return
-    name, count = secrets.token_hex(8), -(-len(data) // size)
-    for number in range(count):
-        yield data[number * size : (number + 1) * size], {PART: f"{name} {number} {count}"}
-
-
-class Joiner:
-    """Puts the parts of messages together, which come in order or not at all: of each sender, those of the latest."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, tuple[str, list[bytes]]] = {}
-
-    def add(self, sender: str, data: bytes, headers: Mapping[str, str] | None) -> bytes | None:
-        """The message that this is, or completes; None where something of it is still to come, or is lost."""
-        part = headers.get(PART) if headers else None
-        if part is None:
-            return data
-        name, number, count = [*part.split(" "), "", ""][:3]
-        known, parts = self._open.pop(sender, ("", []))
-        if not (number.isdecimal() and count.isdecimal() and int(number) < int(count) <= _MOST_PARTS):
-            return None
-        if number == "0":
-            parts = []
-        elif known != name or int(number) != len(parts):
-            return None
-        parts.append(data)
-        if len(parts) == int(count):
-            return b"".join(parts)
-        if sum(map(len, parts)) <= LARGEST_MESSAGE:
-            self._open[sender] = name, parts
-        return None
-
-
 class Connection:
     """A thread that keeps a client connected, which hears these subjects. `hear` is called with each message, `change`
     with each state, `greet` is done on each new connection: all in that thread."""
@@ -179,7 +135,7 @@ class Connection:
         self._stopped = threading.Event()
         self._client: Client | None = None
         self._state: LinkState | None = None
-        self._thread = threading.Thread(target=self._run, name="agentwatch-nats", daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._stay()), name="agentwatch-nats", daemon=True)
 
     def start(self) -> None:
         """Connect, and stay so."""
@@ -213,12 +169,9 @@ class Connection:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._news.set)
 
-    def _run(self) -> None:
-        asyncio.run(self._stay())
-
     async def _stay(self) -> None:
         self._loop = asyncio.get_running_loop()
-        pauses = Pauses()
+        waits = pauses()
         while not self._stopped.is_set():
             began = self._loop.time()
             try:
@@ -226,8 +179,8 @@ class Connection:
             except TroubleError as error:
                 self._tell(LinkState(up=False, words=str(error)))
             if self._loop.time() > began + _STEADY_SECONDS:
-                pauses.reset()
-            end = self._loop.time() + pauses.again()
+                waits = pauses()
+            end = self._loop.time() + next(waits)
             while not self._stopped.is_set() and (left := end - self._loop.time()) > 0:
                 self._news.clear()
                 with suppress(TimeoutError):
@@ -254,46 +207,43 @@ class Connection:
         async def hear(message: Msg) -> None:
             self._hear(message)
 
-        client = await connected(self._server, self._login, self._name, failed, ended)
-        try:
-            for subject in self._subjects:
-                await client.subscribe(subject, cb=hear)
-            await client.flush(int(CONNECT_SECONDS))
-            self._outgoing.clear()
-            self._client = client
-            self._tell(LinkState(up=True))
-            if self._greet is not None:
-                self.soon(self._greet)
-            while not self._stopped.is_set() and not trouble:
-                await self._news.wait()
-                self._news.clear()
-                while self._outgoing and not trouble:
-                    subject, data = self._outgoing.popleft()
-                    for part, header in cut(data, client.max_payload):
-                        await client.publish(subject, part, headers=header)
-        except (OSError, nats.errors.Error) as error:
-            trouble.append(error)
-        finally:
-            self._client = None
-            await _close(client)
-        if trouble and not self._stopped.is_set():
-            raise TroubleError(in_words(trouble[0], self._server)) from trouble[0]
+        async with connected(self._server, self._login, self._name, failed, ended) as client:
+            try:
+                for subject in self._subjects:
+                    await client.subscribe(subject, cb=hear)
+                await client.flush(int(CONNECT_SECONDS))
+                self._outgoing.clear()
+                self._client = client
+                self._tell(LinkState(up=True))
+                if self._greet is not None:
+                    self.soon(self._greet)
+                while not self._stopped.is_set() and not trouble:
+                    await self._news.wait()
+                    self._news.clear()
+                    while self._outgoing and not trouble:
+                        subject, data = self._outgoing.popleft()
+                        if len(data) <= client.max_payload:
+                            await client.publish(subject, data)
+            finally:
+                self._client = None
+            if trouble and not self._stopped.is_set():
+                raise trouble[0]
 
 
 async def _nothing(*_: object) -> None:
     return
 
 
+@asynccontextmanager
 async def connected(
     server: str,
     login: Login,
     name: str,
     failed: Callable[[Exception], Awaitable[None]] = _nothing,
     ended: Callable[[], Awaitable[None]] = _nothing,
-) -> Client:
-    """A client that is connected, and does not connect again. Raises TroubleError in words."""
+) -> AsyncIterator[Client]:
+    """A client that is connected, and does not connect again. Raises TroubleError in words, also for what is done."""
     client = Client()
-    options = login.options()
     is_there = False
 
     async def wrong(error: Exception) -> None:
@@ -302,11 +252,12 @@ async def connected(
             raise TroubleError(in_words(error, server)) from error
         await failed(error)
 
-    if not options and login.key is not None:
-        options = {"signature_cb": login.sign}
-        # The library takes a key of one's own only as the text of its seed, and then signs whatever it is given.
-        client._public_nkey = nkey_of(login.key.public)  # noqa: SLF001
     try:
+        options = login.options()
+        if login.key is not None and not options:
+            options = {"signature_cb": login.sign}
+            # The library takes a key of one's own only as the text of its seed, and then signs whatever it is given.
+            client._public_nkey = nkey_of(login.key.public)  # noqa: SLF001
         async with asyncio.timeout(CONNECT_SECONDS):
             await client.connect(
                 url_of(server),
@@ -319,24 +270,20 @@ async def connected(
                 closed_cb=ended,
                 **options,
             )
+        is_there = True
+        if urlsplit(server).scheme == "tls" and not client._server_info.get("tls_required"):  # noqa: SLF001
+            raise TroubleError(f"{shown(server)} does not encrypt, though its address says so; nothing was sent")  # noqa: TRY301
+        yield client
     except Exception as error:
-        await _close(client)
         raise TroubleError(in_words(error, server)) from error
-    is_there = True
-    if urlsplit(server).scheme == "tls" and not client._server_info.get("tls_required"):  # noqa: SLF001
-        await _close(client)
-        raise TroubleError(f"{shown(server)} does not encrypt, though its address says so; nothing was sent")
-    return client
-
-
-async def _close(client: Client) -> None:
-    """End a connection, also one that does not answer any more."""
-    with suppress(Exception):
-        await asyncio.wait_for(client.close(), _CLOSE_SECONDS)
-    with suppress(Exception):
-        transport: Any = client._transport  # noqa: SLF001
-        transport.close()
-    await asyncio.sleep(0)
+    finally:
+        with suppress(Exception):
+            await asyncio.wait_for(client.close(), _CLOSE_SECONDS)
+        # Also where it does not answer any more.
+        with suppress(Exception):
+            transport: Any = client._transport  # noqa: SLF001
+            transport.close()
+        await asyncio.sleep(0)
 
 
 async def _quietly(doing: Awaitable[None]) -> None:
@@ -348,15 +295,8 @@ def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T
     """What a server answers, on a connection for this alone. Blocks. Raises TroubleError in words."""
 
     async def answered() -> T:
-        client = await connected(server, login, "agentwatch")
-        try:
+        async with connected(server, login, "agentwatch") as client:
             return await ask(client)
-        except TroubleError:
-            raise
-        except (OSError, nats.errors.Error, nats.js.errors.Error) as error:
-            raise TroubleError(in_words(error, server)) from error
-        finally:
-            await _close(client)
 
     return asyncio.run(answered())
 
@@ -364,21 +304,21 @@ def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T
 class NatsLink(Link):
     """The link to one host, on a connection that others share."""
 
-    up_answers_in = 5.0
+    answers_in = 5.0
 
     def __init__(self, hub: NatsHub, host_key: PublicKey) -> None:
         self.host: Final = host_of(host_key)
         self.screen = hub.screen
         self._hub = hub
-        self.take: Take
+        self.receive: Receive
         self.change: Change
 
-    def start(self, take: Take, change: Change) -> None:
-        self.take, self.change = take, change
+    def start(self, receive: Receive, change: Change) -> None:
+        self.receive, self.change = receive, change
         self._hub.join(self)
 
     def send(self, message: bytes) -> None:
-        self._hub.connection.send(said_to(self.host), message)
+        self._hub.connection.send(host_subject(self.host), message)
 
     def stop(self) -> None:
         self._hub.leave(self)
@@ -392,8 +332,7 @@ class NatsHub:
         self._links: dict[str, NatsLink] = {}
         self._lock = threading.Lock()
         self._state = LinkState(up=False)
-        self._joiner = Joiner()
-        subjects = [said_by("*", self.screen)]
+        subjects = [screen_subject("*", self.screen)]
         name = f"agentwatch screen {self.screen}"
         self.connection: Final = Connection(
             server, login, name, subjects, hear=self._hear, change=self._change, greet=self._greet
@@ -432,17 +371,14 @@ class NatsHub:
             await _quietly(_give_kept(client, link))
 
     def _hear(self, message: Msg) -> None:
-        host = message.subject.split(".")[2]
-        if (link := self._links.get(host)) is not None:
-            whole = self._joiner.add(host, message.data, message.headers)
-            if whole is not None:
-                link.take(whole)
+        if (link := self._links.get(message.subject.split(".")[2])) is not None:
+            link.receive(message.data)
 
 
 async def _give_kept(client: Client, link: NatsLink) -> None:
     """Tell a link the latest hello of its host that is kept."""
-    kept = await client.jetstream().get_last_msg(STREAM, kept_of(link.host))
-    link.take(kept.data or b"")
+    kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
+    link.receive(kept.data or b"")
 
 
 class NatsEnd(RelayEnd):
@@ -453,30 +389,27 @@ class NatsEnd(RelayEnd):
     ) -> None:
         self.host: Final = host_of(key.public)
         self._note = note
-        self._joiner = Joiner()
-        name, subjects = f"agentwatch {self.host}", [said_to(self.host)]
+        name, subjects = f"agentwatch {self.host}", [host_subject(self.host)]
         self._connection = Connection(server, login or Login(key), name, subjects, hear=self._hear, change=self._tell)
-        self._take: Take
+        self._receive: Receive
         self._change: Change
 
-    def start(self, take: Take, change: Change) -> None:
-        self._take, self._change = take, change
+    def start(self, receive: Receive, change: Change) -> None:
+        self._receive, self._change = receive, change
         self._connection.start()
 
     def send(self, message: bytes, to: str) -> None:
         if to:
-            self._connection.send(said_by(self.host, to), message)
+            self._connection.send(screen_subject(self.host, to), message)
 
     def keep(self, message: bytes) -> None:
-        self._connection.send(kept_of(self.host), message)
+        self._connection.send(store_subject(self.host), message)
 
     def stop(self) -> None:
         self._connection.stop(_LAST_SECONDS)
 
     def _hear(self, message: Msg) -> None:
-        whole = self._joiner.add("", message.data, message.headers)
-        if whole is not None:
-            self._take(whole)
+        self._receive(message.data)
 
     def _tell(self, state: LinkState) -> None:
         self._note(state)
@@ -505,15 +438,6 @@ async def make_store(client: Client, replicas: int) -> None:
 # Words
 
 
-_CERTIFICATES: Final = {
-    9: "is not valid yet: look at the clocks of the server and of this machine",
-    10: "has expired: whoever runs the server has to renew it",
-    62: (_OTHER_NAME := "is for another name: use one that it is for"),
-    64: _OTHER_NAME,
-}
-"""What is wrong with a certificate, by OpenSSL's number of it; all else is about who has signed it."""
-
-
 class TroubleError(Exception):
     """A connection cannot do what it is for. The message is a plain sentence that says what to do."""
 
@@ -535,31 +459,21 @@ def in_words(error: BaseException, server: str) -> str:
     match error:
         case TroubleError():
             return text
-        case ssl.SSLCertVerificationError():
-            known = _CERTIFICATES.get(error.verify_code)
-            why = known or f"is not trusted ({error.verify_message or text}): name the file of its CA in SSL_CERT_FILE"
-            return f"the certificate of {name} {why}"
         case ssl.SSLError():
-            return f"{name} and this machine do not agree on TLS: {error.reason or text}"
-        case nats.errors.AuthorizationError():
-            return _refused(name)
+            why, cure = getattr(error, "verify_message", "") or error.reason or text, "SSL_CERT_FILE names its CA"
+            return f"TLS with {name} fails ({why}): look at its certificate; {cure}"
         case nats.js.errors.ServiceUnavailableError() | nats.errors.NoRespondersError():
             return f"{name} has no JetStream: write `jetstream {{}}` into its configuration"
-        case TimeoutError() | nats.errors.TimeoutError():
-            return f"{name} does not answer in time"
-        case nats.errors.UnexpectedEOF() | EOFError():
-            return f"{name} has ended the connection"
+        case TimeoutError() | nats.errors.TimeoutError() | nats.errors.UnexpectedEOF() | EOFError():
+            return f"{name} does not answer (any more)"
         case OSError():
-            number = None if isinstance(error, socket.gaierror) else error.errno
-            why = os.strerror(number) if number else error.strerror or text or type(error).__name__
+            known = error.errno if not isinstance(error, socket.gaierror) else None
+            why = os.strerror(known) if known else error.strerror or text or type(error).__name__
             return f"{name} cannot be reached ({why}): is it running, and may this machine reach it?"
-    if "authorization" in text.lower() or "authentication" in text.lower():
-        return _refused(name)
+    if isinstance(error, nats.errors.AuthorizationError) or "auth" in text.lower():
+        cure = "`agentwatch fleet config` prints the part of its configuration that does"
+        return f"{name} does not know this key: {cure}"
     if "permissions violation" in text.lower():
         what = text.split("violation", 1)[1].strip(" '")
         return f"{name} does not allow this key the {what.removeprefix('for ')}: see `agentwatch fleet config`"
     return f"{name}: {text.removeprefix('nats: ') or type(error).__name__}"
-
-
-def _refused(name: str) -> str:
-    return f"{name} does not know this key: `agentwatch fleet config` prints the part of its configuration that does"

@@ -22,7 +22,7 @@ from agentwatch.decisions.envelope import PublicKey
 STREAM: Final = "KV_AGENTWATCH"
 """Holds the key-value store."""
 LARGEST_PAYLOAD: Final = 8 * 1024 * 1024
-"""Bytes that the configuration that we print lets a message have. Any server takes a mebibyte; the rest is cut."""
+"""Bytes that the configuration that we print lets a message have. Without it a server takes a mebibyte."""
 _KEPT_SECONDS: Final = 30 * 24 * 3600.0
 
 
@@ -31,17 +31,17 @@ def host_of(key: PublicKey) -> str:
     return key.keyid[:16]
 
 
-def said_by(host: str, screen: str) -> str:
+def screen_subject(host: str, screen: str) -> str:
     """The subject of what a host says to a screen."""
     return f"agentwatch.live.{host}.{screen}"
 
 
-def said_to(host: str) -> str:
+def host_subject(host: str) -> str:
     """The subject of what screens say to a host."""
     return f"agentwatch.to.{host}"
 
 
-def kept_of(host: str) -> str:
+def store_subject(host: str) -> str:
     """The subject of the entry of a host in the store."""
     return f"$KV.AGENTWATCH.{host}"
 
@@ -51,7 +51,7 @@ def store(replicas: int = 1) -> dict[str, Any]:
     return {
         "name": STREAM,
         "description": "The latest hello of each host of agentwatch",
-        "subjects": [kept_of(">")],
+        "subjects": [store_subject(">")],
         "max_msgs_per_subject": 1,
         "max_age": _KEPT_SECONDS,
         "storage": "file",
@@ -85,9 +85,9 @@ def accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[s
     lines += [f"      {{ nkey: {nkey_of(key)} }}  # {_comment(name)}" for name, key in operators]
     lines += ["    ]", "    exports: ["]
     for host in (host_of(key) for _, key in hosts):
-        for subject in (said_by(host, "*"), kept_of(host)):
+        for subject in (screen_subject(host, "*"), store_subject(host)):
             lines.append(f'      {{ service: "{subject}", accounts: [HOST_{host}] }}')
-        lines.append(f'      {{ stream: "{said_to(host)}", accounts: [HOST_{host}] }}')
+        lines.append(f'      {{ stream: "{host_subject(host)}", accounts: [HOST_{host}] }}')
     lines += ["    ]", "  }"]
     for name, key in hosts:
         host = host_of(key)
@@ -97,9 +97,9 @@ def accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[s
             "    imports: [",
             *(
                 f'      {{ service: {{ account: AGENTWATCH, subject: "{subject}" }} }}'
-                for subject in (said_by(host, "*"), kept_of(host))
+                for subject in (screen_subject(host, "*"), store_subject(host))
             ),
-            f'      {{ stream: {{ account: AGENTWATCH, subject: "{said_to(host)}" }} }}',
+            f'      {{ stream: {{ account: AGENTWATCH, subject: "{host_subject(host)}" }} }}',
             "    ]",
             "  }",
         ]

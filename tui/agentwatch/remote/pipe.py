@@ -36,17 +36,10 @@ _MOST_WAITING: Final = 64 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
 _JOIN_SECONDS: Final = 0.8
 
-_SSH_OPTIONS: Final = (
-    "-T",
-    *("-o", "ConnectTimeout=15"),
-    *("-o", "ServerAliveInterval=5"),
-    *("-o", "ServerAliveCountMax=3"),
-)
+_SSH_OPTIONS: Final = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
 _ASKS_NOBODY: Final = ("-o", "BatchMode=yes")
 _SCRIPT: Final = 'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch "$@"'
 """Is run there. A shell that nobody logs in to often has no other way to know where programs of the user are."""
-_SILENT_SECONDS: Final = 30.0
-"""A relay says something every five seconds: one that has not for so long hangs."""
 _LASTS_SECONDS: Final = 10.0
 """A connection that has lasted for so long works: the next attempt after it is a first one."""
 _STOP_SECONDS: Final = 0.3
@@ -58,7 +51,7 @@ _LONGEST: Final = 300
 _NO_NEWS: Final = ("Warning: Permanently added", "Connection to ", "Killed by signal", "Pseudo-terminal")
 """How lines of ssh begin that are no reason."""
 
-Take = Callable[[bytes], None]
+Receive = Callable[[bytes], None]
 """Is called with every message, in a thread of the link."""
 
 
@@ -80,13 +73,11 @@ class Link(ABC):
     screen: str = ""
     """The random id by which a relay speaks to this screen. Whoever uses the link gives it one, if it has none."""
     answers_in: float = 10.0
-    """Seconds that a host may take to answer at first, since the link was used."""
-    up_answers_in: float = 10.0
-    """The same since the link is up."""
+    """Seconds that a host may take to answer at first, since the link is up."""
 
     @abstractmethod
-    def start(self, take: Take, change: Change) -> None:
-        """Connect, and stay so. `take` is called with every message; `change` with every other state, each time that
+    def start(self, receive: Receive, change: Change) -> None:
+        """Connect, and stay so. `receive` is called with every message; `change` with every other state, each time that
         the link is up again, too. Both in threads of the link, one call at a time."""
 
     @abstractmethod
@@ -103,7 +94,7 @@ class RelayEnd(ABC):
     """The end of a relay, to as many screens as there are."""
 
     @abstractmethod
-    def start(self, take: Take, change: Change) -> None:
+    def start(self, receive: Receive, change: Change) -> None:
         """Connect, and stay so, as in `Link`. Where all screens are gone for good, the state is fatal."""
 
     @abstractmethod
@@ -118,20 +109,12 @@ class RelayEnd(ABC):
         """End within a second, with what was sent. Nothing is called afterwards."""
 
 
-class Pauses:
-    """How long to wait before the next attempt: twice as long each time, and never in step with others."""
-
-    def __init__(self) -> None:
-        self._next = FIRST_PAUSE
-
-    def again(self) -> float:
-        """Seconds to wait now."""
-        pause, self._next = self._next, min(self._next * 2, LONGEST_PAUSE)
-        return pause * random.uniform(0.75, 1.25)  # noqa: S311  not for secrets
-
-    def reset(self) -> None:
-        """It has worked: the next failure is a first one again."""
-        self._next = FIRST_PAUSE
+def pauses() -> Iterator[float]:
+    """Seconds to wait before each next attempt: twice as long each time, and never in step with others."""
+    pause = FIRST_PAUSE
+    while True:
+        yield pause * random.uniform(0.75, 1.25)  # noqa: S311  not for secrets
+        pause = min(pause * 2, LONGEST_PAUSE)
 
 
 class CutError(Exception):
@@ -228,9 +211,9 @@ class StdioEnd(RelayEnd):
         self._writer: Writer | None = None
         self._is_stopped = False
 
-    def start(self, take: Take, change: Change) -> None:
+    def start(self, receive: Receive, change: Change) -> None:
         self._writer = Writer(self._outgoing)
-        threading.Thread(target=self._read, args=(take, change), name="agentwatch-read", daemon=True).start()
+        threading.Thread(target=self._read, args=(receive, change), name="agentwatch-read", daemon=True).start()
 
     def send(self, message: bytes, to: str) -> None:  # noqa: ARG002
         if self._writer is not None:
@@ -241,13 +224,13 @@ class StdioEnd(RelayEnd):
         if self._writer is not None:
             self._writer.stop()
 
-    def _read(self, take: Take, change: Change) -> None:
+    def _read(self, receive: Receive, change: Change) -> None:
         words = "the screen has gone"
         try:
             for message in messages(self._incoming):
                 if self._is_stopped:
                     return
-                take(message)
+                receive(message)
         except CutError as error:
             words = str(error)
         except OSError as error:
@@ -264,16 +247,14 @@ class ProcessLink(Link):
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)) -> None:
         self._target = address.target
         self._command = command(address, ["relay", "--stdio", "--", *paths], (*program, *_ASKS_NOBODY))
-        self._pauses = Pauses()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._writer: Writer | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._heard = 0.0
         self._thread: threading.Thread | None = None
 
-    def start(self, take: Take, change: Change) -> None:
-        self._thread = threading.Thread(target=self._run, args=(take, change), name="agentwatch-ssh", daemon=True)
+    def start(self, receive: Receive, change: Change) -> None:
+        self._thread = threading.Thread(target=self._run, args=(receive, change), name="agentwatch-ssh", daemon=True)
         self._thread.start()
 
     def send(self, message: bytes) -> None:
@@ -291,20 +272,21 @@ class ProcessLink(Link):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_STOP_SECONDS)
 
-    def _run(self, take: Take, change: Change) -> None:
+    def _run(self, receive: Receive, change: Change) -> None:
+        waits = pauses()
         while not self._stopped.is_set():
             began = time.monotonic()
-            state = self._connect(take, change)
+            state = self._connect(receive, change)
             if self._stopped.is_set():
                 return
             change(state)
             if state.fatal:
                 return
             if time.monotonic() >= began + _LASTS_SECONDS:
-                self._pauses.reset()
-            self._stopped.wait(self._pauses.again())
+                waits = pauses()
+            self._stopped.wait(next(waits))
 
-    def _connect(self, take: Take, change: Change) -> LinkState:
+    def _connect(self, receive: Receive, change: Change) -> LinkState:
         """Connect, and hand over what comes until the connection ends. Returns why."""
         pipe = subprocess.PIPE
         try:
@@ -320,10 +302,8 @@ class ProcessLink(Link):
             lines: deque[str] = deque(maxlen=20)
             reads = threading.Thread(target=_read_lines, args=(process, lines), name="agentwatch-ssh-said", daemon=True)
             reads.start()
-            hears = threading.Thread(target=self._watch, args=(process,), name="agentwatch-ssh-alive", daemon=True)
-            hears.start()
             try:
-                why = self._exchange(process, take, change)
+                why = self._exchange(process, receive, change)
             finally:
                 with self._lock:
                     writer, self._writer, self._process = self._writer, None, None
@@ -333,30 +313,21 @@ class ProcessLink(Link):
                 reads.join(_STOP_SECONDS)
         return LinkState(up=False, words=reason(process.returncode, lines, self._target, why))
 
-    def _exchange(self, process: subprocess.Popen[bytes], take: Take, change: Change) -> str:
+    def _exchange(self, process: subprocess.Popen[bytes], receive: Receive, change: Change) -> str:
         if process.stdin is None or process.stdout is None or self._stopped.is_set():
             return ""
         with self._lock:
-            self._heard = time.monotonic()
             self._writer = Writer(process.stdin.fileno())
         try:
             for message in messages(process.stdout.fileno(), lambda: change(LinkState(up=True))):
-                self._heard = time.monotonic()
                 if self._stopped.is_set():
                     return ""
-                take(message)
+                receive(message)
         except CutError as error:
             return str(error)
         except OSError as error:
             return f"the connection was cut ({error.strerror})"
         return ""
-
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """End a connection on which nothing is heard any more."""
-        while process.poll() is None and not self._stopped.wait(1.0):
-            if time.monotonic() >= self._heard + _SILENT_SECONDS:
-                _end(process)
-                return
 
 
 def _read_lines(process: subprocess.Popen[bytes], lines: deque[str]) -> None:

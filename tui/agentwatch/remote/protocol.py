@@ -51,7 +51,7 @@ class Standing(NamedTuple):
     settled: bool
 
 
-Told = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
+Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
 """The observations that a host tells; the rest is the operator's own and never travels."""
 _TOLD: Final = (Seen, Gone, Unreadable, Checked, Ran, Decided, Requested)
 
@@ -73,7 +73,7 @@ class Entry(_Model):
     standing: Standing | None = None
 
     @property
-    def event(self) -> Told | Standing | None:
+    def event(self) -> Observation | Standing | None:
         event = next((one for _, one in self if one is not None), None)
         # The return of a session stands in its run: a host tells of no other.
         return event._replace(stored=False) if isinstance(event, Seen) else event
@@ -330,7 +330,7 @@ class Verifier:
     hello: it says why that is refused, "" where it is not.
     """
 
-    def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey, str], str]) -> None:
+    def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]) -> None:
         self.key = key
         self.why = ""
         """Why messages are not believed, and what to do."""
@@ -375,7 +375,7 @@ class Verifier:
             raise ValueError(str(error)) from error
         verified = _public(key)
         self._verify(key, verified, message)
-        if why := self._accept(key, hello.host):
+        if why := self._accept(key):
             self.why = why
             return None
         self.key, self._verified = key, verified

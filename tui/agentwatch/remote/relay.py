@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agentwatch import __version__
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.delegation.events import Event, Gone, Ran, Requested, Seen, Unreadable
+from agentwatch.delegation.events import Event
 from agentwatch.monitor import Monitor, rules_of
 from agentwatch.remote.answers import Answers, parts
 from agentwatch.remote.log import Log
@@ -88,11 +88,11 @@ class Relayed:
         )
 
     def _note(self, event: Event | Standing) -> None:
+        entry = None
         try:
             entry = entry_of(event)
         except ValueError:
             self.untold += 1
-            entry = entry_of(taken) if (taken := _taken_back(event)) is not None else None
         told = entry.event if entry is not None else None
         if told is not None and (counts := self.log.add(told)) is not None:
             self.log.seq += 1
@@ -179,7 +179,7 @@ class Relay:
     async def run(self) -> str:
         """Relay. Returns why it has ended: what the end says in its last state."""
         self._loop = asyncio.get_running_loop()
-        self._end.start(self._take, self._change)
+        self._end.start(self._receive, self._change)
         # Who speaks another protocol is told so before anybody asks.
         self._say(self._hello(), [""])
         working = [asyncio.create_task(self._watch(part)) for part in self._parts.values()]
@@ -284,14 +284,14 @@ class Relay:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *arguments)
 
-    def _take(self, message: bytes) -> None:
+    def _receive(self, message: bytes) -> None:
         """A message of a screen, in the thread of the end. What nobody can have said is passed over."""
         try:
             frame = unpack(message)
         except ValueError:
             return
         if isinstance(frame, Watch):
-            self._soon(self._heed, frame)
+            self._soon(self._handle, frame)
         elif isinstance(frame, Ask):
             self._soon(self._ask, frame)
         elif isinstance(frame, Decide) and self._loop is not None:
@@ -303,7 +303,7 @@ class Relay:
         """Record a decision, and tell its outcome."""
         self._say(await decide(part.monitor, frame.request), [frame.screen])
 
-    def _heed(self, watch: Watch) -> None:
+    def _handle(self, watch: Watch) -> None:
         """A screen says that it is there, and what it lacks."""
         now = time.monotonic()
         if watch.screen not in self._screens and len(self._screens) >= _MOST_SCREENS:
@@ -346,15 +346,3 @@ class Relay:
     def _answer(self, ask: Ask, find: Callable[[], str | None]) -> None:
         for reply in parts(ask, find()):
             self._say(reply, [ask.screen])
-
-
-def _taken_back(told: Event | Standing) -> Event | None:
-    """The observation in place of one that cannot be told: rather nothing than what was before."""
-    match told:
-        case Ran():
-            return told._replace(run=None)
-        case Requested():
-            return told._replace(request=None)
-        case Seen() | Gone() | Unreadable():
-            return Gone(told.seq, told.at, told.path, undone=True)
-    return None

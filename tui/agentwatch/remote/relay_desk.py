@@ -33,7 +33,6 @@ from agentwatch.decisions.ledger import DecisionMade, Draft
 from agentwatch.decisions.record import (
     AHEAD,
     AlreadyDecidedError,
-    Record,
     SignedRequest,
     asked_of,
     read_request,
@@ -76,11 +75,12 @@ _KEPT: Final = timedelta(days=1)
 """So long after its time is over: a clock may be set back."""
 
 
-class Refusal(NamedTuple):
-    """Why something is not recorded, for the operator."""
+class RefusedError(DecisionError):
+    """It is not recorded; `record` is the file of the decision that holds instead, where there is one."""
 
-    outcome: Outcome
-    words: str
+    def __init__(self, outcome: Outcome, words: str, decision_id: str = "", record: str | None = None) -> None:
+        super().__init__(words)
+        self.outcome, self.decision_id, self.record = outcome, decision_id, record
 
 
 class Refusals:
@@ -93,23 +93,23 @@ class Refusals:
     def __init__(self, state: Path, disk: Disk = DISK) -> None:
         self._place = PrivateDirectory(state / _NAME, disk)
 
-    def find(self, sha256: str) -> Refusal | None:
-        """The one about what was signed, by its sha256 in hex; None where there is none. Raises OSError."""
+    def check(self, sha256: str, decision_id: str = "") -> None:
+        """Raises RefusedError where what was signed was refused, by its sha256 in hex; and OSError."""
         try:
             with self._place.open() as directory:
                 data = directory.read(f"{sha256}.json", _LARGEST)
         except FileNotFoundError:
-            return None
-        try:
+            return
+        # It was refused, whatever happened to the words since.
+        outcome, words = Outcome.REFUSED, "not recorded: it was refused before"
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
             fields = json.loads(data)
-            return Refusal(Outcome(fields["outcome"]), str(fields["words"]))
-        except (ValueError, TypeError, KeyError, RecursionError):
-            # It was refused, whatever happened to the words since.
-            return Refusal(Outcome.REFUSED, "not recorded: it was refused before")
+            outcome, words = Outcome(fields["outcome"]), str(fields["words"])
+        raise RefusedError(outcome, words, decision_id)
 
-    def keep(self, sha256: str, refusal: Refusal, until: str, now: datetime) -> None:
+    def keep(self, sha256: str, refused: RefusedError, until: str, now: datetime) -> None:
         """Write one down, for as long as what was signed can be delivered again. Raises OSError."""
-        fields = {"version": 1, "until": until, **refusal._asdict()}
+        fields = {"version": 1, "until": until, "outcome": refused.outcome, "words": str(refused)}
         with self._place.make() as directory:
             names = [name for name in directory.names() if not name.startswith(".")]
             for name in names if len(names) >= _MOST else ():
@@ -118,14 +118,6 @@ class Refusals:
                     if until_then + _KEPT < now:
                         directory.remove(name)
             directory.replace(f"{sha256}.json", json.dumps(fields).encode())
-
-
-class _RefusedError(DecisionError):
-    """It is not recorded; `record` is the file of the decision that holds instead, where there is one."""
-
-    def __init__(self, refusal: Refusal, decision_id: str = "", record: str | None = None) -> None:
-        super().__init__(refusal.words)
-        self.refusal, self.decision_id, self.record = refusal, decision_id, record
 
 
 class _Signed(NamedTuple):
@@ -153,25 +145,31 @@ class RelayDesk:
         """Record what an operator signed, or say why it is not. Never raises. With an outcome that is not final, see
         `Outcome`, it is right to deliver the same again."""
         sha256 = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        decision_id, record = "", None
         try:
-            return await self._record(text, sha256)
-        except _RefusedError as error:
-            refusal, decision_id, record = error.refusal, error.decision_id, error.record
+            made, record = await self._record(text, sha256)
+            decision_id, before = made.record.decision_id, made.record
+            said = "recorded"
+            if before.signed_request != text:
+                said = f"recorded before: {before.operator} said the very same at {before.created_at}"
+            undelivered = made.undelivered and f"{NOT_DELIVERED}{made.undelivered}"
+            outcome, words = Outcome.RECORDED, "; ".join(filter(None, (said, made.doubt, undelivered)))
+        except RefusedError as error:
+            outcome, words, decision_id, record = error.outcome, str(error), error.decision_id, error.record
         except DecisionError as error:
-            refusal, decision_id, record = Refusal(Outcome.FAILED, str(error)), "", None
+            outcome, words = Outcome.FAILED, str(error)
         except OSError as error:
-            words = f"not recorded so far: {reason(error)}; {remedy(error)} on the host"
-            refusal, decision_id, record = Refusal(Outcome.FAILED, words), "", None
+            outcome, words = Outcome.FAILED, f"not recorded so far: {reason(error)}; {remedy(error)} on the host"
         return Result(
             workspace=self._workspace_id,
             decision_id=decision_id,
             request_sha256=sha256,
-            outcome=refusal.outcome,
-            words=refusal.words,
+            outcome=outcome,
+            words=words,
             record=record,
         )
 
-    async def _record(self, text: str, sha256: str) -> Result:
+    async def _record(self, text: str, sha256: str) -> tuple[DecisionMade, str]:
         clerk = await self._clerk()
         desk = clerk.desk
         if not isinstance(desk, LocalService):
@@ -181,28 +179,16 @@ class RelayDesk:
         made = await asyncio.to_thread(_known, desk, signed)
         if made is None:
             made = await self._decide(clerk, desk, signed)
-        data = await asyncio.to_thread(desk.ledger.bytes_of, made.entry)
-        words = "recorded" if made.record.signed_request == text else _said_before(made.record)
-        words = "; ".join(filter(None, (words, made.doubt, made.undelivered and f"{NOT_DELIVERED}{made.undelivered}")))
-        return Result(
-            workspace=desk.workspace_id,
-            decision_id=made.record.decision_id,
-            request_sha256=sha256,
-            outcome=Outcome.RECORDED,
-            words=words,
-            record=data.decode(),
-        )
+        return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
 
     async def _decide(self, clerk: DecisionWatcher, desk: LocalService, signed: _Signed) -> DecisionMade:
-        refusal = self._why_not(desk, signed.draft)
-        if refusal is None:
-            try:
-                return await asyncio.to_thread(self._doing(desk, signed))
-            except tuple(_OUTCOMES) as error:
-                refusal = Refusal(_OUTCOMES[type(error)], str(error))
-            finally:
-                clerk.look_soon()
-        return await asyncio.to_thread(_refuse, desk, signed, refusal)
+        try:
+            self._check(desk, signed.draft)
+            return await asyncio.to_thread(self._doing(desk, signed))
+        except tuple(_OUTCOMES) as error:
+            return await asyncio.to_thread(_refuse, desk, signed, RefusedError(_OUTCOMES[type(error)], str(error)))
+        finally:
+            clerk.look_soon()
 
     async def _clerk(self) -> DecisionWatcher:
         """What keeps the decisions, once the monitor knows all that was there at first."""
@@ -214,70 +200,63 @@ class RelayDesk:
         self._has_settled = True
         return self._monitor.clerk
 
-    def _why_not(self, desk: LocalService, draft: Draft) -> Refusal | None:
-        """Why the tree, as it is now, does not allow it."""
+    def _check(self, desk: LocalService, draft: Draft) -> None:
+        """Raises ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
         subject = draft.subject
         if subject.request is not None:
             # Who asks, and what, stands in its own file.
-            return None
+            return
         task = self._monitor.tree.tasks.get(subject.task_id)
         if task is None:
-            return Refusal(Outcome.RETURN_CHANGED, "not recorded: the task is gone")
+            raise ReturnChangedError("not recorded: the task is gone")
         now = desk.subject(task)
         if now != subject:
             names = {"attempt": f"attempt {now.attempt} has begun", "return_sha256": "the return has changed"}
             names |= {"handoff_sha256": "the handoff has changed", "after": "a fitter was called or has ended"}
             why = next(words for name, words in names.items() if getattr(now, name) != getattr(subject, name))
-            return Refusal(Outcome.RETURN_CHANGED, f"not recorded: {why} since you looked at it; look at it again")
-        why_not = policy.refusal(task, draft.action, draft.params, draft.note)
-        if why_not is None:
-            return None
-        return Refusal(Outcome.NOT_ALLOWED, f"not recorded: {draft.action} is not possible: {why_not}")
+            raise ReturnChangedError(f"not recorded: {why} since you looked at it; look at it again")
+        if (why_not := policy.refusal(task, draft.action, draft.params, draft.note)) is not None:
+            raise NotAllowedError(f"not recorded: {draft.action} is not possible: {why_not}")
 
     def _doing(self, desk: LocalService, signed: _Signed) -> Callable[[], DecisionMade]:
-        """How it is recorded, if nothing has changed until then."""
+        """How it is recorded, if nothing has changed until then. Once the ledger is locked, no other relay refuses it
+        meanwhile."""
         draft = signed.draft
-
-        def refuse_again() -> None:
-            # The ledger is locked now, so that no other relay refuses it meanwhile.
-            if (refusal := Refusals(desk.state, desk.disk).find(signed.sha256)) is not None:
-                raise _RefusedError(refusal, draft.subject.decision_id)
-
-        if draft.subject.request is None:
-            returned = self._monitor.returned_now(draft.subject.task_id)
-
-            def now() -> str | None:
-                refuse_again()
-                return returned()
-
-            def decide() -> DecisionMade:
-                _unlock(desk)
-                return desk.record(draft, now)
-
-            return decide
+        check = partial(Refusals(desk.state, desk.disk).check, signed.sha256, draft.subject.decision_id)
         inbox = self._monitor.inbox
+        returned = None if draft.subject.request else self._monitor.returned_now(draft.subject.task_id)
 
-        def answer() -> DecisionMade:
-            _unlock(desk)
+        def now() -> str | None:
+            check()
+            return returned() if returned is not None else None
+
+        def do() -> DecisionMade:
+            if (why := desk.why_locked()) is not None:
+                cure = "take the passphrase away with `agentwatch keys passphrase`, or give it to a keyring"
+                raise KeyProblemError(
+                    f"not recorded so far: {why}, and nobody can type its passphrase on the host: {cure}"
+                )
+            if returned is not None:
+                return desk.record(draft, now)
             request = None if inbox is None else inbox.store.find(draft.subject.decision_id)
             if inbox is None or request is None or asked_of(request) != draft.subject.request:
                 raise RequestGoneError("not recorded: nobody waits for this answer")
 
             def gone() -> str | None:
-                refuse_again()
+                check()
                 is_late = request.until is not None and draft.created_at.timestamp() >= request.until
                 return "its time is over" if is_late else inbox.gone(request)
 
             return desk.record_answer(request, draft, gone)
 
-        return answer
+        return do
 
 
 # What follows waits for the disk, in a thread
 
 
 def _opened(desk: LocalService, text: str, sha256: str, now: datetime) -> _Signed:
-    """What was signed, if it is by a key that counts, and for this ledger. Raises _RefusedError; that is not written
+    """What was signed, if it is by a key that counts, and for this ledger. Raises RefusedError; that is not written
     down, for it stays so, or anybody could have sent it."""
     trust = desk.keys.trust()
     try:
@@ -287,7 +266,7 @@ def _opened(desk: LocalService, text: str, sha256: str, now: datetime) -> _Signe
     except UnsignedError as error:
         raise _not_trusted(str(error)) from error
     except (EnvelopeError, RecordError) as error:
-        raise _RefusedError(Refusal(Outcome.REFUSED, f"not recorded: {error}")) from error
+        raise RefusedError(Outcome.REFUSED, f"not recorded: {error}") from error
     asked, ended = request.asked, trust.asking[keyid].retired_at
     known = next((one for one in desk.keys.others(Role.OPERATOR) if one.public.keyid == keyid), None)
     if ended is not None:
@@ -295,12 +274,12 @@ def _opened(desk: LocalService, text: str, sha256: str, now: datetime) -> _Signe
     if known is not None and asked.created_at < written(time_of(known.trusted_at) - _ROUNDING):
         if written(now) < known.trusted_at:
             words = f"it is {written(now)} on the host, which trusts your key since {known.trusted_at}: set its clock"
-            raise _RefusedError(Refusal(Outcome.EXPIRED, f"not recorded: {words}"))
+            raise RefusedError(Outcome.EXPIRED, f"not recorded: {words}")
         raise _not_trusted("it was signed before this host trusted its key; decide again")
     own = desk.keys.show().keyid
     if request.host != own or asked.workspace_id != desk.workspace_id:
         words = "it was signed for another host or workspace" if request.host == own else _OTHER_HOST
-        raise _RefusedError(Refusal(Outcome.REFUSED, f"not recorded: {words}"))
+        raise RefusedError(Outcome.REFUSED, f"not recorded: {words}")
     draft = Draft(
         subject=asked.subject,
         action=asked.action,
@@ -314,25 +293,18 @@ def _opened(desk: LocalService, text: str, sha256: str, now: datetime) -> _Signe
     return _Signed(text, sha256, request, draft)
 
 
-def _unlock(desk: LocalService) -> None:
-    if (why := desk.why_locked()) is not None:
-        cure = "take the passphrase away with `agentwatch keys passphrase`, or give it to a keyring"
-        raise KeyProblemError(f"not recorded so far: {why}, and nobody can type its passphrase on the host: {cure}")
-
-
-def _not_trusted(why: str) -> _RefusedError:
-    return _RefusedError(Refusal(Outcome.NOT_TRUSTED, f"not recorded: {why}"))
+def _not_trusted(why: str) -> RefusedError:
+    return RefusedError(Outcome.NOT_TRUSTED, f"not recorded: {why}")
 
 
 def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
-    """The decision that was recorded for it before, None where there is none. Raises _RefusedError where it was refused
+    """The decision that was recorded for it before, None where there is none. Raises RefusedError where it was refused
     before, its time is over, or something else is decided."""
     draft, asked = signed.draft, signed.request.asked
     chain = desk.read()
     if (entry := chain.asked_for(signed.text)) is not None:
         return DecisionMade(entry, fresh=False)
-    if (refusal := Refusals(desk.state, desk.disk).find(signed.sha256)) is not None:
-        raise _RefusedError(refusal, asked.decision_id)
+    Refusals(desk.state, desk.disk).check(signed.sha256, asked.decision_id)
     entry, now = chain.latest.get(asked.decision_id), written(draft.created_at)
     held = entry.record if entry is not None and not entry.record.is_expired(time_of(asked.created_at)) else None
     in_time = held is not None and held.created_at <= signed.request.record_by
@@ -341,30 +313,27 @@ def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
         return DecisionMade(entry, fresh=False)
     if now > signed.request.record_by:
         words = f"its time was over at {signed.request.record_by}, and it is {now} on the host"
-        refusal = Refusal(Outcome.EXPIRED, f"not recorded: {words}")
+        refused = RefusedError(Outcome.EXPIRED, f"not recorded: {words}")
     elif asked.created_at > written(draft.created_at + AHEAD):
         words = f"it is dated {asked.created_at}, and it is {now} on the host: set the clocks"
-        refusal = Refusal(Outcome.EXPIRED, f"not recorded: {words}")
+        refused = RefusedError(Outcome.EXPIRED, f"not recorded: {words}")
     elif held is not None and not held.is_expired(draft.created_at):
-        refusal = Refusal(Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held)))
+        refused = RefusedError(Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held)))
     else:
         return None
-    return _refuse(desk, signed, refusal)
+    return _refuse(desk, signed, refused)
 
 
-def _refuse(desk: LocalService, signed: _Signed, refusal: Refusal) -> DecisionMade:
-    """Write down that it is refused, for good. Raises _RefusedError; gives the decision where it was recorded by
+def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> DecisionMade:
+    """Write down that it is refused, for good. Raises RefusedError; gives the decision where it was recorded by
     another relay meanwhile."""
     trust, decision_id = desk.keys.trust(), signed.draft.subject.decision_id
     keep = partial(
-        Refusals(desk.state, desk.disk).keep, signed.sha256, refusal, signed.request.record_by, signed.draft.created_at
+        Refusals(desk.state, desk.disk).keep, signed.sha256, refused, signed.request.record_by, signed.draft.created_at
     )
     entry = desk.ledger.refuse(signed.text, trust, keep)
     if entry is not None:
         return DecisionMade(entry, fresh=False)
-    held = desk.ledger.read(trust).latest.get(decision_id) if refusal.outcome is Outcome.DECIDED_OTHERWISE else None
-    raise _RefusedError(refusal, decision_id, desk.ledger.bytes_of(held).decode() if held is not None else None)
-
-
-def _said_before(record: Record) -> str:
-    return f"recorded before: {record.operator} said the very same at {record.created_at}"
+    held = desk.ledger.read(trust).latest.get(decision_id) if refused.outcome is Outcome.DECIDED_OTHERWISE else None
+    record = desk.ledger.bytes_of(held).decode() if held is not None else None
+    raise RefusedError(refused.outcome, str(refused), decision_id, record)

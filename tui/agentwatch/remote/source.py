@@ -14,7 +14,7 @@ from agentwatch.delegation.events import Event, Lost, Ran, Reached, Ruled, Seen
 from agentwatch.delegation.run import Run
 from agentwatch.remote.host import Copy, RemoteHost
 from agentwatch.remote.log import MEBIBYTE, dropped_words, weight
-from agentwatch.remote.protocol import Standing, Told, Wish, Workspace
+from agentwatch.remote.protocol import Observation, Standing, Wish, Workspace
 from agentwatch.remote.texts import FarTranscript, is_of
 from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.fields import messages
@@ -26,8 +26,6 @@ SCAN_SECONDS: Final = 20.0
 MOST_NEWS: Final = 256 * MEBIBYTE
 """Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then. An
 hour or more of many agents at work."""
-_BUSY_SECONDS: Final = 60.0
-"""A host that says so much in less time floods: its tree is made anew only now and then."""
 _PATIENCE: Final = 10.0
 """Seconds after which what is known takes the place of what was shown, though not all is there."""
 
@@ -48,13 +46,10 @@ class RemoteSource(Source):
         self._name = name
         self._emit: Callable[[Batch], None] | None = None
         self._copy: Copy | None = None
-        self._new: list[Told] = []
+        self._new: list[Observation] = []
         """What is to be emitted besides what was."""
         self._news_size = 0
         """Bytes that were emitted, or are to be, since all was emitted."""
-        self._all_at = float("-inf")
-        """When all was emitted last, by a clock that nobody sets."""
-        self._is_flooded = False
         self._has_begun = False
         """Something was emitted."""
         self._since: float | None = None
@@ -133,7 +128,7 @@ class RemoteSource(Source):
             self._emit = None
         return batches[-1]._replace(anew=False) if batches else Batch((), self._standing())
 
-    def _known(self) -> list[Told | Standing]:
+    def _known(self) -> list[Observation | Standing]:
         with self.host.lock:
             return [] if self._copy is None else self._copy.log.events()
 
@@ -147,7 +142,7 @@ class RemoteSource(Source):
         self._begin_anew()
         self.advance()
 
-    def told(self, copy: Copy, new: list[Told], *, anew: bool) -> None:
+    def observe(self, copy: Copy, new: list[Observation], *, anew: bool) -> None:
         if copy is not self._copy:
             return
         if anew:
@@ -156,7 +151,6 @@ class RemoteSource(Source):
             self._new += new
             self._news_size += sum(map(weight, new))
             if self._news_size > MOST_NEWS:
-                self._is_flooded = self.host.steady() < self._all_at + _BUSY_SECONDS
                 self._begin_anew()
         self.advance()
 
@@ -172,7 +166,7 @@ class RemoteSource(Source):
         events: list[Event] = []
         anew = False
         if copy is not None and self.workspace is not None and (lost is not None or self.host.is_confirmed):
-            is_ready = self._is_ready and not self._is_flooded
+            is_ready = self._is_ready
             if self._has_begun and self._since is None:
                 events, self._new = [self._here(one) for one in self._new], []
             elif (
@@ -181,9 +175,9 @@ class RemoteSource(Source):
                 or self.host.steady() >= (self._since or 0.0) + _PATIENCE
             ):
                 anew = self._has_begun
-                self._since = None if is_ready or self._is_flooded or not anew else self.host.steady()
-                self._has_begun, self._is_flooded = True, False
-                self._new, self._news_size, self._all_at = [], 0, self.host.steady()
+                self._since = None if is_ready or not anew else self.host.steady()
+                self._has_begun = True
+                self._new, self._news_size = [], 0
                 told = (one for one in copy.log.events() if not isinstance(one, Standing))
                 events = [self._rules(self.workspace), *map(self._here, told)]
                 if anew:
@@ -192,7 +186,7 @@ class RemoteSource(Source):
             events.append(Lost(self._seq, lost))
             self._lost = lost
         elif lost is None and self._lost is not None and self._since is None and (copy is None or not copy.lacks):
-            events.append(Reached(self._seq, self.host.now - self.host.offset))
+            events.append(Reached(self._seq, self.host.now - self.host.pulse.offset))
             self._lost = None
         health = self._standing()
         if events or anew or health != self._health:
@@ -219,15 +213,15 @@ class RemoteSource(Source):
         if self._since is None:
             self._since = self.host.steady()
 
-    def _here(self, told: Told) -> Told:
+    def _here(self, told: Observation) -> Observation:
         """An observation in our time."""
         self._seq = max(self._seq, told.seq)
-        moved: Told = _shifted(told, -self.host.offset) if self.host.offset else told
+        moved: Observation = _shifted(told, -self.host.pulse.offset) if self.host.pulse.offset else told
         return moved
 
     def _rules(self, workspace: Workspace) -> Ruled:
         line = workspace.rules.history_before
-        return Ruled(0, self.host.now, workspace.rules._replace(history_before=line - self.host.offset))
+        return Ruled(0, self.host.now, workspace.rules._replace(history_before=line - self.host.pulse.offset))
 
     def _standing(self) -> Health:
         """How well it is seen."""
@@ -254,7 +248,7 @@ class RemoteSource(Source):
         return next((one.summary[:100] for one in known if self.belongs(one)), "")
 
 
-def _texts_of(told: Told | Standing) -> Collection[str]:
+def _texts_of(told: Observation | Standing) -> Collection[str]:
     """The digests of the texts that an observation is about."""
     if isinstance(told, Seen):
         return (told.digest,)

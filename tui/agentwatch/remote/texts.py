@@ -25,7 +25,6 @@ LARGEST_ANSWER: Final = 16 * MEBIBYTE
 """Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much."""
 LARGEST_TEXTS: Final = 32 * MEBIBYTE
 """Characters of all fetched texts that are held, so that two of the largest are at hand."""
-_AGAIN_SECONDS: Final = 2.0
 _MOST_PARTS: Final = 1_024
 _PAUSE_SECONDS: Final = 1.0
 """Between two looks at a transcript on a host."""
@@ -43,6 +42,19 @@ class _Arriving:
     @property
     def is_over(self) -> bool:
         return self.parts is not None and len(self.found) == self.parts
+
+
+def say_until(
+    news: threading.Condition, say: Callable[[], None], is_over: Callable[[], bool], seconds: float, again: float = 2.0
+) -> None:
+    """Say something again and again until it is over, for so many seconds at most. `news` is notified of answers."""
+    end, again_at = time.monotonic() + seconds, 0.0
+    with news:
+        while not is_over() and (now := time.monotonic()) < end:
+            if now >= again_at:
+                again_at = now + again
+                say()
+            news.wait_for(is_over, max(min(again_at, end) - time.monotonic(), 0.0))
 
 
 class Texts:
@@ -77,24 +89,15 @@ class Texts:
         name = f"{screen}.{secrets.token_hex(8)}"
         ask = Ask(id=name, screen=screen, workspace=workspace, what=what, key=key, place=place)
         arriving = self._arriving[name] = _Arriving()
-        until, again_at = time.monotonic() + SECONDS, 0.0
         try:
-            while (now := time.monotonic()) < until and self._is_up():
-                if now >= again_at:
-                    again_at = now + _AGAIN_SECONDS
-                    self._say(ask)
-                with self._news:
-                    if arriving.is_over or self._news.wait_for(
-                        lambda: arriving.is_over, max(min(again_at, until) - time.monotonic(), 0.0)
-                    ):
-                        break
+            say_until(self._news, lambda: self._say(ask), lambda: arriving.is_over or not self._is_up(), SECONDS)
         finally:
             del self._arriving[name]
         if not arriving.is_over or arriving.parts is None:
             raise NoAnswerError("it does not answer")
         return "".join(arriving.found[number] for number in range(arriving.parts)) if arriving.parts else None
 
-    def take(self, reply: Reply) -> None:
+    def receive(self, reply: Reply) -> None:
         """A part of an answer has arrived."""
         with self._news:
             arriving = self._arriving.get(reply.id)

@@ -11,7 +11,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.decisions.record import written
 from agentwatch.disk import UNSYNCED, Directory
 
 NAME: Final = "hooks.jsonl"
@@ -52,7 +51,7 @@ class Journal:
     def add(self, entry: JournalEntry) -> bool:
         """Write it down. False where nothing can be written."""
         texts = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in entry._asdict().items()}
-        line = json.dumps(texts | {"at": written(datetime.now(UTC))}) + "\n"
+        line = json.dumps(texts | {"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}) + "\n"
         with suppress(OSError), Directory.make(self._state, UNSYNCED) as directory:
             with suppress(FileNotFoundError):
                 if directory.status(NAME).st_size > _LARGEST:

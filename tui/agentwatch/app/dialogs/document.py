@@ -144,8 +144,11 @@ class Document(Vertical):
         except DecisionError as error:
             proposal, self._why_blank = blank_handoff(form.task, form.subject), clean(str(error), 500)
         if not self.is_edited:
+            is_new = self._proposal is None or bool(before) or proposal.text != self.text
             self._proposal = proposal
-            self._show(proposal.text)
+            if is_new:
+                # Else the operator's editor may have had a text that is too large for the screen.
+                self._show(proposal.text)
             if before:
                 self.post_message(self.Appeared())
 

@@ -163,9 +163,15 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         """Whether the keys are those of the details."""
         return self.details is not None and self.details.has_focus_within
 
+    @property
+    def instead(self) -> tuple[str, ...]:
+        """What the details say where no task is selected, line by line."""
+        return ()
+
     def show_details(self) -> None:
         """Show how the task stands by now, where the details are in sight."""
         if self.details is not None and self.details.display:
+            self.details.instead = self.instead
             task_id, tree = self.task_id or "", self._monitor.tree
             self.details.show(tree.tasks.get(task_id), tree, self._monitor.of(task_id)[0], self._clock())
 

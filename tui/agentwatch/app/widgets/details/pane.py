@@ -63,6 +63,8 @@ class DetailsPane(Widget):
         super().__init__()
         self.page = Page()
         self.live_tab = LiveTab()
+        self.instead: tuple[str, ...] = ()
+        """The lines in the place of a task where none is selected, the first as a title."""
         self._tabs = Tabs(*(Tab(tab.title, id=tab_id) for tab_id, tab in TABS.items()))
         self._tabs.can_focus = False
         self._prices = prices
@@ -167,7 +169,8 @@ class DetailsPane(Widget):
             self._written = None
             self.live_tab.leave()
             self.page.display = True
-            self.page.show([text(faint("No task is selected."))], keep=False)
+            first = Content.styled(self.instead[0], "bold") if self.instead else faint("No task is selected.")
+            self.page.show([text(first), *(text(Content(line)) for line in self.instead[1:])], keep=False)
         else:
             for tab_id, count in counts_of(view).items():
                 title = Content.assemble(TABS[tab_id].title, " " if count[0] else "", count)
