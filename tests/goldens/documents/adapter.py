@@ -60,4 +60,4 @@ def rules() -> list[dict[str, Any]]:
 @cache
 def schema(contract: str) -> Any:
     """The JSON Schema of a contract."""
-    return json.loads(command(Path.cwd(), "rules", "--schema", contract))
+    return json.loads(command(Path.cwd(), "schema", contract))
