@@ -65,7 +65,7 @@ def test_a_host_that_cannot_be_told_is_named_and_the_others_are_told(
     [
         ([], "it takes the hosts"),
         (["-oProxyCommand=x"], "unrecognized arguments"),
-        (["ssh://build1"], "it names no directory"),
+        (["ssh://build1"], "this is no address"),
         (["nats://broker/box"], "ssh does not reach it"),
         (["build1", "--host"], "--host belongs to trust and distrust"),
     ],

@@ -55,6 +55,11 @@ def as_box(broker: Broker, do: Callable[[Client], Awaitable[T]]) -> T:
 
 
 def test_both_ends_do_all_that_they_are_for_with_these_accounts(spoken: Broker) -> None:
+    async def keep(client: Client) -> None:
+        await client.publish(store_subject(BOX_ID), b"mine")
+        await client.flush()
+
+    as_box(spoken, keep)
     end, link, heard, shown = (
         NatsEnd(spoken.url, BOX),
         NatsHub(spoken.url, Login(KIM)).link(BOX.public),
