@@ -26,9 +26,9 @@ def deciding(stage: Stage, *words: str) -> Terminal:
 def test_yes_records_what_was_shown(stage: Stage) -> None:
     with deciding(stage, "--retry", "--note", "Use the map.") as terminal:
         screen = terminal.wait_for(QUESTION)
-        assert f"sha256 {stage.digest()[:12]}…" in screen
+        assert f"return     {stage.digest()[:12]}  seen" in screen
         assert "note       Use the map." in screen
-        assert "│ summary: The migration timed out." in screen
+        assert "│ error: The migration timed out." in screen
         terminal.press("y\r")
         assert terminal.wait_until_exit() == 0
         assert "recorded: decision " in terminal.text()

@@ -88,7 +88,7 @@ def test_all_commands_leave_the_same_out_of_what_needs_you_and_say_so(
     account = json.loads(asked(capsys, "report", "--format", "json", place)[1])
     assert [one["task_id"] for one in account["attention"]] == ["new"]
     assert "is history. 1 needs a human." in account["verdict"]
-    assert account["verdict"].startswith("1 task, none done, and 1 of history. 1 failed.")
+    assert account["verdict"].startswith("1 task: 1 failed, and 1 of history.")
     assert (account["summary"]["tasks"], account["summary"]["past"]) == (1, 1)
     since = {task["task_id"]: task["since"] for task in told["tasks"]}
     assert [(one["task_id"], one["since"]) for one in account["attention"]] == [("new", since["new"])]

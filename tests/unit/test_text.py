@@ -21,6 +21,7 @@ from agentwatch.text import (
     clean,
     clean_lines,
     complain,
+    count_unseen,
     exact,
     good,
     indented,
@@ -277,3 +278,18 @@ def test_an_error_is_put_in_words_whatever_it_is(error: BaseException, words: st
 def test_a_program_without_a_standard_error_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     complain("nobody hears this")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("plain", 0),
+        ("a\U000e0162\U000e0163b", 2),
+        ("x\u2800\u3164", 2),
+        ("é\n", 0),
+        ("☎\ufe0f 1\ufe0f", 0),
+        ("👩\u200d🔬", 0),
+    ],
+)
+def test_characters_that_an_editor_shows_as_nothing_are_counted(text: str, count: int) -> None:
+    assert count_unseen(text) == count

@@ -125,6 +125,12 @@ def _safe(text: str) -> str:
     return "".join(shown)
 
 
+def count_unseen(text: str) -> int:
+    """How many characters of a text are seen as nothing where it is shown as it is, as in an editor."""
+    text = re.sub(_JOINER, r"\1", text)
+    return 0 if text.isascii() else len(_HIDDEN.findall(text)) - len(_HIDDEN.findall(_safe(text)))
+
+
 def left_out(number: int, what: str) -> str:
     """How much more there is of something. What is `verbatim` never looks like it."""
     return f"<+{number:,} {what}{'s' if number > 1 else ''}>"

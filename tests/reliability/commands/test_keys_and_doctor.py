@@ -59,7 +59,10 @@ def test_the_doctor_finds_wrong_keys_and_views_of_the_settings(stage: Stage) -> 
     doctor = stage.run("doctor", stage.workspace)
     assert doctor.code == 1
     assert f"✗ settings: {settings}:2: the view “late” is wrong: " in doctor.out
-    assert f"✗ settings: {settings}:4: follow and quit would both have the key q in the tree" in doctor.out
+    assert (
+        f"✗ settings: {settings}:4: follow and quit would both have the key q; give one of them another key"
+        in doctor.out
+    )
     settings.write_text("[keys]\nfollow = 'F'\n", "utf-8")
     doctor = stage.run("doctor", stage.workspace)
     assert (doctor.code, "✓ settings: 1 command has keys of your own" in doctor.out) == (0, True)

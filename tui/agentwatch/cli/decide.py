@@ -27,7 +27,7 @@ from agentwatch.delegation.task import State, Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, complain, quoted, say
+from agentwatch.text import clean, complain, exact, quoted, say
 from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
@@ -178,7 +178,8 @@ def decide(look: Load, task_id: str, wish: Wish, *, settings: Settings, yes: boo
         where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
     writes = f"{subject.decision_id}.json in {where}"
     facts = form.facts(task, datetime.now(UTC).timestamp(), writes, beware)
-    for line in fact_lines([fact("decision", str(wish.action)), *facts]):
+    noted = [fact("note", exact(wish.note))] if wish.note else []
+    for line in fact_lines([fact("decision", str(wish.action)), *facts, *noted]):
         say(line)
     for line in lines(wish, params, words_of_child(task)):
         say(line)

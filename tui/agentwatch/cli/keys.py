@@ -285,8 +285,9 @@ def send(keys: Keys, addresses: Sequence[Address], name: str | None, program: Se
     """
     key, name, failed = _own_key(keys), name or operator_name(), False
     for address in addresses:
-        line = resolve_command(command(address, ["keys", "trust", key.text, "--name", name], program))
+        words = command(address, ["keys", "trust", key.text, "--name", name], program)
         try:
+            line = resolve_command(words)
             done = subprocess.run(  # noqa: S603  a list, and no shell here
                 line, capture_output=True, text=True, errors="replace", timeout=_SSH_SECONDS, check=False
             )

@@ -277,7 +277,8 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
     yield from [f"{history}."] if history else []
-    there = f"; {asking_there:,} in other worktrees" if asking_there else ""
+    does = "does" if asking_there == 1 else "do"
+    there = f"; {plural(asking_there, 'task')} in other worktrees {does}" if asking_there else ""
     needs = summary.needs_operator
     nobody = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''} needs"
     who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else nobody

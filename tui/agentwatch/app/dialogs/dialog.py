@@ -142,7 +142,8 @@ class Choice(Widget, can_focus=True):
             taken = number in self._field.taken
             style = "bold $text-accent" if taken else "" if self._field.question is not None else "$text-muted"
             if self._field.question is None:
-                words = clip(shown(f"{label} ({description})" if description else label), _MODE_CELLS)
+                whole = f"{label} ({description})" if description else label
+                words = clip(shown(whole), _MODE_CELLS if description else max(width - 2, _MODE_CELLS))
                 part = Content.styled(f"{marks[taken]} {words}", style)
                 used = sum(one.cell_length + _GAP for _, one in rows[-1]) if rows else width
                 if used + part.cell_length > width:
@@ -241,8 +242,6 @@ class DecisionScreen(ModalScreen[End | Action]):
     DecisionScreen Input:focus { border: none; background: $cursor-row; background-tint: transparent; }
     DecisionScreen .-wanted, DecisionScreen Input.-wanted:focus { background: $error 25%; }
     DecisionScreen #answers Input { margin-left: 2; }
-    DecisionScreen #answers Question { max-height: 6; }
-    DecisionScreen.-request #answers Question { max-height: 100vh; }
     DecisionScreen:ansi Input { text-style: underline; }
     """
 
@@ -350,8 +349,10 @@ class DecisionScreen(ModalScreen[End | Action]):
     @work
     async def _read_words(self) -> None:
         blocks = await self.case.words()
-        self._page.show(blocks, keep=False)
-        self.query_one("#words").display = bool(blocks)
+        # It may have been left meanwhile.
+        if self.is_attached and (words := self.query("#words")):
+            self._page.show(blocks, keep=False)
+            words.set(display=bool(blocks))
 
     def _be_seen(self) -> None:
         self.seen_at = time.monotonic()

@@ -24,7 +24,8 @@ from agentwatch.decisions.form import DecisionForm
 from agentwatch.decisions.handoff import Proposal, blank_handoff
 from agentwatch.decisions.service import operator_name
 from agentwatch.monitor import Monitor
-from agentwatch.text import clean
+from agentwatch.text import clean, count_unseen
+from agentwatch.view.words import plural
 
 _AGAIN: Final = 2.0
 """Seconds after which a host that did not answer is asked for the text again."""
@@ -219,7 +220,12 @@ class Document(Vertical):
 
         def look() -> tuple[list[str], Difference | None]:
             difference = compare(proposal.before, checked) if proposal.before is not None else None
-            return proposal.problems(checked), difference
+            problems = proposal.problems(checked)
+            if unseen := count_unseen(checked):
+                problems.insert(
+                    0, f"it holds {plural(unseen, 'character')} that cannot be seen: take them out with ctrl+e"
+                )
+            return problems, difference
 
         problems, difference = await asyncio.to_thread(look)
         if checked == self.text:
