@@ -118,15 +118,17 @@ def lend(app: App[Any], command: list[str], lines: Iterable[str], advice: str) -
 
     Returns what went wrong, a sentence, with advice where it cannot be started; None if nothing did.
     """
-    name = clean(command[0], 80)
+    name, code, refused = clean(command[0], 80), 0, None
     try:
         with app.suspend():
-            code = run(command, lines)
+            # The app takes the terminal back only where its block ends without an error.
+            try:
+                code = run(command, lines)
+            except OSError as error:
+                refused = f"{name} could not be started: {error.strerror}. {advice}"
     except SuspendNotSupported:
         return f"The terminal cannot be handed over to {name} from here."
-    except OSError as error:
-        return f"{name} could not be started: {error.strerror}. {advice}"
-    return f"{name} ended with exit code {code}." if code else None
+    return refused or (f"{name} ended with exit code {code}." if code else None)
 
 
 def run(command: list[str], lines: Iterable[str] = ()) -> int:

@@ -40,8 +40,7 @@ _SUBJECTS: Final = {
     "packages": r"\b(?:packages?|pakete?|paquets?|paquetes?|pacotes?|пакет\w*)\b|软件包|パッケージ|패키지",
     "tasks": r"\b(?:tasks?|aufgaben|tâches|tareas|tarefas)\b|任务",
     "modules": r"\b(?:modules?|module[ns]?|módulos?|moduli)\b|模块",
-    "coverage": r"\b(?:coverage|cover|abdeckung|couverture|cobertura|copertura|stmts|statements|lines|branches"
-    r"|functions)\b|覆盖率|カバレッジ",
+    "coverage": r"\b(?:coverage|cover|abdeckung|couverture|cobertura|copertura)\b|覆盖率|カバレッジ",
 }
 _STATUS: Final = {name: re.compile(words, re.IGNORECASE) for name, words in STATUSES.items()}
 _SUBJECT: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _SUBJECTS.items()}
@@ -61,7 +60,10 @@ _NUMERAL: Final = re.compile(
     rf"|(?P<none>{_NONE}|{_NOTHING})",
     re.IGNORECASE,
 )
-_COVERED: Final = re.compile(rf"\A\W*(?:total|all files)\b|{_SUBJECTS['coverage']}", re.IGNORECASE)
+_COVERED: Final = re.compile(
+    rf"\A\W*(?:total|all files)\b|\b(?:stmts|statements|lines|branches|functions)\b|{_SUBJECTS['coverage']}",
+    re.IGNORECASE,
+)
 _BREAK: Final = re.compile(r"[,;|()（）、，；。]|\.(?=\s|\Z)|\s[-–—→]\s|…|\s(?:and|und|et|y|e)\s(?=\d|\Z)")
 _LABELLED: Final = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)\s*[:=：\]]\s*\Z")
 _SCOPE: Final = re.compile(r"\W*(?:\[\w+\]\s*)?((?!test result)[^\W\d_]+(?: [^\W\d_]+)?)(?:: *|\s{2,})")
