@@ -415,6 +415,8 @@ class DecisionScreen(ModalScreen[End | Action]):
     @on(Document.Appeared)
     def _begin_reading(self) -> None:
         self._arming.begin()
+        if self._document is not None:
+            self._document.is_unread = False
 
     def _standing(self) -> Content:
         """The last line that is ours: what the key would do, or why it does nothing."""
@@ -556,7 +558,8 @@ class DecisionScreen(ModalScreen[End | Action]):
         if document is not None and document.text != shown_text:
             self._trouble = f"The {document.label} is not what you saw: read it, then press ctrl+s again."
         # What was found true before the disk was asked may be so no more.
-        if not is_sound or self.case.change(self._clock()) is not None or self._missing() is not None:
+        is_changed = self.case.change(self._clock()) is not None or not self._arming.is_over
+        if not is_sound or is_changed or self._missing() is not None:
             return None
         return await self.case.sign(shown_text, self.note.strip())
 

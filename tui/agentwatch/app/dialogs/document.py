@@ -76,6 +76,8 @@ class Document(Vertical):
     def __init__(self, form: DecisionForm, monitor: Monitor, state: Path) -> None:
         """`state` is a directory of ours, for the file that the operator's editor gets."""
         super().__init__()
+        self.is_unread = False
+        """It came after the dialog was seen, and the time to read it has not begun."""
         self.border_title = form.title
         self.label = form.document
         self.status = Said(id="checked", markup=False)
@@ -151,6 +153,7 @@ class Document(Vertical):
                 # Else the operator's editor may have had a text that is too large for the screen.
                 self._show(proposal.text)
             if before:
+                self.is_unread = True
                 self.post_message(self.Appeared())
 
     def write(self, text: str) -> None:
@@ -195,7 +198,7 @@ class Document(Vertical):
             return f"the edited {self.label} is being read"
         if self._no_answer:
             return f"the {self.label} is not here: {self._no_answer}"
-        if self._proposal is None or self.problems is None:
+        if self._proposal is None or self.problems is None or self.is_unread:
             return f"the {self.label} is being checked"
         if self._is_unseen:
             return f"the {self.label} is too large to be shown here: read it with ctrl+e"
