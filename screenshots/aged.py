@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.unit.claude_code.building import Log, Store, meta
-from tests.unit.sessions.conformance import report as report_of
+from tests.unit.sessions.store import report as report_of
 
 DAY: Final = 86_400
 _WORK: Final = (

@@ -74,7 +74,7 @@ MACHINES: Final = (
 
 async def photograph_aged(name: str, theme: str, size: tuple[int, int], keys: tuple[str, ...]) -> None:
     """Save one picture of an aged repository, as it looks when agentwatch is started there."""
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         workspace, environment = aged(Path(directory))
         with patch.dict(os.environ, environment):
             settings = Settings()._replace(theme=theme)
@@ -91,7 +91,7 @@ async def photograph_aged(name: str, theme: str, size: tuple[int, int], keys: tu
 
 async def photograph(name: str, theme: str, size: tuple[int, int], second: int, keys: tuple[str, ...]) -> None:
     """Save one picture of the demo as it looks at a second of its session."""
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         workspace = Path(directory, "shop")
         workspace.mkdir()
         player = Player(demo_script(), workspace)
@@ -137,7 +137,7 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
 
 async def photograph_machines(name: str, theme: str, size: tuple[int, int], keys: tuple[str, ...]) -> None:
     """Save one picture of several machines, three minutes after one of them was lost."""
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         now = STARTED_AT
         settings = Settings()._replace(theme=theme, stale_after=60)
         monitor, machines = fleet(Path(directory), demo_script(), settings, lambda: now)
