@@ -52,7 +52,7 @@ class BrokenRule(BaseModel):
 
 
 class Judged(BaseModel):
-    """What the contracts find in a text."""
+    """The findings of the contracts in a text."""
 
     contract: Annotated[str | None, Field(description="The contract it was recognised as; null: as none.")]
     state: Annotated[str | None, Field(description="What the task's state becomes; `invalid` counts as failed.")]
@@ -209,7 +209,7 @@ def stem_of(task_id: str) -> str:
 
 
 def _judged(reading: Document | None) -> dict[str, Any]:
-    """What an answer says of a reading: `contract`, `state` (None for a handoff) and `findings`."""
+    """A reading as an answer has it: `contract`, `state` (None for a handoff) and `findings`."""
     if reading is None:
         return {"contract": None, "state": None, "findings": []}
     state, document = None, reading.document

@@ -172,7 +172,7 @@ class Waiter:
         return question_about(tree, task_id, None), task
 
     def _answer_again(self, asker: Asker, task_id: str, found: Found, before: Question) -> Waited:
-        """What is told where the time is up: how the task stands now, not when the wait began."""
+        """The answer where the time is up: how the task stands now, not when the wait began."""
         question, task = self._ask(asker, task_id)
         return self._answer(asker, task_id, asker.reader.find(question) if question != before else found, task)
 

@@ -166,7 +166,7 @@ def _write(workspace: Path, edit: Edit, *, keep_backup: bool) -> None:
 
 
 def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
-    """What `doctor` says of what `init` has written: whether it would write the same now."""
+    """The checks of `doctor` on files that `init` wrote: whether it would write the same now."""
     if (said := Journal(state_directory(workspace)).unanswered()) is not None:
         yield note("agents", f"an answer to a program did not get through at {said}")
     is_right: dict[str, bool] = {}

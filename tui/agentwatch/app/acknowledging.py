@@ -211,7 +211,7 @@ class Acknowledger(NamedTuple):
 
 
 def _effect(tasks: Iterable[Task]) -> tuple[str, dict[str, str]]:
-    """What acknowledging these tasks does, and the marks of those about which something is open or new."""
+    """The effect of acknowledging these tasks, and the marks of those about which something is open or new."""
     marks: dict[str, str] = {}
     asking = past = 0
     for task in tasks:

@@ -421,7 +421,7 @@ def with_keys(wishes: Iterable[tuple[str, Sequence[str]]]) -> tuple[tuple[Action
 
 
 def _fault(spec: ActionSpec, words: Sequence[str]) -> str:
-    """What is wrong with the keys that are wanted for an action, "" if nothing is."""
+    """The fault of the keys wanted for an action, "" for none."""
     defaults = spec.keys.split(" ")
     for word in words:
         if (key := key_of(word)) is None:

@@ -1,4 +1,4 @@
-"""What keeps keys and clicks from doing what nobody meant, and a timer that never fails to go off."""
+"""Guards against keys and clicks that nobody meant, and a timer that never fails to go off."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SIXTEEN_COLOURS: Final = "agentwatch-ansi"
 """The others, brought down to sixteen colours, lose most of what tells the states apart."""
 
 _COLORS: Final = "background panel foreground muted line cursor accent primary secondary success warning error"
-"""What things are drawn in. Words stand in `foreground` and `muted` on `background`, `panel` and `cursor`."""
+"""The colours of a theme. Words stand in `foreground` and `muted` on `background`, `panel` and `cursor`."""
 _SHOWN: Final = 5
 """Mistakes of one file that are told; the rest is counted."""
 _DRAWN_IN: Final = {

@@ -34,7 +34,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.errors import WorkspaceError
 
 WORDS: Final = frozenset({"answer", "attempt", "ending", "file", "handoff", "mode", "report", "task"})
-"""What a scene can name of a decision: see `Orchestrator`, which fills it in."""
+"""The fields of a decision that a scene can name: see `Orchestrator`, which fills it in."""
 
 _CAST: Final = re.compile(r"@ cast (?P<task>\S+)(?P<files>( \S+)+)")
 _SCENE: Final = re.compile(r"@ on (?P<actions>[a-z]+( [a-z]+)*) (?P<task>\S+)")
@@ -51,7 +51,7 @@ class Step(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What happens after one of these decisions about a task, or about any for `*`; seconds count from then."""
+    """The scenes that follow one of these decisions about a task, or about any for `*`; seconds count from then."""
 
     decisions: frozenset[Action]
     task_id: str
@@ -66,7 +66,7 @@ class Screenplay(NamedTuple):
     scenes: Sequence[Scene]
 
     def scene(self, decision: Action, task_id: str) -> Sequence[Step]:
-        """What is played after this decision; nothing if nothing more happens."""
+        """The events that follow this decision, none if nothing more happens."""
         fitting = (one for one in self.scenes if decision in one.decisions and one.task_id in (task_id, "*"))
         return next((scene.steps for scene in fitting), ())
 
@@ -86,7 +86,7 @@ class Screenplay(NamedTuple):
 
 
 def demo_screenplay() -> Screenplay:
-    """What `agentwatch demo` plays."""
+    """The session that `agentwatch demo` plays."""
     return parse(files(__package__).joinpath("checkout.screenplay").read_text(encoding="utf-8"))
 
 

@@ -221,7 +221,7 @@ class Inspector(Background[Sequence[Checked]]):
         )
 
     def _by_log(self, target: Target, text: str) -> tuple[Judge | None, tuple[Deed, ...], Callable[[float], str]]:
-        """What the log of a target's runs tells of its claims, of deeds that it does not speak of, and of changes."""
+        """The verdicts of a target's claims by its log, the unreported acts, and the changes."""
         from agentwatch.evidence.judge import LogJudge
         from agentwatch.evidence.log import WorkspaceLogs, read_log, unsaid_in
 

@@ -66,8 +66,8 @@ class Mention(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """What a clause says of one of its mentions; `rest` is the clause without commands. `shown` are the literals and
-    words that have to stand in the output as they are, `more` is what no log shows."""
+    """The statement of a clause about one of its mentions; `rest` is the clause without commands. `shown` are the
+    literals and words that have to stand in the output as they are, `more` is what no log shows."""
 
     clause: str
     rest: str
@@ -131,7 +131,7 @@ _LITERAL: Final = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„(
 _ASIDE: Final = re.compile(
     r"[(（][^()（）`]*(?:before|previous|earlier|vorher|zuvor|avant|antes|prima|之前)[^()（）`]*[)）]", re.IGNORECASE
 )
-"""What was at another time."""
+"""Words of another time."""
 _HEDGED: Final = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
     r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*|original\w*"
@@ -711,7 +711,7 @@ def _to_show(outside: str, left: str) -> Iterator[str]:
 
 
 def _parts_of(said: Statement, mentions: Sequence[Mention]) -> Iterator[tuple[Line | None, str, Statement]]:
-    """What a clause says of each of its mentions: how it ended of all, and a number of the one before it."""
+    """The statements of a clause: an ending belongs to all mentions, a number to the one before it."""
     ends = [*(one.start for one in mentions[1:]), len(said.clause)]
     for one, first, last in zip(mentions, [0, *ends], ends, strict=False):
         around = said.clause[first : one.start] if first == 0 else ""

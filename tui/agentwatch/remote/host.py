@@ -73,7 +73,7 @@ class Pulse:
         self.heard_at: float | None = None
         """When it has answered last, in epoch seconds."""
         self.trouble = ""
-        """What is wrong with the host's clock, and what to do."""
+        """The fault of the host's clock and its remedy."""
         self._clock, self._steady = clock, steady
         self._heard_steady = float("-inf")
         self._sent: dict[float, float] = {}
@@ -85,7 +85,7 @@ class Pulse:
         return self._steady() < self._heard_steady + SILENT_SECONDS
 
     def send(self) -> float:
-        """What to say now: it is said only once."""
+        """The message that is due; each is given once."""
         steady = self._steady()
         sent = max(steady, max(self._sent, default=0.0) + _STEP)
         self._sent[sent] = steady
@@ -208,7 +208,7 @@ class RemoteHost:
         self.on_result: list[Callable[[Result], None]] = []
         self.texts: Final = Texts(self.say, lambda: self.lost_since is None)
         self.hello: Hello | None = None
-        """What the host says of itself, or has said before it went; None before it is known."""
+        """The host's last hello; None before the first."""
         self.clock: Final = clock
         self.steady: Final = steady
         self._link = link

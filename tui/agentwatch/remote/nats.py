@@ -52,7 +52,7 @@ _FILES: Final = ("NATS_CREDS", "NATS_NKEY")
 """The variables of the `nats` command that name a file with credentials."""
 
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
-"""What a server lets a user sign. Nothing else that we sign looks like it: no server can have a decision signed."""
+"""The challenge of a server. Nothing else that we sign looks like it: no server can have a decision signed."""
 
 _CREDS: Final = re.compile(
     r"\A(-+BEGIN NATS USER JWT-+\s+\S+\s+-+END .*-BEGIN USER NKEY SEED-+\s+)?SU[A-Z2-7]{56}\s", re.DOTALL
@@ -65,7 +65,7 @@ logging.getLogger("nats").propagate = False
 
 
 class Login(NamedTuple):
-    """Who somebody is for a server: a key of ours, or a file of NATS (`.creds`, or the seed of an nkey)."""
+    """The login at a server: a key of ours, or a file of NATS (`.creds`, or the seed of an nkey)."""
 
     key: SigningKey | None = None
     creds: str | None = None
@@ -292,7 +292,7 @@ async def _quietly(doing: Awaitable[None]) -> None:
 
 
 def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T:
-    """What a server answers, on a connection for this alone. Blocks. Raises TroubleError in words."""
+    """Ask a server, on a connection for this alone. Blocks. Raises TroubleError in words."""
 
     async def answered() -> T:
         async with connected(server, login, "agentwatch") as client:

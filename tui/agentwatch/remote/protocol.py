@@ -92,8 +92,8 @@ class Workspace(_Model):
 
 
 class Hello(_Model):
-    """Who speaks. `epoch` is a random id of this run of the relay, which began at a time; `host_key` is the public key
-    that signs, `echo` as in `Beat`, `missing` why paths that were asked for are not relayed."""
+    """The identity of a speaker. `epoch` is a random id of this run of the relay, which began at a time; `host_key` is
+    the public key that signs, `echo` as in `Beat`, `missing` why paths that were asked for are not relayed."""
 
     kind: Literal["hello"] = "hello"
     protocol: tuple[Literal[4], Literal[0]]

@@ -256,7 +256,7 @@ class RelayDesk:
 
 
 def _opened(desk: LocalService, text: str, sha256: str, now: datetime) -> _Signed:
-    """What was signed, if it is by a key that counts, and for this ledger. Raises RefusedError; that is not written
+    """The signed request, if its key counts and it is for this ledger. Raises RefusedError; that is not written
     down, for it stays so, or anybody could have sent it."""
     trust = desk.keys.trust()
     try:

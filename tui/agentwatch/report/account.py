@@ -297,7 +297,7 @@ def lasted(took: Took | None) -> str:
 
 
 class Fact(NamedTuple):
-    """What a report tells of a task or an attempt under its label: foreign texts, and what stands `behind` them.
+    """A fact of a task or an attempt under its label: foreign texts, and what stands `behind` them.
 
     `kind` says what they are: lines, prose, code such as ids and paths, a task's id, or our own words.
     """
@@ -309,7 +309,7 @@ class Fact(NamedTuple):
 
 
 def facts(line: TaskLine) -> Iterator[Fact]:
-    """What is told of a task beside its state and its attempts."""
+    """The facts of a task besides its state and its attempts."""
     task = line.task
     if task.ask:
         yield Fact("asks", "prose", (task.ask,))
@@ -337,7 +337,7 @@ def facts(line: TaskLine) -> Iterator[Fact]:
 
 
 def said(attempt: Attempt) -> Iterator[Fact]:
-    """What was asked in an attempt and what came back, and where it stands."""
+    """Handoff and return of an attempt, and its state."""
     packet, result = attempt.packet, attempt.result
     if packet and not packet.objective:
         yield Fact("asked", "own", ("the handoff states no objective",))
@@ -398,8 +398,8 @@ _BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to 
 
 
 def grids(line: TaskLine) -> Iterator[Grid]:
-    """What was decided on a task, what its program asked, what its returns claim and do not say, and the rules that
-    they break, as far as there is any."""
+    """The sections on decisions about a task, requests of its program, what its returns claim and do not say, and
+    the rules that they break, as far as there is any."""
     task, decided = line.task, line.decisions
     if decided:
         rows = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in decided]
@@ -428,7 +428,7 @@ def broken(findings: Sequence[Finding]) -> Grid:
 
 
 def others_say(attempt: Attempt) -> str:
-    """What others say of the model and the mode that a return names, where that is something else; else ""."""
+    """The words of others on the model and the mode that a return names, where that is something else; else ""."""
     result, packet = attempt.result, attempt.packet
     if result is None:
         return ""
@@ -440,7 +440,7 @@ def others_say(attempt: Attempt) -> str:
 
 
 def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
-    """What could not be read, what needs somebody, what happened, and findings of files that belong to no task."""
+    """The sections on unread files, open questions, events, and findings of files that belong to no task."""
     unread = [(source, message) for source, _, message in account.problems]
     lines = {line.task.task_id: line for line in account.rows}
     asks = []

@@ -33,7 +33,7 @@ _RETURNED: Final = (
     *("review_reason", "blockers", "limitations", "model", "mode", "confidence", "artifacts", "files_created"),
     "files_modified",
 )
-"""What is told of a return, by the names that it has there."""
+"""The facts of a return, by their names there."""
 
 
 class Reported(NamedTuple):

@@ -248,7 +248,7 @@ def _row(line: TaskLine, axis: Axis | None) -> Html:
 
 
 def _agent(task: Task) -> Html | None:
-    """Who works on a task, where that is known."""
+    """The worker of a task, where that is known."""
     return faint(text(task.agent, 40), more=" agent") if task.agent else None
 
 
@@ -259,7 +259,7 @@ def _state(line: TaskLine) -> Html:
 
 
 def _details(line: TaskLine, numbers: Mapping[str, int]) -> Iterator[Html]:
-    """What was asked and came back, attempt by attempt, and what became of it."""
+    """Handoff, return and outcome, attempt by attempt."""
     yield code(line.task.task_id)
     yield _list([_told(one, numbers) for one in facts(line)])
     for attempt in reversed(line.attempts):

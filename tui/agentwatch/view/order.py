@@ -113,7 +113,7 @@ state, and a silent one is counted no more once it is past."""
 
 
 def present_in(counts: Mapping[Counted, int]) -> Present:
-    """What is summed up."""
+    """Sums over tasks."""
     present = Present()
     for one, count in counts.items():
         if one.verdict is Verdict.CONTRADICTED:
@@ -130,8 +130,8 @@ def present_in(counts: Mapping[Counted, int]) -> Present:
 
 
 class Tally(NamedTuple):
-    """What a group holds: its runs, their tasks, how many tasks of the history were never reviewed, and, but for the
-    history, what its tasks are. Its oldest run was alive at `since` (epoch seconds)."""
+    """The content of a group: its runs, their tasks, how many tasks of the history were never reviewed, and, but for
+    the history, what its tasks are. Its oldest run was alive at `since` (epoch seconds)."""
 
     runs: int = 0
     tasks: int = 0
@@ -140,7 +140,7 @@ class Tally(NamedTuple):
     since: float = 0.0
 
     def words(self, group: Group, now: float) -> tuple[str, ...]:
-        """What a heading says of it, in several lengths, the fullest first."""
+        """The words of its heading, in several lengths, the fullest first."""
         runs = plural(self.runs, "run")
         tasks = f"{runs}, {plural(self.tasks, 'task')}" if self.tasks > self.runs else runs
         is_old = self.since > 0 and group in (Group.EARLIER, Group.HISTORY)
@@ -149,7 +149,7 @@ class Tally(NamedTuple):
         return tuple(dict.fromkeys([f"{dated}{more}", f"{tasks}{more}", f"{runs}{more}", dated, tasks, runs]))
 
     def _more(self, group: Group) -> str:
-        """What is left to do of the history, else how its tasks stand."""
+        """The open part of the history, else how its tasks stand."""
         if group is Group.HISTORY:
             return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
         counts = [(self.present[word], str(word)) for word in (*reversed(State), SILENT, FALSE) if self.present[word]]
@@ -175,7 +175,7 @@ def day(moment: float, now: float) -> str:
 # The order
 
 _Rank = tuple[float, ...]
-"""What siblings are sorted by; that of a run begins with the number of its group."""
+"""The sort key of siblings; that of a run begins with the number of its group."""
 
 
 class _Run(NamedTuple):
@@ -333,7 +333,7 @@ class Order:
         return self._sorted(wishes)
 
     def tally(self, group: Group) -> Tally:
-        """What a group holds."""
+        """The content of a group."""
         runs = self.groups[group]
         if group not in self._tallies and runs:
             tasks = [self._tree.tasks[one] for one in runs if one in self._tree.tasks]

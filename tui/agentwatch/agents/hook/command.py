@@ -52,7 +52,7 @@ def run(path: str | None, load: Load) -> int:
 
 
 def _answer(call: HookCall, path: str | None, load: Load) -> HookAnswer | None:
-    """What is printed in the end; None where nothing is, or was already. Each event loads what it needs."""
+    """The output at the end; None where there is none, or it is out already. Each event loads what it needs."""
     if call.event not in (ASKS, "SubagentStop", "PostToolUse"):
         return {}
     workspace = workspace_at(path or os.environ.get(_PROJECT) or call.cwd or ".")

@@ -203,7 +203,7 @@ def _watched(told: Fields) -> Path:
 
 
 class _Plugin:
-    """What the plugin says, as it comes."""
+    """The messages of the plugin as they come."""
 
     def __init__(self, descriptor: int, out: TextIO) -> None:
         self._has_ended = False

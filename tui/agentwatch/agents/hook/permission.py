@@ -191,7 +191,7 @@ def request_of(
 
 
 def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict[str, Any] | None:
-    """What is printed for a decision about this very call; None where the program would not understand it."""
+    """The output for a decision about this very call; None where the program would not understand it."""
     match action:
         case Action.DENY:
             decision: dict[str, Any] = {"behavior": "deny", "message": note.strip() or _DENIED}
@@ -214,8 +214,8 @@ def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict
 
 
 def rules_of(call: HookCall) -> dict[str, dict[str, str]]:
-    """What could be allowed until the session ends, by what the operator reads, as the program has it: the rules that
-    it suggests, and the very command."""
+    """The permissions that could last until the session ends, by what the operator reads, as the program has it:
+    the rules that it suggests, and the very command."""
     # A tool's name alone would allow all that it can do; that of a server can do no other thing.
     found = {
         name: rule
@@ -260,7 +260,7 @@ def _answers(given: Fields, params: Params) -> dict[str, str] | None:
 
 
 def _read(tool: str, given: Fields) -> tuple[str, tuple[Given, ...]]:
-    """What the call would do, and what it is given besides."""
+    """The call's effect, and its other arguments."""
     names = _DONE.get(tool, ())
     parts = [given.get(name) for name in names]
     if tool == "Edit":
@@ -300,7 +300,7 @@ class AskedCall:
 
     @property
     def given(self) -> Fields:
-        """What it was called with, by the transcript."""
+        """The input of its call, by the transcript."""
         return next(iter(self._calls.values()), {})
 
     def is_answered(self) -> bool:

@@ -45,7 +45,7 @@ _LOOKS_FOR: Final = """\
 
 
 def _empty_words(monitor: Monitor) -> Content:
-    """What stands in place of the tree while there is no task."""
+    """The page in place of the tree while there is no task."""
     health, watched = monitor.health, shown(monitor.watched, 500)
     if health.mode == "replay":
         return Content.styled("There was no delegation at this moment of the recording.", "bold")

@@ -156,7 +156,7 @@ class NeedsYou(LineWidget):
         return parts
 
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
-        """What these tasks are called in so many cells: those on other machines with their host, of several workspaces
+        """The names of these tasks in so many cells: those on other machines with their host, of several workspaces
         with theirs, and several of one title each with what tells them apart."""
         titles = [name_of(task) for task in tasks]
         called: list[str] = []

@@ -416,13 +416,13 @@ def _ended(words: str, result: Fields, *, failed: bool) -> Ended:
 
 
 def _came_back(blocks: list[str], result: Fields) -> str:
-    """What a tool gave back; of an agent, its words without the program's frame."""
+    """The result of a tool; of an agent, its words without the program's frame."""
     is_framed = any(_FRAMES.search(block) for block in blocks)
     return (handed_back(blocks, result) if is_framed else None) or "\n".join(blocks)
 
 
 def _prompt(record: Fields, words: str, at: float) -> Entry:
-    """What the agent was told, or what the program wrote as if somebody had told it."""
+    """A prompt of the agent, also one that the program wrote itself."""
     if words.startswith(INTERRUPTED):
         return Entry(at, EntryKind.NOTE, words.strip("[]"), failed=True)
     if (told := read_notification(words)) is not None:
@@ -453,7 +453,7 @@ def handed_back(blocks: list[str], result: Fields) -> str | None:
 
 
 def cut_short(blocks: list[str], result: Fields) -> str:
-    """What the program notes above an agent's words where it did not let it finish, "" where it did."""
+    """The program's note above an agent's words where it did not let it finish, "" where it did."""
     if isinstance(result.get("content"), list):
         notes = "\n".join(texts(result.get("content"))[: whole(result, "harnessNoteCount") or 0])
     else:

@@ -271,7 +271,7 @@ class Rollout(Account):
 
 
 def kind_of(record: Fields) -> tuple[str, Fields]:
-    """What a record is, an event, an item or a part of the context, with its fields."""
+    """The kind of a record, an event, an item or a part of the context, with its fields."""
     payload = mapping(record.get("payload"))
     kind = text(payload, "type") or (text(record, "type") if payload else None) or ""
     if kind == "item_completed":
@@ -339,7 +339,7 @@ def _result(words: str, call: str, at: float) -> Entry:
 
 
 def prompt_in(kind: str, payload: Fields) -> str | None:
-    """What a session was asked by a person, or another agent; None where there is nothing, or it is encrypted."""
+    """The prompt of a session by a person or another agent; None where there is nothing, or it is encrypted."""
     if kind != TASK:
         return _words_of(payload)
     parts = [mapping(part) for part in listed(payload, "content")]
@@ -356,13 +356,13 @@ def prompt_in(kind: str, payload: Fields) -> str | None:
 
 
 def answer_in(payload: Fields) -> str | None:
-    """What a session said, alone or at the end of a turn; None where that is blank."""
+    """The words of a session, alone or at the end of a turn; None where that is blank."""
     words = text(payload, "last_agent_message") or _words_of(payload)
     return words if words is not None and words.strip() else None
 
 
 def answers_in(output: str) -> str:
-    """What a human answered to questions, by the output of their call."""
+    """A human's answers to questions, by the output of their call."""
     answers = inner(object_in(output), "answers")
     chosen = [one for answer in answers.values() for one in listed(mapping(answer), "answers")]
     return "\n".join(one for one in chosen if isinstance(one, str))

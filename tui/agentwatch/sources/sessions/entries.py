@@ -30,7 +30,7 @@ _MOST_OPEN: Final = 1_000
 
 
 class EntryKind(StrEnum):
-    """What a part of a record is. A note is the program's: that a turn was broken off, what it answered itself."""
+    """The kind of a part of a record. A note is the program's: that a turn was broken off, what it answered itself."""
 
     WORDS = "words"
     CALL = "call"
@@ -110,7 +110,7 @@ def _within(path: str, places: Sequence[str]) -> str:
 
 
 class ActKind(StrEnum):
-    """What a use of a tool is. `strange`: what it does is not known, so it may have run or changed anything."""
+    """The kind of a use of a tool. `strange`: its effect is not known, so it may have run or changed anything."""
 
     COMMAND = "command"
     WRITE = "write"
@@ -161,7 +161,7 @@ class Act(NamedTuple):
 
 
 def acts_in(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
-    """What the records of a transcript say that was done, in the order of the results; what has none comes last. What
+    """The acts in the records of a transcript, in the order of the results; what has none comes last. What
     only talks or plans is left out. Raises what going through the records raises."""
     made: dict[str, tuple[Act, ...]] = {}
     for place, entries in records:

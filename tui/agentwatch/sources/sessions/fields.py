@@ -133,7 +133,7 @@ def todos_in(items: Sequence[object], key: str) -> tuple[Todo, ...]:
 
 
 def question_in(given: Fields) -> str:
-    """What a tool with a `question`, or `questions`, asks a human."""
+    """The questions of a tool to a human, from its `question` or `questions`."""
     asked = (text(one, "question") for one in (given, *objects(given, "questions")))
     return f"an answer: {first_line(next(filter(None, asked), ''))}".removesuffix(": ")
 
@@ -196,7 +196,7 @@ def messages(run: Run) -> list[Message]:
 
 @cache
 def shape_of(shape: type) -> TypeAdapter[Any]:
-    """What makes a value of a type out of fields, or raises ValueError."""
+    """A maker of a value from fields; it raises ValueError."""
     from pydantic import TypeAdapter  # Files alone need not wait for it.
 
     return TypeAdapter(shape)

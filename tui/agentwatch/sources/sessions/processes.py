@@ -47,7 +47,7 @@ UNKNOWN: Final = Program()
 
 
 class Registered(NamedTuple):
-    """What a program keeps of a process: its pid, and when it began, by our clock and by `/proc`. `domain` names where
+    """A process as a program notes it: its pid, and when it began, by our clock and by `/proc`. `domain` names where
     its pid counts: the system, or with its number the namespace; None where nothing is said."""
 
     pid: int

@@ -48,7 +48,7 @@ class Standing(NamedTuple):
 
 @dataclass(slots=True)
 class AgentAnswer:
-    """What a parent was told of a call, once it was: begun in the background, answered, or failed. `status` is a word
+    """The parent's news of a call, once there is some: begun in the background, answered, or failed. `status` is a word
     of the program: completed, failed, cancelled, error. `summary` says more in a line."""
 
     at: float
@@ -129,7 +129,7 @@ class Account:
 
     @property
     def doing(self) -> Activity | None:
-        """What it does, or did last; None where nothing of it was said since it was told something."""
+        """Its present or last activity; None where it has reported nothing since its last prompt."""
         last = self._latest
         if last is None or isinstance(last, Activity):
             return last
