@@ -93,16 +93,16 @@ async def test_each_workspace_on_a_host_has_a_row_and_one_that_never_answered_sa
 
 async def test_a_lost_host_is_counted_and_its_row_says_since_when_and_why() -> None:
     async with fleet(build1=busy(), build2=busy()) as s:
-        rows = s.tree.row_ids()
+        rows = s.row_ids()
         s.told("build2: shop").push([Lost(0, NOW - 180)], DOWN)
         await s.until(lambda: "1 of 2 hosts" in s.line("agentwatch"))
         await s.until(lambda: "unknown" in s.row("build2: shop") and "cannot be re" in s.row("build2: shop"))
         assert s.row("build2: shop").rstrip().endswith(" 3m")
-        assert s.tree.row_ids() == rows
+        assert s.row_ids() == rows
         s.told("build2: shop").push([Reached(0, NOW)], LIVE)
         await s.until(lambda: "2 hosts" in s.line("agentwatch") and "of 2" not in s.line("agentwatch"))
         await s.until(lambda: "cannot" not in s.row("build2: shop"))
-        assert s.tree.row_ids() == rows
+        assert s.row_ids() == rows
 
 
 async def test_a_file_on_another_machine_is_not_opened_from_here_and_its_place_is_copied() -> None:

@@ -1,29 +1,14 @@
-"""A host that cannot be reached on screen: unknown and faint, nothing of it works, nothing new rings, no row moves."""
+"""Hosts that cannot be reached: no row moves."""
 
 from __future__ import annotations
 
 from tests.app.scenes import NOW, busy
-from tests.app.stage import stage
 
-from agentwatch.app.app import AgentwatchApp
 from agentwatch.delegation.events import Lost, Reached, Tick
 from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.order import Group, Order
-
-
-async def test_a_host_that_comes_and_goes_rings_no_second_time() -> None:
-    async with stage(scene=busy(), size=(140, 24), settled=True) as s:
-        queue = s.app.notifier.queue
-        queue._since.clear()
-        for at in range(3):
-            s.source.push([Lost(0, NOW - 180 + at), Tick(0, NOW + at)])
-            await s.until(lambda: s.app.monitor.tree.lost_since is not None)
-            s.source.push([Reached(0, NOW)])
-            await s.until(lambda: s.app.monitor.tree.lost_since is None)
-        assert not queue._since
-        assert isinstance(s.app, AgentwatchApp)
 
 
 def test_the_row_of_a_workspace_stays_where_it_is_and_one_that_never_answered_stands_with_those_of_now() -> None:

@@ -12,7 +12,7 @@ from agentwatch.delegation.events import Seen
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.query import KEYS, complete, parse
+from agentwatch.view.query import complete, parse
 from tests.app.scenes import NOW, Scene, shop
 
 
@@ -39,31 +39,22 @@ def found(query: str, tree: Tree = SHOP) -> list[str]:
         ("IMPLEMENT.API", ["api"]),
         ("Auditor", ["security"]),
         ("payment FORM", ["ui"]),
-        ("form payment", ["ui"]),
-        ('"payment form"', ["ui"]),
         ('"form payment"', []),
-        ("nowhere", []),
         ("the -build agent:code", ["release"]),
         ("state:failed", ["api"]),
-        ("State:FAILED", ["api"]),
         ("state:fai", ["api"]),
         ("state:error", ["api"]),
-        ("state:input-required", ["security"]),
         ("state:INPUT_required", ["security"]),
         ("state:failed,blocked", ["api", "security"]),
         ("state:needs-you", ["api", "security", "metrics"]),
         ("is:asks -state:failed", ["security", "metrics"]),
-        ("is:blocked", ["security"]),
         ("is:retried", ["release"]),
         ("is:ended agent:code", ["api"]),
         ("is:waiting", ["api", "security", "metrics"]),
         ("agent:audit,REVIEW", ["review", "security"]),
         ("-agent:code,planner,architect is:ended", ["review", "metrics"]),
         ("since:15s", ["checkout", "implement", "docs", "release"]),
-        ("-since:5m is:ended", ["plan", "schema"]),
         ("source:files state:blocked", ["security"]),
-        ("source:codex", []),
-        ("path:returns/checkout.implement.api", ["api"]),
     ],
 )
 def test_what_a_query_finds(query: str, expected: list[str]) -> None:
@@ -97,7 +88,6 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
         ("is:contradicted", task(verdict=Verdict.CONTRADICTED), task(verdict=Verdict.VERIFIED)),
         ("is:verified", task(verdict=Verdict.VERIFIED), task()),
         ("is:silent", task(stale=True), task()),
-        ("is:working", task(state=State.WORKING), task(state=State.COMPLETED)),
         ("is:open", task(state=State.BLOCKED), task(state=State.FAILED)),
         ("is:gone", working(process_gone=True), working(process_gone=False)),
         ("is:session", in_session(), in_session(parent_session="b")),
@@ -110,7 +100,6 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
             task(attempts=[Attempt(1, handoff=PACKET._replace(stored=True))]),
         ),
         ("mode:arch", task(attempts=[Attempt(1, handoff=PACKET)]), task()),
-        ("mode:debug", in_session(mode="debug"), task()),
         ("path:h/a.hand", task(attempts=[Attempt(1, handoff=PACKET)]), task()),
         ("path:x.jsonl", in_session(), task()),
         ("path:src/api", task(claims=(LIE,)), task()),
@@ -130,9 +119,7 @@ def test_what_can_be_told_of_a_task(query: str, one: Task, other: Task) -> None:
         ("state:fial", "no “state:fial”: did you mean failed?"),
         ("is:xyz", "no “is:xyz”: try invalid, failed, blocked"),
         ("state:", "state: needs a value, such as state:failed"),
-        ('agent:""', "agent: needs a value, such as agent:review"),
         ("since:10", "since: needs a time, such as 10m, 2h or 3d"),
-        ("since:infm", "since: needs a time, such as 10m, 2h or 3d"),
         ("since:-3m", "since: needs a time, such as 10m, 2h or 3d"),
     ],
 )
@@ -167,6 +154,7 @@ def test_quotation_marks_make_a_word_of_anything() -> None:
     assert not parse('agent:"code reviewer"').matches(task(agent="code"), NOW)
 
 
+KEYS = ["state", "is", "agent", "since", "source", "mode", "path", "host"]
 PIECES = st.sampled_from(
     [*KEYS, *(f"{key}:" for key in KEYS), "-", '"', ",", ":", " ", "failed", "10m", "x", "ß", "\x1b[2J"]
 )
@@ -199,9 +187,7 @@ def test_the_query_after_this_one_has_another_state_and_all_else() -> None:
         ("st", "state:"),
         ("api -so", "api -source:"),
         ("a", None),
-        ("api", None),
         ("state:fa", "state:failed"),
-        ("state:failed", None),
         ("is:N", "is:Needs-you"),
         ("state:failed,bl", "state:failed,blocked"),
         ("since:1", "since:10m"),
@@ -209,7 +195,6 @@ def test_the_query_after_this_one_has_another_state_and_all_else() -> None:
         ('agent:"co', 'agent:"code reviewer'),
         ("mode:co", None),
         ("x ", None),
-        ("", None),
     ],
 )
 def test_keys_and_values_are_written_to_their_end(text: str, longer: str | None) -> None:

@@ -51,7 +51,7 @@ def test_it_says_since_when_and_what_it_was() -> None:
     tree = tree_of([*shop(), Lost(0, 1_030.0), Lost(0, 1_100.0), Tick(21, 1_210.0)])
     a = tree.tasks["a.b"]
     assert stands_since(a) == 1_030.0, "a second loss is no news"
-    words = "its host cannot be reached: nothing is known for 3 min, and it was "
+    words = "its host cannot be reached: nothing is known for 3m, and it was "
     assert why_at(a, 1_210.0) == f"{words}{a.known_state} then"
     took = took_last(a, 1_210.0)
     assert took is not None

@@ -61,7 +61,11 @@ def _acknowledge(workspace: Path, settings: Settings, options: Namespace) -> int
     if asks and not is_on_terminal():
         raise UsageError("there is no terminal to ask on; say --yes")
     monitor = scanned(workspace, settings, desk=known_desk(workspace), requests=True)
-    tasks = _below(monitor, task_id) if task_id is not None else found_in(monitor.tree, query).matches.values()
+    tasks = (
+        _below(monitor, task_id)
+        if task_id is not None
+        else found_in(monitor.tree, query, monitor.tree.now).matches.values()
+    )
     complain_of(monitor.problems)
     asking = [task for task in tasks if task.question is not None and not task.acknowledged]
     if options.seconds is not None:

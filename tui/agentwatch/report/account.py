@@ -18,11 +18,11 @@ from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
-from agentwatch.view.chains import chain_above, chain_name
 from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look, look_of_attempt
+from agentwatch.view.order import chain_name
 from agentwatch.view.requests import standing_words
 from agentwatch.view.spans import Kind, Span, spans_of
-from agentwatch.view.times import Took, span, stands_since, took, took_last
+from agentwatch.view.times import Took, span, stands_since, took
 from agentwatch.view.words import (
     ADVICE,
     BASES,
@@ -243,7 +243,7 @@ def _lines(tree: Tree, now: float, statements: Mapping[str, StatementLine]) -> I
 
 
 def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLine | None) -> TaskLine:
-    chain = chain_name(task, [tree.tasks[above] for above in chain_above(tree.tasks, task)])
+    chain = chain_name(tree.tasks, task)
     return TaskLine(
         task=task,
         depth=depth,
@@ -252,7 +252,7 @@ def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLi
         attempts=tuple(AttemptLine(one, look_of_attempt(task, one), took(task, one, now)) for one in task.attempts),
         spans=tuple(spans_of(task)),
         look=look(task),
-        took=took_last(task, now),
+        took=took(task, task.latest, now),
         decisions=tuple(_decisions(task)),
         statement=statement,
     )

@@ -33,8 +33,6 @@ _GAP: Final = 2
 """Cells at the right of the counts that stay free."""
 _ROOMY: Final = 100
 """Cells from which the mark stands as far from the workspace's name as the counts do from each other."""
-_WORDY: Final = 180
-"""Cells from which each count has its word: narrower, the words would come and go with the counts."""
 _MODES: Final = {
     "live": ("●", "state-completed"),
     "starting": ("○", ""),
@@ -44,16 +42,15 @@ _MODES: Final = {
 }
 """Mark and colour of each."""
 _WAYS: Final = (
-    "words wide program health total counts",
     "wide program health total counts",
     "program health total counts",
     "health total counts",
-    "program health total",
+    "health",
     "counts",
-    "total",
+    "",
 )
-"""The parts of the line, from the fullest to the barest: the word of each state, wide gaps with all that belongs to a
-count, the program's name, the mode in words with its reason, all tasks, and those by state."""
+"""The parts of the line, from the fullest to the barest: wide gaps with all that belongs to a count, the program's
+name, the mode in words with its reason, all tasks, and those by state."""
 
 
 class Header(LineWidget):
@@ -74,16 +71,15 @@ class Header(LineWidget):
         mode, detail = ("degraded", self.failure) if self.failure else (health.mode, health.detail)
         why = shown(detail, 300) if mode in ("polling", "degraded") else ""
         right, counted = self._needs(palette), self.counted()
-        # A third of the line is for the reason, which is worth more than the program's name.
+        # A third of the line is for the reason, before which the counts give way.
         least = min(cell_len(why) + 2, width // 3) if why else 0
-        # Without a reason, the counts are worth more than the program's name.
-        for way in (one for one in _WAYS[width < _WORDY :] if why or "counts" in one or one == "total"):
+        for way in (one for one in _WAYS if why or one != "health"):
             before, behind = self._health(way, mode, width, palette), self._tasks(way, *counted, palette)
             room = width - width_of([*before, *behind, *right]) - _GAP
             if room >= (least if "health" in way else 0):
                 break
         else:
-            right = self._needs(palette, short=room + _GAP <= 0)
+            right = self._needs(palette, short=True)
         if why and "health" in way:
             before.append(Part(": " + clip(why, room - 2), palette.muted))
         return [apart([*before, *behind], right, width)]
@@ -106,30 +102,27 @@ class Header(LineWidget):
             parts.append(Part("  read only", palette.muted))
         if "total" in way:
             every = plural(tree.totals.tasks, "task")
-            counted = f"now {count_now:,}" if count_now < tree.totals.tasks else every
-            parts.append(Part(f"   {counted}"))
+            parts.append(Part(f"   {f'now {count_now:,}' if count_now < tree.totals.tasks else every}"))
+        if "counts" not in way:
+            return parts
         gap = "   " if is_wide else " "
-        if "counts" in way:
-            parts.append(Part("  " if "total" in way and not is_wide else ""))
-            verified = present[VERIFIED]
-            for face, key in _COUNTED:
-                if not (count := present[key]):
-                    continue
-                word = f" {face.word}" if "words" in way or (is_wide and face is CONTRADICTED) else ""
-                known = f" ({verified:,} verified)" if verified and key == State.COMPLETED else ""
-                parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
-                parts.append(Part(f"{count:,}{word}{known if is_wide else ''}"))
-            if notices := len(tree.notices) + len(self._monitor.messages):
-                parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices"))
+        parts.append(Part("  " if "total" in way and not is_wide else ""))
+        for face, key in _COUNTED:
+            if count := present[key]:
+                words = f" {face.word}" if is_wide and face is CONTRADICTED else ""
+                if is_wide and key == State.COMPLETED and present[VERIFIED]:
+                    words = f" ({present[VERIFIED]:,} verified)"
+                parts += [Part(f"{gap}{face.glyph} ", palette.states[face.color]), Part(f"{count:,}{words}")]
+        if notices := len(tree.notices) + len(self._monitor.messages):
+            parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices"))
         return parts
 
     def _needs(self, palette: Palette, *, short: bool = False) -> Parts:
         count, new = self._monitor.tree.totals.needs_operator, len(self._monitor.tree.unseen)
         parts: Parts = []
         if new:
-            words = f"•{new:,}" if short else f"{new:,} new"
-            parts += [Part(words, palette.accent, "screen.go_unseen(1)")]
-            parts += [Part("  " if short and count else "   " if count else " ")]
+            gap = "  " if short and count else "   " if count else " "
+            parts += [Part(f"•{new:,}" if short else f"{new:,} new", palette.accent, "screen.go_unseen(1)"), Part(gap)]
         if count:
             words = f"{count:,} need you" if count > 1 else "1 needs you"
             parts += [Part(words, palette.needs, "screen.go_asking(1)"), Part(" ")]

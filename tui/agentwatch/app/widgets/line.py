@@ -80,7 +80,25 @@ class Canvas:
         yield "".join(self._glyphs[start:]), current
 
 
-class LineWidget(Widget):
+class Painted(Widget):
+    """Draws with the colours of the theme, again whenever these are others."""
+
+    _palette: Palette | None = None
+
+    def redraw(self) -> None:
+        """Paint it anew where it reads differently now."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._use_colors())
+        self._use_colors()
+
+    def _use_colors(self) -> None:
+        self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
+        self.redraw()
+
+
+class LineWidget(Painted):
     """Shows `make_lines`. Call `redraw` when something that it shows may have changed."""
 
     DEFAULT_CSS = """
@@ -91,14 +109,12 @@ class LineWidget(Widget):
         super().__init__()
         self._parts: list[Parts] = []
         self._strips: list[Strip] = []
-        self._palette: Palette | None = None
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         """The lines at this width; what is longer is cut."""
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Paint it anew where it reads differently now."""
         width, before = self.size.width, self._strips
         if (palette := self._palette) is None or not width:
             return
@@ -112,14 +128,6 @@ class LineWidget(Widget):
             # The first paint comes before the event that tells the size: it would show nothing.
             self.redraw()
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
-
-    def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._use_colors())
-        self._use_colors()
-
-    def _use_colors(self) -> None:
-        self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
-        self.redraw()
 
     def on_resize(self) -> None:
         self.redraw()
