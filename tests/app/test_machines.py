@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from tests.app.scenes import LIVE, NOW, Scene, ToldSource, busy
@@ -114,34 +112,6 @@ async def test_a_file_on_another_machine_is_not_opened_from_here_and_its_place_i
         await s.until(lambda: any(said in one.message for one in s.app._notifications))
         await s.press("c")
         await s.until(lambda: s.app.clipboard == "kim@build1:/srv/shop/returns/checkout.implement.api.return.md")
-
-
-class Closed:
-    """In the place of a clerk, with a desk at which nothing can be decided now."""
-
-    notice, idle = None, True
-
-    def __init__(self) -> None:
-        self.desk = SimpleNamespace(unreachable="build1 cannot be reached (last heard 3m ago): nothing can be decided")
-
-    def note_acted(self, tasks: object) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
-
-
-@pytest.mark.parametrize("key", ["r", "R"])
-async def test_where_the_host_cannot_be_reached_no_dialog_opens_and_the_reason_is_said(key: str) -> None:
-    async with fleet(build1=shop_scene()) as s:
-        task = next(one for one in s.monitors.tree.tasks.values() if one.own_id == "checkout.implement.api")
-        monitor, _ = s.monitors.of(task.task_id)
-        monitor.clerk = s.monitors.clerk = cast("Any", Closed())
-        s.tree.select(task.task_id)
-        await s.press(key)
-        said = "build1 cannot be reached (last heard 3m ago): nothing can be decided"
-        await s.until(lambda: any(said in one.message for one in s.app._notifications))
-        assert len(s.app.screen_stack) == 1
 
 
 def test_a_notification_names_the_host() -> None:

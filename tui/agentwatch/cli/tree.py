@@ -62,7 +62,7 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
                 say(f"{row.row_id.name}  {order.tally(row.row_id).words(tree.now)[0]}")
             else:
                 task = tree.tasks[row.row_id]
-                say(_line(task, row.depth, chain_name(tree.tasks, task) if row.chain else "", tree.now))
+                say(_line(task, row.depth, chain_name(tree.tasks, task), tree.now))
         rows = None if found is None else {end_of_chain(tree.tasks, task_id) for task_id in found.matches}
         say(_summary(monitor, options, None if rows is None else len(rows)))
     complain_of(monitor.problems)

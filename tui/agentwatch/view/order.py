@@ -9,7 +9,7 @@ again. And nothing moves past what is held, such as the task under the operator'
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,6 +28,7 @@ _LIVE_SILENCE: Final = 3_600.0
 """Seconds of silence for which a run in which something is said to work counts as now."""
 _DECIDED: Final = frozenset({State.RETRYING, State.ESCALATED})
 """States in which an agent has to carry out what the operator has decided."""
+_WORK: Final = _DECIDED | {State.WORKING}
 _REFRESH: Final = 15.0
 """Seconds after which runs are looked at that time alone may move."""
 
@@ -44,10 +45,9 @@ class Group(Enum):
 GROUPS: Final = tuple(Group)
 
 
-def works(task: Task) -> bool:
-    """Whether something works in a run, or has to carry out what the operator has decided."""
-    states = (task.state, *(task.below.states if task.below is not None else ()))
-    return any(state is State.WORKING or state in _DECIDED for state in states)
+def _has(task: Task, states: Set[State]) -> bool:
+    """Whether something in a run is in one of these states."""
+    return task.state in states or (task.below is not None and not states.isdisjoint(task.below.states))
 
 
 def asks(task: Task) -> bool:
@@ -65,7 +65,7 @@ def has_finished(task: Task) -> bool:
 
 def _is_lively(task: Task, now: float) -> bool:
     """Whether a run was alive a short while ago: ten minutes, or an hour where it works."""
-    return now < (task.alive_at or 0.0) + (_LIVE_SILENCE if works(task) else _JUST)
+    return now < (task.alive_at or 0.0) + (_LIVE_SILENCE if _has(task, _WORK) else _JUST)
 
 
 def group_of(task: Task, now: float, line: float = -inf) -> Group:
@@ -77,8 +77,7 @@ def group_of(task: Task, now: float, line: float = -inf) -> Group:
         return Group.HISTORY
     # That a host does not answer is news.
     is_news = task.workspace and (task.lost_since is not None or (task.host and below is None))
-    is_decided = task.state in _DECIDED or (below is not None and not _DECIDED.isdisjoint(below.states))
-    if is_news or is_decided or _is_lively(task, now):
+    if is_news or _has(task, _DECIDED) or _is_lively(task, now):
         return Group.NOW
     return Group.TODAY if day(task.alive_at or 0.0, now) == "today" else Group.EARLIER
 
@@ -167,16 +166,16 @@ class Tally(NamedTuple):
         is_old = self.since > 0 and self.group in (Group.EARLIER, Group.HISTORY)
         dated = f"{tasks} since {day(self.since, now)}" if is_old else tasks
         more = self._more()
-        return f"{dated}{more}", f"{tasks}{more}", f"{runs}{more}", dated, tasks, runs
+        return f"{dated}{more}", f"{runs}{more}", dated, runs
 
     def _more(self) -> str:
         """The open part of the history, else how its tasks stand."""
         if self.group is Group.HISTORY:
             return f" · {self.unreviewed:,} never reviewed" if self.unreviewed else ""
-        counts = [(self.present[word], str(word)) for word in (*reversed(State), SILENT, FALSE) if self.present[word]]
-        if len(counts) == 1 and counts[0][0] == self.tasks and not self.present[ASKING]:
-            return f", {'all ' if self.tasks > 1 else ''}{counts[0][1]}"
-        return "".join(f" · {count:,} {word}" for count, word in counts)
+        words = [word for word in (*reversed(State), SILENT, FALSE) if self.present[word]]
+        if len(words) == 1 and self.present[words[0]] == self.tasks and not self.present[ASKING]:
+            return f", {'all ' if self.tasks > 1 else ''}{words[0]}"
+        return "".join(f" · {self.present[word]:,} {word}" for word in words)
 
 
 # The order
@@ -249,7 +248,7 @@ class Order:
             self._groups, self._keeps = None, False
 
     def _place(self, run: Task, now: float) -> None:
-        group, is_working = group_of(run, now, self._tree.rules.history_before), works(run)
+        group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
         # First what asks and works, then what asks and was just alive, what works or cannot be reached, what asked
         # long ago.
         if asks(run):

@@ -92,7 +92,7 @@ class NeedsYou(LineWidget):
         names = self._names(tasks, max(min(width // 4, _LONGEST_NAME), 12))
         holds = [f" holds {task.open_below:,}" if task.open_below and is_roomy else "" for task in tasks]
         times = [_waiting(task, now) for task in tasks]
-        naming, holding, waiting = max(map(cell_len, names)), max(map(len, holds)), max(4, *map(len, times))
+        naming, holding, waiting = max(map(cell_len, names)), max(map(len, holds)), max(map(len, times))
         room = max(width - start - naming - holding - waiting - cell_len(tail) - 7, 0)
         lines: list[Parts] = []
         for task, name, hold, time in zip(tasks, names, holds, times, strict=True):

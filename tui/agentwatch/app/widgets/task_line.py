@@ -35,8 +35,6 @@ _PULSE: Final = 28
 """Cells for title and activity from which a title gives way to the activity."""
 _LEAST: Final = 5
 """Cells behind a title in which something can be said."""
-_ENOUGH: Final = 25
-"""Cells in which the name of a program leaves enough to its activity."""
 
 
 class Columns(NamedTuple):
@@ -204,26 +202,23 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     # A chain is named by its task; its agent comes behind.
     name = f"{summary(state.chain)} · {name_of(task)}" if state.chain else name_of(task)
     attempts = f" ↻{task.attempt}/{max(1 + task.retry.max_retries, task.attempt)}" if task.attempt > 1 else ""
-    ways = _activity(task, state, tasks)
+    words = _activity(task, state, tasks)
     start = max(columns.room // 2 - indent, _TITLE)
-    title_room = start - 1 if ways and columns.has_activity else room
+    title_room = start - 1 if words and columns.has_activity else room
     # The common beginning is known of titles, not of chains.
     title = _cut_name(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
     used = cell_len(title) + len(attempts)
-    words = ""
-    if (ways := ways or _reason(task, state, tasks)) and columns.note:
-        # Blanks behind the title are given to the words.
-        start = max(min(start, room - cell_len(ways[0])), used + 1 + (used >= start))
-        shortest = ways[0] if room - start >= _ENOUGH else ways[-1]
-        words = next((way for way in ways if cell_len(way) <= room - start), clip_sentence(shortest, room - start))
+    words = words or _reason(task, state, tasks)
+    # Blanks behind the title are given to the words.
+    start = max(min(start, room - cell_len(words)), used + 1 + (used >= start))
+    words = clip_sentence(words, room - start) if columns.note and room - start >= _LEAST else ""
     style = palette.muted if _is_quiet(task) else Style.null()
     if task.workspace or (task.needs_operator and task.lost_since is None):
         style = palette.strong
     elif task.inferred:
         style += Style(italic=True)
-    parts = [Part(title, style), Part(attempts, palette.muted)]
-    if words and room - start >= _LEAST:
-        parts = [parts[0], Part(left(attempts, start - cell_len(title)), palette.muted), Part(words, palette.muted)]
+    between = left(attempts, start - cell_len(title)) if words else attempts
+    parts = [Part(title, style), Part(between, palette.muted), Part(words, palette.muted)]
     return [*parts, Part(" " * (room - width_of(parts)))]
 
 
@@ -243,40 +238,32 @@ def _joined(*words: str) -> str:
     return " · ".join(filter(None, words))
 
 
-def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Sequence[str]:
-    """How far a decision is, or what the task does, for which its title gives way; the longest words first."""
+def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
+    """How far a decision is, or what the task does, for which its title gives way."""
     if state.decided and task.decision is not None and state.columns.has_activity:
         action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
-        return f"{action} {' '.join(state.decided)}", " ".join(state.decided)
+        return f"{action} {' '.join(state.decided)}"
     if (request := task.request) is not None and not request.waits_for_operator:
         # How far an answer has got does not change with the clock.
-        return [standing_words(request, request.asked_at)]
+        return standing_words(request, request.asked_at)
     words = "" if task.did is None else shown(doing_words(task.did))
     last = words and f"last: {words}"
     if task.state is State.UNKNOWN:
-        was = f"was {task.known_state}"
-        return [shown(task.why)] if task.workspace else [_joined(was, last), was]
+        return shown(task.why) if task.workspace else _joined(f"was {task.known_state}", last)
     if task.stale:
         is_gone = task.run is not None and task.run.process_gone
-        silent = _joined("process gone" if is_gone else "" if state.columns.state else STALE.word, last)
-        return [silent] if silent else []
-    return [_joined(_program(task), words), words] if words and not waits_for(task, tasks) else []
+        return _joined("process gone" if is_gone else "" if state.columns.state else STALE.word, last)
+    return _joined(_program(task, state), words) if words and not waits_for(task, tasks) else ""
 
 
-def _reason(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Sequence[str]:
-    """For how many a task waits, or why it failed, else its agent, where that has no column; the longest words first.
-
-    A title does not give way to it.
-    """
+def _reason(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
+    """For how many a task waits, or why it failed, else its agent; no title gives way to it."""
     result, words = task.result, "" if state.columns.agent else _agent_of(task)
     if waiting := waits_for(task, tasks):
         words = f"waits for {waiting:,}"
     elif task.state is State.FAILED and (code := result.error_code if result else task.run.reason if task.run else ""):
-        words = summary(code, 60)
-        if result is not None and (said := summary(result.summary or "")):
-            return said, words
-    program = _program(task)
-    return [_joined(program, words), words or program]
+        words = summary((result.summary if result else "") or code)
+    return _joined(_program(task, state), words)
 
 
 def _agent_of(task: Task) -> str:
@@ -284,8 +271,9 @@ def _agent_of(task: Task) -> str:
     return shown(task.agent, 60) if task.agent and task.agent != task.title else ""
 
 
-def _program(task: Task) -> str:
-    return shown(program_of(task.run.source), 12) if task.is_session and task.run is not None else ""
+def _program(task: Task, state: RowState) -> str:
+    is_told = task.is_session and state.columns.age > 0
+    return shown(program_of(task.run.source), 12) if is_told and task.run is not None else ""
 
 
 # The column beside the title

@@ -77,11 +77,8 @@ class Outline:
         return self._groups is not self.order.groups
 
     def successor(self, at: int, before: Sequence[Row]) -> int:
-        """Where the cursor goes from a row that stood among those `before` and is no more: up to what is left where its
-        task is only hidden, else down to it."""
-        above, below = before[:at][::-1], before[at + 1 :]
-        is_hidden = before[at].task_id in self._tree.tasks
-        left = (row.row_id for row in (*(above if is_hidden else below), *(below if is_hidden else above)))
+        """Where the cursor goes from a row that stood among those `before` and is no more: up to one that is left."""
+        left = (row.row_id for row in (*before[:at][::-1], *before[at:]))
         return next((self.places[one] for one in left if one in self.places), 0)
 
     def settle(self, room: int) -> None:
@@ -117,10 +114,9 @@ class Outline:
         self._folds -= {*path[1:], self.order.group(path[-1])}
 
     def fold_all(self, *, folded: bool) -> None:
-        """Hide everything but the roots, and those of old groups; or show everything."""
-        parents = (task_id for task_id, task in self._tree.tasks.items() if task.children)
-        old = self.places.keys() & {Group.EARLIER, Group.HISTORY}
-        self._folds = frozenset((*parents, *old) if folded else ())
+        """Hide all that is below a task; or show everything."""
+        parents = {task_id for task_id, task in self._tree.tasks.items() if task.children}
+        self._folds = self._folds | parents if folded else frozenset()
 
     def show_only(self, shown: Set[str] | None) -> None:
         """Show these tasks only (each with its ancestors); None shows all again, folded as before."""
@@ -293,22 +289,15 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self._rebuild()
 
     def _rebuild(self) -> None:
-        """Make the rows anew.
-
-        The cursor stays on its task, and that in its line; where it is out of sight, the first row in sight that is
-        left. But what comes at the top is in sight while the top is, and the cursor stays in sight.
-        """
+        """Make the rows anew. The cursor stays on its task, and that in its line if it is in sight; but what comes at
+        the top is in sight if the top is, and the cursor stays in sight."""
         outline, cursor, top, height = self.outline, self._cursor, self.scroll_offset.y, self.size.height
-        rows, before, row = outline.rows, outline.places, self._row
+        rows, row = outline.rows, self._row
         outline.build()
-        places = outline.places
-        is_gone = cursor not in places and row < len(rows)
-        self._set_cursor(outline.successor(row, rows) if is_gone else places.get(cursor or "", 0))
-        in_sight = top <= row < top + height
-        anchors = [*rows[row : row + in_sight], *rows[top : top + height]]
-        anchor = next((one.row_id for one in anchors if one.row_id in places), None)
-        if anchor is not None and (top or (in_sight and self._row >= height)):
-            top += places[anchor] - before[anchor]
+        is_gone = cursor not in outline.places and row < len(rows)
+        self._set_cursor(outline.successor(row, rows) if is_gone else outline.places.get(cursor or "", 0))
+        if top <= row < top + height and (top or self._row >= height):
+            top += self._row - row
         self._scroll_to_offset(top)
         if self._cursor != cursor:
             self._hold()
@@ -377,7 +366,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
                     age=age_of(task, now),
                     decided=decided_of(task, now),
                     shared=shared[row.row_id],
-                    chain=chain_name(tasks, task) if row.chain else "",
+                    chain=chain_name(tasks, task),
                 )
                 made = before.get(row.row_id)
                 if made is None or made[0] != state:
@@ -495,8 +484,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def _follow(self, changed: Collection[str]) -> None:
         """Go to the task that gave the last sign of life of its own."""
         tasks = [task for task_id in changed if (task := self._tree.tasks.get(task_id)) and not task.inferred]
-        latest = max(tasks, key=lambda task: (task.updated_at, task.first_seq), default=None)
-        if latest is not None and self._filter.matches(latest, self._clock()):
+        matches = (task for task in tasks if self._filter.matches(task, self._clock()))
+        if (latest := max(matches, key=lambda task: (task.updated_at, task.first_seq), default=None)) is not None:
             self.select(latest.task_id)
 
     def _search(self, *, jumps: bool = False) -> None:
