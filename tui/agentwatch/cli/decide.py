@@ -81,13 +81,8 @@ def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor])
     from agentwatch.decisions.form import DecisionForm, fact, words_of_child
     from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
 
-    action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
-    value, takes, note = getattr(options, action), SPECS[action].takes, options.note
-    if options.mitigation and "mitigation" not in takes:
-        raise UsageError("--mitigation belongs to --retry: it is what makes another retry worth it")
-    if options.handoff is not None and "handoff" not in takes:
-        raise UsageError("--handoff belongs to --retry and --escalate: nothing else begins another attempt")
-    refuse_placeholder(note, *(value if isinstance(value, list) else [value]))
+    action, note = _action(options), options.note
+    value, takes = getattr(options, action), SPECS[action].takes
     monitor = look()
     task = _checked_task(monitor, options.task)
     desk = desk_in(monitor)
@@ -144,6 +139,18 @@ def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor])
     else:
         say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
     return ExitCode.DONE
+
+
+def _action(options: Namespace) -> Action:
+    """The action that is asked for. Raises UsageError where other options do not go with it."""
+    action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
+    if options.mitigation and "mitigation" not in SPECS[action].takes:
+        raise UsageError("--mitigation belongs to --retry: it is what makes another retry worth it")
+    if options.handoff is not None and "handoff" not in SPECS[action].takes:
+        raise UsageError("--handoff belongs to --retry and --escalate: nothing else begins another attempt")
+    value = getattr(options, action)
+    refuse_placeholder(options.note, *(value if isinstance(value, list) else [value]))
+    return action
 
 
 def _checked_task(monitor: Monitor, task_id: str) -> Task:
