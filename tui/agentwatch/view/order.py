@@ -9,7 +9,7 @@ again. And nothing moves past what is held, such as the task under the operator'
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -304,16 +304,18 @@ class Order:
         while pending:
             row_id, depth, above = pending.pop()
             chain: tuple[str, ...] = ()
+            children: Sequence[str] = ()
             if isinstance(row_id, Group):
                 children = groups[row_id]
             else:
-                while (below := _continued(tasks, tasks[row_id])) is not None:
+                while (below := _continued(tasks, task := tasks[row_id])) is not None:
                     chain, row_id = (*chain, row_id), below.task_id
-                task = tasks[row_id]
-                children = visible(self._sorted(task.children) if task.workspace else task.children)
+                if task.children:
+                    children = visible(self._sorted(task.children) if task.workspace else task.children)
             folded = row_id in folds if children else None
             rows.append(Row(row_id, above, depth, folded, chain))
-            pending += [(child, depth + 1, row_id) for child in reversed(children) if not folded]
+            if folded is False:
+                pending += [(child, depth + 1, row_id) for child in reversed(children)]
         return rows
 
     def tally(self, group: Group) -> Tally:

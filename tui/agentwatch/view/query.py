@@ -16,8 +16,7 @@ from typing import Any, Final, NamedTuple
 from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.text import LINE_LIMIT, quoted
-from agentwatch.view.plain import summary
+from agentwatch.text import quoted
 from agentwatch.view.times import seconds_of
 from agentwatch.view.words import A2A_AUTH, A2A_INPUT, a2a_state, decision_of, is_on_its_way
 
@@ -243,7 +242,7 @@ _SPANS: Final = ("10m", "1h", "3h", "1d", "7d")
 
 def _sought_texts(task: Task) -> list[str | None]:
     objective = task.packet.objective if task.packet is not None else None
-    return [task.own_id, summary(task.title, LINE_LIMIT), task.agent, objective]
+    return [task.own_id, task.title, task.agent, objective]
 
 
 def _modes_of(task: Task) -> Iterator[str | None]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -55,13 +57,12 @@ class Canvas:
 
     def __init__(self, width: int, glyph: str = " ", style: Style = Style.null()) -> None:  # noqa: B008 - a constant
         self.width = width
-        self._glyphs = [glyph] * width
-        self._styles = [style] * width
+        self._cells = [(glyph, style)] * width
 
     def put(self, x: int, glyph: str, style: Style) -> None:
         """Draw one cell."""
         if 0 <= x < self.width:
-            self._glyphs[x], self._styles[x] = glyph, style
+            self._cells[x] = glyph, style
 
     def write(self, x: int, text: str, style: Style) -> None:
         """Write words from a cell on."""
@@ -71,13 +72,8 @@ class Canvas:
 
     def runs(self) -> Iterator[tuple[str, Style]]:
         """What is on it, style by style."""
-        start, current = 0, self._styles[0]
-        for x, style in enumerate(self._styles):
-            # Equal styles that are not the same only make a run more; comparing them would cost the most of all.
-            if style is not current:
-                yield "".join(self._glyphs[start:x]), current
-                start, current = x, style
-        yield "".join(self._glyphs[start:]), current
+        for style, cells in groupby(self._cells, itemgetter(1)):
+            yield "".join(glyph for glyph, _ in cells), style
 
 
 class Painted(Widget):

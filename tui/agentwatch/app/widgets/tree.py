@@ -69,7 +69,8 @@ class Outline:
     def build(self) -> None:
         """Make the rows."""
         self.rows, self._groups = self.order.rows(self._folds, self._shown), self.order.groups
-        self.places = {one: place for place, row in enumerate(self.rows) for one in (row.row_id, *row.chain)}
+        self.places = {row.row_id: place for place, row in enumerate(self.rows)}
+        self.places |= {one: place for place, row in enumerate(self.rows) for one in row.chain}
 
     @property
     def is_outdated(self) -> bool:
