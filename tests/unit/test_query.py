@@ -55,24 +55,17 @@ def test_what_a_query_finds(query: str, expected: list[str]) -> None:
     assert found(query) == expected
 
 
-def task(**fields: object) -> Task:
-    return Task("a", "A", **fields)  # type: ignore[arg-type]
+def task(*attempts: Attempt, **fields: object) -> Task:
+    return Task("a", "A", attempts=attempts, **fields)  # type: ignore[arg-type]
 
 
-def run(**fields: object) -> Run:
+def ran(**fields: object) -> Attempt:
     told = {"source": "codex", "session_id": "s", "parent_session": None, "state": RunState.WORKING}
-    return Run(**{**told, "place": "/p/x.jsonl", "started_at": NOW, "updated_at": NOW, **fields})  # type: ignore[arg-type]
-
-
-def in_session(**fields: object) -> Task:
-    return task(attempts=[Attempt(1, run=run(**fields))])
-
-
-def working(**fields: object) -> Task:
-    return task(stale=True, attempts=[Attempt(1, run=run(**fields))])
+    return Attempt(1, run=Run(**{**told, "place": "/p/x.jsonl", "started_at": NOW, "updated_at": NOW, **fields}))  # type: ignore[arg-type]
 
 
 PACKET = Seen(1, NOW, "h/a.handoff.md", "", Handoff("a", "Do it", mode="architect"), ())
+HANDED = Attempt(1, handoff=PACKET)
 LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
 
 
@@ -83,25 +76,21 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
         ("is:verified", task(verdict=Verdict.VERIFIED), task()),
         ("is:silent", task(stale=True), task()),
         ("is:open", task(state=State.BLOCKED), task(state=State.FAILED)),
-        ("is:gone", working(process_gone=True), working(process_gone=False)),
-        ("is:session", in_session(), in_session(parent_session="b")),
+        ("is:gone", task(ran(process_gone=True), stale=True), task(ran(process_gone=False), stale=True)),
+        ("is:session", task(ran()), task(ran(parent_session="b"))),
         ("since:2h", task(updated_at=NOW - 7_200), task(updated_at=NOW - 7_201)),
-        ("source:codex", in_session(), task(attempts=[Attempt(1, handoff=PACKET)])),
-        ("source:files", task(attempts=[Attempt(1, handoff=PACKET)]), in_session()),
-        (
-            "source:files",
-            task(attempts=[Attempt(1, returned=PACKET)]),
-            task(attempts=[Attempt(1, handoff=PACKET._replace(stored=True))]),
-        ),
-        ("mode:arch", task(attempts=[Attempt(1, handoff=PACKET)]), task()),
-        ("path:h/a.hand", task(attempts=[Attempt(1, handoff=PACKET)]), task()),
-        ("path:x.jsonl", in_session(), task()),
+        ("source:codex", task(ran()), task(HANDED)),
+        ("source:files", task(HANDED), task(ran())),
+        ("source:files", task(Attempt(1, returned=PACKET)), task(Attempt(1, handoff=PACKET._replace(stored=True)))),
+        ("mode:arch", task(HANDED), task()),
+        ("path:h/a.hand", task(HANDED), task()),
+        ("path:x.jsonl", task(ran()), task()),
         ("path:src/api", task(claims=(LIE,)), task()),
+        ("host:uild1", task(host="build1"), task(host="here")),
     ],
 )
 def test_what_can_be_told_of_a_task(query: str, one: Task, other: Task) -> None:
-    assert parse(query).matches(one, NOW)
-    assert not parse(query).matches(other, NOW)
+    assert [parse(query).matches(each, NOW) for each in (one, other)] == [True, False]
     assert parse("-" + query).matches(other, NOW)
 
 

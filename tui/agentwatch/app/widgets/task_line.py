@@ -208,9 +208,12 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     # The common beginning is known of titles, not of chains.
     title = _cut_name(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
     used = cell_len(title) + len(attempts)
-    words = words or _reason(task, state, tasks)
+    words, nearest = words or _reason(task, state, tasks), used + 1 + (used >= start)
+    whole = _joined(_program(task), words)
+    if not words or nearest + cell_len(whole) <= room:
+        words = whole
     # Blanks behind the title are given to the words.
-    start = max(min(start, room - cell_len(words)), used + 1 + (used >= start))
+    start = max(min(start, room - cell_len(words)), nearest)
     words = clip_sentence(words, room - start) if columns.note and room - start >= _LEAST else ""
     style = palette.muted if _is_quiet(task) else Style.null()
     if task.workspace or (task.needs_operator and task.lost_since is None):
@@ -253,7 +256,7 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
     if task.stale:
         is_gone = task.run is not None and task.run.process_gone
         return _joined("process gone" if is_gone else "" if state.columns.state else STALE.word, last)
-    return _joined(_program(task, state), words) if words and not waits_for(task, tasks) else ""
+    return "" if waits_for(task, tasks) else words
 
 
 def _reason(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
@@ -263,7 +266,7 @@ def _reason(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
         words = f"waits for {waiting:,}"
     elif task.state is State.FAILED and (code := result.error_code if result else task.run.reason if task.run else ""):
         words = summary((result.summary if result else "") or code)
-    return _joined(_program(task, state), words)
+    return words
 
 
 def _agent_of(task: Task) -> str:
@@ -271,9 +274,8 @@ def _agent_of(task: Task) -> str:
     return shown(task.agent, 60) if task.agent and task.agent != task.title else ""
 
 
-def _program(task: Task, state: RowState) -> str:
-    is_told = task.is_session and state.columns.age > 0
-    return shown(program_of(task.run.source), 12) if is_told and task.run is not None else ""
+def _program(task: Task) -> str:
+    return shown(program_of(task.run.source), 12) if task.is_session and task.run is not None else ""
 
 
 # The column beside the title
