@@ -7,10 +7,7 @@ PYTHON* variable or a `.pth` file could run somebody else's code. The words need
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -63,10 +60,6 @@ _ASKS: Final = (
 )
 
 
-_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
-
-
 class Part(NamedTuple):
     """Something of ours in a JSON file: a member of an object, `path` with its key. Or an entry of the array there:
     `is_ours` knows it, also one of before."""
@@ -106,9 +99,6 @@ class Program(NamedTuple):
     offers: tuple[ByHand, ...] = ()
     notes: tuple[str, ...] = ()
     told: str = ""
-
-    def is_in(self, workspace: Path) -> bool:
-        return any(os.path.exists(workspace / sign) for sign in self.signs)
 
 
 def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
@@ -213,14 +203,3 @@ def _calls_our_hook(entry: Any) -> bool:
         return False
     words = str(calls[0].get("command", "")).split()
     return words[-1:] == ["hook"] and any(NAME in word for word in words)
-
-
-def read_jsonc(text: str) -> Any:
-    """A JSON text, also with the comments and trailing commas that some programs allow. Raises ValueError."""
-    bare = _COMMENT.sub(_keep_strings, text.removeprefix("\ufeff"))
-    return json.loads(_LAST_COMMA.sub(_keep_strings, bare))
-
-
-def _keep_strings(match: re.Match[str]) -> str:
-    # The same lines, so that an error names the right one.
-    return match[1] or "".join(character if character == "\n" else " " for character in match[0])

@@ -6,13 +6,12 @@ comments, a person is shown what to add.
 
 from __future__ import annotations
 
-import copy
 import difflib
 import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.machinery import PathFinder
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentwatch.agents.hook.journal import Journal
-from agentwatch.agents.programs import CLAUDE_SETTINGS, ByHand, Part, Program, programs, read_jsonc
+from agentwatch.agents.programs import CLAUDE_SETTINGS, ByHand, Part, Program, programs
 from agentwatch.config import Settings
 from agentwatch.disk import Directory, NotRegularError
 from agentwatch.errors import WorkspaceError
@@ -41,6 +40,8 @@ _END: Final = "<!-- agentwatch: end -->"
 _BLOCK: Final = re.compile(rf"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
 _WITH_GAP: Final = re.compile(rf"(?:\r?\n)*{_BLOCK.pattern}(?:\r?\n)?", re.DOTALL)
 _INDENT: Final = re.compile(r"^([ \t]+)[\"\[{]", re.MULTILINE)
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 
 
 class NotEditableError(ValueError):
@@ -60,7 +61,8 @@ class Edit(NamedTuple):
 
 
 Step = Edit | ByHand
-Edited = Callable[[str], str]
+Change = Callable[[str, bool], str]
+"""Puts what is ours into a text, or with False takes it out. Raises NotEditableError."""
 
 
 def run(
@@ -78,60 +80,64 @@ def run(
     """
     command = launcher()
     known = programs(command, settings)
-    chosen = [known[agent]] if agent is not None else []
-    if agent is None:
-        read = sources()
-        named = {name: one for name, one in known.items() if name != "generic"}
-        chosen = [one for name, one in named.items() if one.is_in(workspace) or name in read]
-        say(f"found: {', '.join(one.name for one in chosen)}" if chosen else _unrecognised(named))
+    chosen = _recognised(workspace, known, sources()) if agent is None else [known[agent]]
     if not remove:
         say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if any(PathFinder.find_spec(name, command[-1].split(os.pathsep)) is None for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
-    wanted = chosen or [known["generic"]]
     # One after the other, as two of them may share a file.
-    left = [program for program in wanted if _set_up(workspace, program, write=write, remove=remove)]
+    left = [program for program in chosen if _set_up(workspace, program, write=write, remove=remove)]
     if left:
         say(f"left for you: each step above that begins with `by hand`. Because of that the exit code is {BY_HAND}")
     return BY_HAND if left else 0
 
 
-def _unrecognised(recognised: Mapping[str, Program]) -> str:
-    looked = "; ".join(f"{', '.join(program.signs)} ({name})" for name, program in recognised.items())
-    return (
+def _recognised(workspace: Path, known: Mapping[str, Program], read: Set[str]) -> list[Program]:
+    named = [program for name, program in known.items() if name != "generic"]
+    found = [one for one in named if one.name in read or any(os.path.exists(workspace / sign) for sign in one.signs)]
+    if found:
+        say(f"found: {', '.join(one.name for one in found)}")
+        return found
+    looked = "; ".join(f"{', '.join(one.signs)} ({one.name})" for one in named)
+    say(
         f"no agent program is recognised here. Looked for, in this directory: {looked}; and for sessions that were"
-        f" begun in it.\nIf you use one of these, name it with --agent ({', '.join(recognised)}). What follows serves"
-        " any other program that reads AGENTS.md"
+        f" begun in it.\nIf you use one of these, name it with --agent ({', '.join(one.name for one in named)}). What"
+        " follows serves any other program that reads AGENTS.md"
     )
+    return [known["generic"]]
 
 
 def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool) -> bool:
     """Returns whether something is left to be done by hand."""
+
+    def tell(words: str) -> None:
+        say(f"{program.name}: {words}")
+
     steps = plan(workspace, program, remove=remove)
     edits = [step for step in steps if isinstance(step, Edit) and step.before != step.after]
     for step in steps:
         _show(step)
     if edits and not remove:
-        paths = ", ".join(edit.path for edit in edits)
-        say(
-            f"{program.name}: what is added to {paths} names files of this machine. If you commit that, everybody who"
-            " works with it must run `agentwatch init --write`, too"
+        tell(
+            f"what is added to {', '.join(edit.path for edit in edits)} names files of this machine. If you commit"
+            " that, everybody who works with it must run `agentwatch init --write`, too"
         )
     if not edits:
-        say(f"{program.name}: nothing to {'remove' if remove else 'change'}")
+        tell(f"nothing to {'remove' if remove else 'change'}")
     elif not write:
-        say(f"{program.name}: nothing is written yet; do it with --write")
+        tell("nothing is written yet; do it with --write")
     for edit in edits if write else ():
         try:
             _write(workspace, edit, keep_backup=not remove)
         except OSError as error:
             raise WorkspaceError(f"{edit.path}: cannot be written ({error}); what was written before stays") from error
-        say(f"{program.name}: {'removed from' if remove else 'written to'} {edit.path}")
-    for offer in () if remove else program.offers:
-        say(f"{program.name}: you may add to {offer.place} ({offer.why}):")
-        _show_lines(offer.lines)
-    for words in () if remove else program.notes:
-        say(f"{program.name}: {words}")
+        tell(f"{'removed from' if remove else 'written to'} {edit.path}")
+    if not remove:
+        for offer in program.offers:
+            tell(f"you may add to {offer.place} ({offer.why}):")
+            _show_lines(offer.lines)
+        for words in program.notes:
+            tell(words)
     return any(isinstance(step, ByHand) for step in steps)
 
 
@@ -140,29 +146,15 @@ def _show(step: Step) -> None:
         say(f"by hand, to {clean(step.place)} ({clean(step.why)}):")
         _show_lines(step.lines)
         return
-    before, after = step.before or "", step.after or ""
-    names = ("/dev/null" if step.before is None else step.path, "/dev/null" if step.after is None else step.path)
-    for line in difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm=""):
+    texts = step.before, step.after
+    names = ("/dev/null" if text is None else step.path for text in texts)
+    for line in difflib.unified_diff(*((text or "").splitlines() for text in texts), *names, lineterm=""):
         say(clean(line))
 
 
 def _show_lines(text: str) -> None:
     for line in text.splitlines():
         say(f"    {clean(line)}")
-
-
-def _write(workspace: Path, edit: Edit, *, keep_backup: bool) -> None:
-    """Raises OSError."""
-    with _directory_of(workspace, edit.path, make=True) as (directory, name):
-        mode = _FILE_MODE if edit.before is None else directory.status(name).st_mode & 0o777
-        if keep_backup and edit.before is not None and edit.backup is None:
-            directory.publish(name + BACKUP, edit.before.encode(), mode)
-        if edit.after is None:
-            directory.remove(name)
-        else:
-            directory.replace(name, edit.after.encode(), mode)
-        if not keep_backup and edit.backup is not None:
-            directory.remove(name + BACKUP)
 
 
 def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
@@ -184,21 +176,45 @@ def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
         yield good("agents", "permissions and questions of Claude Code can be answered in agentwatch")
 
 
-# What would be changed
+# Files
 
 
 def plan(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
     """The steps of setting a program up, or of removing what was set up."""
-    told = program.told
-    steps = [_step(workspace, program.instructions, told, partial(_with_block, told), _without_block, remove=remove)]
+    changes: list[tuple[str, str, Change]] = [
+        (program.instructions, program.told, partial(_change_block, program.told))
+    ]
     for file in program.files:
         path = next((one for one in file.paths if os.path.exists(workspace / one)), file.paths[-1])
-        shown: dict[str, Any] = {}
-        for part in file.parts:
-            add_part(shown, part)
-        do, undo = partial(edit_json, add_part, file.parts), partial(edit_json, remove_part, file.parts)
-        steps.append(_step(workspace, path, _dumped(shown, ""), do, undo, remove=remove))
-    return steps + list(() if remove else program.by_hand)
+        change = partial(_change_json, file.parts)
+        changes.append((path, change("", True), change))
+    steps = [_step(workspace, *one, remove=remove) for one in changes]
+    return steps if remove else [*steps, *program.by_hand]
+
+
+def _step(workspace: Path, path: str, lines: str, change: Change, *, remove: bool) -> Step:
+    """The edit of one file, or `lines` for a person where it cannot be edited."""
+    try:
+        text, backup = _read(workspace, path), _read(workspace, path + BACKUP)
+        return Edit(path, text, _undone(text, backup, change) if remove else change(text or "", True), backup)
+    except UnicodeDecodeError:
+        why = "it is not UTF-8"
+    except NotEditableError as error:
+        why = f"it cannot be edited safely: {error}"
+    except OSError as error:
+        is_link = isinstance(error, NotRegularError) or error.errno in (errno.ELOOP, errno.ENOTDIR)
+        is_why = "it is a link or no file, and nothing is written through links"
+        why = is_why if is_link else f"it cannot be read: {error}"
+    return ByHand(path, lines, f"{why}; take this out of it" if remove else why)
+
+
+def _undone(text: str | None, backup: str | None, change: Change) -> str | None:
+    """The text of before: the very bytes, or no file, where nobody else has changed it since, else without ours."""
+    if text is None:
+        return None
+    # A backup that has ours was made of the work of an older agentwatch.
+    before = backup if backup is not None and change(backup, False) == backup else None
+    return before if change(before or "", True) == text else change(text, False)
 
 
 @contextmanager
@@ -213,36 +229,6 @@ def _directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator
         yield directory, name
 
 
-def _step(workspace: Path, path: str, lines: str, do: Edited, undo: Edited, *, remove: bool) -> Step:
-    """The edit of one file, or `lines` for a person where it cannot be edited."""
-    try:
-        text, backup = _read(workspace, path), _read(workspace, path + BACKUP)
-        return Edit(path, text, _undone(text, backup, do, undo) if remove else do(text or ""), backup)
-    except UnicodeDecodeError:
-        why = "it is not UTF-8"
-    except NotEditableError as error:
-        why = f"it cannot be edited safely: {error}"
-    except OSError as error:
-        is_link = isinstance(error, NotRegularError) or error.errno in (errno.ELOOP, errno.ENOTDIR)
-        is_why = "it is a link or no file, and nothing is written through links"
-        why = is_why if is_link else f"it cannot be read: {error}"
-    return ByHand(path, lines, f"{why}; take this out of it" if remove else why)
-
-
-def _undone(text: str | None, backup: str | None, do: Edited, undo: Edited) -> str | None:
-    """The text of before: the very bytes where nobody else has changed it since, else without what is ours."""
-    if text is None:
-        return None
-    # What an older agentwatch had written is nothing of before.
-    is_before = backup is not None and undo(backup) == backup
-    if backup is not None and is_before and do(backup) == text:
-        return backup
-    if not is_before and do("") == text:
-        # We made it.
-        return None
-    return undo(text)
-
-
 def _read(workspace: Path, path: str) -> str | None:
     with suppress(FileNotFoundError), _directory_of(workspace, path) as (directory, name):
         # Line ends are kept as they are.
@@ -250,104 +236,88 @@ def _read(workspace: Path, path: str) -> str | None:
     return None
 
 
-def _with_block(block: str, text: str) -> str:
-    """The text with the block: where it was before, else at the end."""
+def _write(workspace: Path, edit: Edit, *, keep_backup: bool) -> None:
+    """Raises OSError."""
+    with _directory_of(workspace, edit.path, make=True) as (directory, name):
+        mode = _FILE_MODE if edit.before is None else directory.status(name).st_mode & 0o777
+        if keep_backup and edit.before is not None and edit.backup is None:
+            directory.publish(name + BACKUP, edit.before.encode(), mode)
+        if edit.after is None:
+            directory.remove(name)
+        else:
+            directory.replace(name, edit.after.encode(), mode)
+        if not keep_backup and edit.backup is not None:
+            directory.remove(name + BACKUP)
+
+
+# Texts
+
+
+def _change_block(block: str, text: str, put: bool) -> str:
+    """The text with the block, where it was before, else at the end; or without it."""
     newline = "\r\n" if "\r\n" in text else "\n"
+    if not put:
+        return _WITH_GAP.sub(lambda gap: newline if gap.start() else "", text, count=1)
     new = newline.join((_BEGIN, *block.strip().split("\n"), _END))
     if _BLOCK.search(text):
         return _BLOCK.sub(lambda _: new, text, count=1)
-    if not text:
-        return new + newline
-    gap = newline if text.endswith("\n") else newline * 2
+    gap = newline * (2 - text.endswith("\n")) if text else ""
     return f"{text}{gap}{new}{newline}"
 
 
-def _without_block(text: str) -> str:
-    """The text without the block."""
-    gap = _WITH_GAP.search(text)
-    if gap is None:
-        return text
-    before, behind = text[: gap.start()], text[gap.end() :]
-    newline = "\r\n" if "\r\n" in text else "\n"
-    return before + (newline if before else "") + behind
-
-
-# JSON
-
-
-def edit_json(change: Callable[[dict[str, Any], Part], None], parts: tuple[Part, ...], text: str) -> str:
-    """The text with all parts changed; the same text where nothing is. Raises NotEditableError."""
-    try:
-        document, is_plain = json.loads(text or "{}", object_pairs_hook=_without_doubles), True
-    except (ValueError, RecursionError):
-        try:
-            document, is_plain = read_jsonc(text), False
-        except json.JSONDecodeError as error:
-            raise NotEditableError(f"line {error.lineno}: {error.msg}") from error
-        except RecursionError as error:
-            raise NotEditableError("it is too deep") from error
-    before = copy.deepcopy(document)
+def _change_json(parts: Sequence[Part], text: str, put: bool) -> str:
+    """The text with all parts, or without them; the same text where nothing is changed by that."""
+    document = before = _as(dict, _read_json(text or "{}"))
     for part in parts:
-        change(_as(dict, document), part)
+        document = _changed(document, part, put=put) or {}
     if document == before:
         return text
-    if not is_plain:
-        raise NotEditableError("it has comments, trailing commas or keys twice, which would be lost")
-    return _dumped(document, text)
+    with suppress(ValueError, RecursionError):
+        json.loads(text or "{}")
+        # With the indent and the line ends of before.
+        indent = _INDENT.search(text)
+        new = json.dumps(document, indent=indent[1] if indent is not None else 2, ensure_ascii=False) + "\n"
+        return new.replace("\n", "\r\n") if "\r\n" in text else new
+    raise NotEditableError("it has comments or trailing commas, which would be lost")
 
 
-def add_part(document: dict[str, Any], part: Part) -> None:
-    """Put a part in, in the place of an older one of ours. Raises NotEditableError."""
-    *above, key = part.path
-    node = document
-    for name in above:
-        node = _as(dict, node.setdefault(name, {}))
-    if part.is_ours is None:
-        node[key] = part.value
-        return
-    entries = _as(list, node.setdefault(key, []))
-    mine = [index for index, entry in enumerate(entries) if part.is_ours(entry)] or [len(entries)]
-    entries[mine[0] : mine[0] + 1] = [part.value]
-    entries[:] = [entry for index, entry in enumerate(entries) if index not in mine[1:]]
+def _read_json(text: str) -> Any:
+    """A JSON text, also with the comments and trailing commas that some programs allow."""
+    try:
+        bare = _COMMENT.sub(_keep_strings, text.removeprefix("\ufeff"))
+        return json.loads(_LAST_COMMA.sub(_keep_strings, bare))
+    except json.JSONDecodeError as error:
+        raise NotEditableError(f"line {error.lineno}: {error.msg}") from error
+    except RecursionError as error:
+        raise NotEditableError("it is too deep") from error
 
 
-def remove_part(document: dict[str, Any], part: Part) -> None:
-    """Take a part out, and the objects and arrays that held nothing else."""
-    *above, key = part.path
-    trail = [document]
-    for name in above:
-        trail.append(trail[-1].get(name, {}))
-        if not isinstance(trail[-1], dict):
-            return
-    entries = trail[-1].get(key)
-    if part.is_ours is not None and isinstance(entries, list):
-        left = [entry for entry in entries if not part.is_ours(entry)]
-        if len(left) == len(entries):
-            return
-        trail[-1][key] = left
-    elif part.is_ours is None and entries is not None:
-        trail[-1][key] = {}
+def _keep_strings(match: re.Match[str]) -> str:
+    # The same lines, so that an error names the right one.
+    return match[1] or "\n" * match[0].count("\n")
+
+
+def _changed(node: Any, part: Part, *, put: bool) -> Any:
+    """A value with a part in it, in the place of an older one, or without it; None where it held nothing else."""
+    changed: dict[str, Any] | list[Any]
+    if part.path:
+        key, *inner = part.path
+        members = _as(dict, node)
+        changed = members | {key: _changed(members.get(key), part._replace(path=tuple(inner)), put=put)}
+        if changed[key] is None:
+            del changed[key]
+    elif part.is_ours is None:
+        return part.value if put else None
     else:
-        return
-    for node, name in reversed(list(zip(trail, part.path, strict=True))):
-        if node[name] in ({}, []):
-            del node[name]
+        entries, right = _as(list, node), [part.value] if put else []
+        others = [entry for entry in entries if not part.is_ours(entry)]
+        changed = entries if [entry for entry in entries if part.is_ours(entry)] == right else others + right
+    return node if changed == node else changed or None
 
 
 def _as(kind: type[Any], value: Any) -> Any:
+    if value is None:
+        return kind()
     if not isinstance(value, kind):
         raise NotEditableError(f"there is no {'object' if kind is dict else 'array'} where one is expected")
     return value
-
-
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key stands there twice")
-    return dict(pairs)
-
-
-def _dumped(document: dict[str, Any], like: str) -> str:
-    """As text, with the indent and the line ends of another one."""
-    indent = _INDENT.search(like)
-    text = json.dumps(document, indent=indent[1] if indent is not None else 2, ensure_ascii=False) + "\n"
-    return text.replace("\n", "\r\n") if "\r\n" in like else text
