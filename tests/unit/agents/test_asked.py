@@ -16,7 +16,8 @@ from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
 from agentwatch.sources.claude_code.hooks import HookCall
-from tests.unit.agents.asking import QUESTIONS, Story, call
+from agentwatch.state import workspace_id
+from tests.unit.agents.asking import QUESTIONS, call
 from tests.unit.agents.claude import SESSION
 
 NONE = Params()
@@ -27,7 +28,7 @@ ALL_ANSWERED = Params(
 
 
 def request(of: HookCall) -> Request:
-    return request_of(of, Path("/w"), "shop-0", AskedCall(of, 100.0), at=100.0, until=120.0)
+    return request_of(of, Path("/w"), AskedCall(of, 100.0), at=100.0, until=120.0)
 
 
 def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "") -> Any:
@@ -43,7 +44,7 @@ def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "")
 def test_the_command_itself_is_shown_and_what_the_model_says_of_it_stands_apart() -> None:
     spelled, digest = input_text({"command": "make seeds", "description": "Looks harmless"})
     asked = request(call())
-    assert asked.request_id == request_id_of("shop-0", "claude-code", SESSION, asked.nonce, digest)
+    assert asked.request_id == request_id_of(workspace_id(Path("/w")), "claude-code", SESSION, asked.nonce, digest)
     assert replace(asked, request_id="", nonce="") == Request(
         request_id="",
         source="claude-code",
@@ -59,7 +60,6 @@ def test_the_command_itself_is_shown_and_what_the_model_says_of_it_stands_apart(
         until=120.0,
         actions=(Action.ALLOW, Action.DENY),
         words=True,
-        rules=("Bash(make seeds)",),
     )
 
 
@@ -133,19 +133,6 @@ def test_questions_that_are_not_clear_can_only_be_denied(questions: object) -> N
     assert "terminal" in request(asked).why_not
 
 
-def test_a_plan_can_be_sent_back_and_not_approved(tmp_path: Path) -> None:
-    story = Story(tmp_path / "session.jsonl")
-    story.called("u1", "ExitPlanMode", {"plan": "1. Make it."})
-    plan = call("ExitPlanMode", {}, transcript_path=str(story.session))
-    looked_up = AskedCall(plan, 100.0)
-    looked_up.is_answered()
-    asked = request_of(plan, Path("/w"), "shop-0", looked_up, at=100.0, until=None)
-    assert (asked.shown, asked.actions) == ("1. Make it.", (Action.DENY,))
-    assert "terminal" in asked.why_not
-    assert decided(plan, Action.ALLOW) is None
-    assert decided(plan, Action.DENY, note="Test it, too.")["message"] == "Test it, too."
-
-
 def test_the_rules_that_can_be_chosen_are_narrow_and_of_this_tool() -> None:
     narrow = [
         {"toolName": "Bash", "ruleContent": "make:*"},
@@ -155,11 +142,9 @@ def test_the_rules_that_can_be_chosen_are_narrow_and_of_this_tool() -> None:
     asked = call(
         permission_suggestions=[SUGGESTED | {"rules": narrow}, SUGGESTED | {"rules": narrow, "behavior": "ask"}]
     )
-    assert list(rules_of(asked)) == ["Bash(make:*)", "Bash(make seeds)"]
+    assert list(rules_of(asked)) == ["Bash(make:*)"]
     server = call("mcp__x__y", {}, permission_suggestions=[SUGGESTED | {"rules": [{"toolName": "mcp__x__y"}]}])
     assert list(rules_of(server)) == ["mcp__x__y"]
-    for command in ("make *", "make (x)", "make\nrm x", " make", "make:x", "a\\b"):
-        assert list(rules_of(call("Bash", {"command": command}))) == [], command
 
 
 def test_a_rule_that_was_chosen_holds_for_the_session_alone() -> None:

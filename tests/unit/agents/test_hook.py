@@ -268,7 +268,7 @@ def test_a_child_is_held_but_not_for_ever(scene: Scene, monkeypatch: pytest.Monk
     last = scene.stop(FAILED, again=True)
     assert "decision" not in last
     assert f"{MOST} times in a row" in last["systemMessage"]
-    assert Journal(scene.state).row(SESSION, AGENT) == []
+    assert Journal(scene.workspace).row(SESSION, AGENT) == []
 
 
 def test_a_failed_child_is_held_also_where_no_decision_can_be_believed(
@@ -281,14 +281,6 @@ def test_a_failed_child_is_held_also_where_no_decision_can_be_believed(
     assert "no decision can be read: " in answer["systemMessage"]
     assert scene.stop(FAILED, again=True)["decision"] == "block"
     assert "hookSpecificOutput" in scene.come_back(FAILED)
-
-
-def test_without_a_place_to_count_a_child_is_held_at_most_once(scene: Scene) -> None:
-    scene.settings = NOW._replace(hook_when="always")
-    scene.state.parent.mkdir(parents=True)
-    scene.state.write_text("in the way", "utf-8")
-    assert scene.stop(FAILED)["decision"] == "block"
-    assert "cannot be written" in scene.stop(FAILED, again=True)["systemMessage"]
 
 
 def test_nothing_of_a_child_reaches_the_terminal_as_an_order(scene: Scene) -> None:

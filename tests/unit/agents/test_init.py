@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.agents import setup
-from agentwatch.agents.programs import HELD_SECONDS, programs
+from agentwatch.agents.setup import HELD_SECONDS, programs
 from agentwatch.config import Settings
 from agentwatch.text import Mark
 
@@ -98,28 +98,15 @@ def test_what_the_user_has_in_a_file_stays_and_keeps_its_indent(tmp_path: Path) 
     assert files_of(tmp_path) == OPENCODE
 
 
-def test_comments_are_not_lost_and_what_stands_there_by_hand_is_seen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_comments_are_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(tmp_path, {"opencode.jsonc": COMMENTED})
     assert init(tmp_path, "opencode") == setup.BY_HAND
     assert (tmp_path / "opencode.jsonc").read_text("utf-8") == COMMENTED
     shown = capsys.readouterr().out
-    assert "by hand, to opencode.jsonc (it cannot be edited safely: it has comments" in shown
-    lines = [line[4:] for line in shown.splitlines() if line.startswith("    ")]
-    wished = json.loads("\n".join(lines))
-    server, plugin = json.dumps(wished["mcp"]["agentwatch"]), json.dumps(wished["plugin"])
-    by_hand = COMMENTED.replace('"mcp": {', f'"plugin": {plugin},\n  "mcp": {{ "agentwatch": {server},')
-    put(tmp_path, {"opencode.jsonc": by_hand})
-    assert init(tmp_path, "opencode") == 0
-    assert init(tmp_path, "opencode", remove=True) == setup.BY_HAND
-    assert "take this out of it" in capsys.readouterr().out
-    assert (tmp_path / "opencode.jsonc").read_text("utf-8") == by_hand
+    assert "by hand, to opencode.jsonc (it cannot be edited safely: line 2: " in shown
 
 
-@pytest.mark.parametrize(
-    "broken", ['{"mcpServers": {', "[]", '{"mcpServers": []}', "{'a': 1}", "\udcff"], ids=repr
-)
+@pytest.mark.parametrize("broken", ['{"mcpServers": {', "[]", '{"mcpServers": []}', "{'a': 1}", "\udcff"], ids=repr)
 def test_a_file_that_cannot_be_edited_safely_is_left_alone_and_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str
 ) -> None:
