@@ -60,6 +60,7 @@ def test_the_command_itself_is_shown_and_what_the_model_says_of_it_stands_apart(
         until=120.0,
         actions=(Action.ALLOW, Action.DENY),
         words=True,
+        rules=("Bash(make seeds)",),
     )
 
 
@@ -142,9 +143,11 @@ def test_the_rules_that_can_be_chosen_are_narrow_and_of_this_tool() -> None:
     asked = call(
         permission_suggestions=[SUGGESTED | {"rules": narrow}, SUGGESTED | {"rules": narrow, "behavior": "ask"}]
     )
-    assert list(rules_of(asked)) == ["Bash(make:*)"]
+    assert list(rules_of(asked)) == ["Bash(make:*)", "Bash(make seeds)"]
     server = call("mcp__x__y", {}, permission_suggestions=[SUGGESTED | {"rules": [{"toolName": "mcp__x__y"}]}])
     assert list(rules_of(server)) == ["mcp__x__y"]
+    for command in ("make *", "make (x)", "make\nrm x", " make", "make:x", "a\\b"):
+        assert list(rules_of(call("Bash", {"command": command}))) == [], command
 
 
 def test_a_rule_that_was_chosen_holds_for_the_session_alone() -> None:

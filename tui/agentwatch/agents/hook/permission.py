@@ -49,6 +49,9 @@ _DENIED: Final = "The operator said no."
 
 _JOINED: Final = ", "
 _UNCLEAR: Final = "its questions cannot be told apart, or read, so it can be answered only in its terminal"
+_PATTERN: Final = frozenset("*:()\\\n")
+"""With one of these in it, a command is no rule for itself alone."""
+
 _DONE: Final = {
     _SHELL: ("command",),
     "Write": ("file_path", "content"),
@@ -169,13 +172,18 @@ def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict
 
 
 def rules_of(call: HookCall) -> dict[str, dict[str, str]]:
-    """The permissions that could last until the session ends, by what the operator reads, as the program suggests."""
+    """The permissions that could last until the session ends, by what the operator reads, as the program has it:
+    the rules that it suggests, and the very command."""
     # A tool's name alone would allow all that it can do; that of a server can do no other thing.
-    return {
+    found = {
         name: rule
         for name, rule in _suggested(call).items()
         if rule["toolName"] == call.tool and ("ruleContent" in rule or name.startswith(_MCP))
     }
+    command = text(call.given, "command") or ""
+    if call.tool == _SHELL and command.strip() == command and _PATTERN.isdisjoint(command or "*"):
+        found[f"{_SHELL}({command})"] = {"toolName": _SHELL, "ruleContent": command}
+    return found
 
 
 def _suggested(call: HookCall) -> dict[str, dict[str, str]]:
