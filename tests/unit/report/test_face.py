@@ -10,7 +10,7 @@ import pytest
 
 from agentwatch.cli import run
 from agentwatch.contracts.reading import read_document
-from agentwatch.demo.script import Player, demo_script
+from agentwatch.demo.script import Player, demo_screenplay
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     place = tmp_path / "shop"
     place.mkdir()
-    Player(demo_script(), place).play_all()
+    Player(demo_screenplay().steps, place).play_all()
     return place
 
 

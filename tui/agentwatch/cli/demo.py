@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
-from agentwatch.cli.command import POLL, SPEED, THEME, flag
+from agentwatch.cli.command import POLL, SPEED, THEME
 from agentwatch.cli.watch import require_terminal, settings_of
 
-ARGUMENTS: Final = (SPEED, flag("--once", "play once and stay at the end, instead of starting over"), THEME, POLL)
+ARGUMENTS: Final = (SPEED, THEME, POLL)
 
 
 def run(options: Namespace) -> int:
@@ -19,7 +19,7 @@ def run(options: Namespace) -> int:
     from agentwatch.composition import monitor_of
     from agentwatch.demo.session import DemoSession
 
-    session = DemoSession(options.speed, options.once)
+    session = DemoSession(options.speed)
     with session as workspace:
         # The window's title counts; nobody is to be called because of a play.
         silent = settings._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
@@ -32,4 +32,4 @@ def run(options: Namespace) -> int:
             open_inbox=session.open_inbox,
             sessions=session.sessions(),
         )
-        return demo(monitor, session.hold, session.stay, lambda: session.starts_over_in)
+        return demo(monitor, session.hold, session.is_over)
