@@ -29,24 +29,18 @@ if TYPE_CHECKING:
 
 _OUR_ACTIONS: Final = frozenset(action_name(command.action) for command in COMMANDS if Home.REPLAY in command.homes)
 _ACTING: Final = frozenset(action_name(command.action) for command in COMMANDS if command.acts)
-_DEMO_PERIOD: Final = 0.5
-_REPLAY_PERIOD: Final = 0.1
-"""Seconds between two looks."""
 _REVERSED: Final = Style(reverse=True)
-_DATED: Final = 72
-"""Cells from which the day is said."""
 
 
 class DemoBar(LineWidget):
     """The line that says what a newcomer can try in the demo now."""
 
+    period = 0.5
+
     def __init__(self, tree: Tree, is_over: Callable[[], bool]) -> None:
         super().__init__()
         self._tree = tree
         self._is_over = is_over
-
-    def on_mount(self) -> None:
-        self.set_interval(_DEMO_PERIOD, self.redraw)
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - what is longer is cut
         parts = [Part(" DEMO ", palette.needs + _REVERSED), Part("  ")]
@@ -81,12 +75,11 @@ class DemoBar(LineWidget):
 class ReplayBar(LineWidget):
     """The line that says where the playback of a recording is, how fast, and the keys that steer it."""
 
+    period = 0.1
+
     def __init__(self, playback: Playback) -> None:
         super().__init__()
         self._playback = playback
-
-    def on_mount(self) -> None:
-        self.set_interval(_REPLAY_PERIOD, self.redraw)
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         position = self._playback.position
@@ -98,18 +91,16 @@ class ReplayBar(LineWidget):
             # As wide in each state: what stands behind it must not jump.
             Part(f" {'▶ playing' if position.playing else at_rest:<12}", palette.accent),
             Part(f" {speed:>5}"),
-            Part(f"  {moment:{'%Y-%m-%d %H:%M:%S' if width >= _DATED else '%H:%M:%S'}}Z"),
+            Part(f"  {moment:{'%Y-%m-%d ' if width >= 72 else ''}%H:%M:%S}Z"),
             Part(f"  {position.number:>{len(count)},} of {count}"),
         ]
-        room = width - width_of(parts) - 1
         keys: Parts = []
         for command in (one for one in commands_of(self.app) if Home.REPLAY in one.homes):
             words = "pause" if command.id == "replay.play" and position.playing else command.words
             click = f"app.{command.action}"
-            hint = [Part(f" {command.key_label}", palette.strong, click), Part(f" {words} ", palette.muted, click)]
-            if width_of(keys) + width_of(hint) > room:
-                break
-            keys += hint
+            keys += [Part(f" {command.key_label}", palette.strong, click), Part(f" {words} ", palette.muted, click)]
+        while keys and width_of(parts + keys) >= width:
+            del keys[-2:]
         return [apart(parts, keys, width)]
 
 
@@ -125,7 +116,9 @@ class _PlayedApp(AgentwatchApp):
     def _add_bar(self, screen: Screen[object]) -> None:
         """The line stands on every screen of its own: a modal one lets it shine through."""
         if not isinstance(screen, ModalScreen) and not screen.query("DemoBar, ReplayBar"):
-            screen.mount(self.new_bar(), before=0)
+            bar = self.new_bar()
+            screen.mount(bar, before=0)
+            bar.set_interval(bar.period, bar.redraw)
 
 
 class DemoApp(_PlayedApp):
@@ -155,13 +148,6 @@ class ReplayApp(_PlayedApp):
     def __init__(self, monitor: Monitor, playback: Playback) -> None:
         super().__init__(monitor, playback.clock)
         self.playback = playback
-        ours = {key for command in self.commands if Home.REPLAY in command.homes for key in command.keys.split(" ")}
-        self._refused = _ACTING | {
-            action_name(command.action)
-            for command in self.commands
-            if Home.REPLAY not in command.homes and ours.issuperset(command.keys.split(" "))
-        }
-        """The actions that a replay cannot do: those that act, and those whose keys are the replay's."""
 
     def new_bar(self) -> ReplayBar:
         return ReplayBar(self.playback)
@@ -172,14 +158,18 @@ class ReplayApp(_PlayedApp):
     # Commands
 
     def offers(self, command: ActionSpec) -> bool:
-        return action_name(command.action) not in self._refused
+        """Refused are those that act, and those whose keys are the replay's."""
+        ours = {key for one in self.commands if Home.REPLAY in one.homes for key in one.keys.split(" ")}
+        is_hidden = Home.REPLAY not in command.homes and ours.issuperset(command.keys.split(" "))
+        return not is_hidden and not command.acts
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         name = action_name(action)
         if name in _OUR_ACTIONS:
             # In a text field the keys are characters.
             return not isinstance(self.focused, Input)
-        return name not in self._refused and super().check_action(action, parameters)
+        refused = {action_name(command.action) for command in self.commands if not self.offers(command)}
+        return name not in refused and super().check_action(action, parameters)
 
     async def run_action(
         self,
