@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentwatch.agents.hook.permission import AskedCall, answer_of, request_of, rules_of
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.delegation.request import Request, RequestKind, input_text, request_id_of
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.state import workspace_id
 from tests.unit.agents.asking import QUESTIONS, call
@@ -108,15 +108,6 @@ def test_nothing_of_an_input_is_left_out_but_the_models_words(given: dict[str, A
                 assert besides or spelled in lines or indented in lines
 
 
-def test_questions_are_those_of_the_input_with_their_options() -> None:
-    asked = request(call("AskUserQuestion", {"questions": QUESTIONS}))
-    store = Query("Which store?", "Store", (Option("SQLite", "One file."), Option("Redis, clustered")), several=False)
-    checks = tuple(Option(label, label) for label in ("Lint", "Types", "Tests"))
-    assert asked.queries == (store, Query("Which checks?", "Checks", checks, several=True))
-    assert (asked.kind, asked.actions, asked.why_not) == (RequestKind.QUESTION, (Action.ANSWER, Action.DENY), "")
-    assert asked.shown == "Which store?\nWhich checks?"
-
-
 @pytest.mark.parametrize(
     "questions",
     [
@@ -186,14 +177,3 @@ def test_answers_come_with_the_whole_input_and_with_every_question() -> None:
 )
 def test_answers_that_do_not_fit_are_not_printed(answers: tuple[Answer, ...]) -> None:
     assert decided(call("AskUserQuestion", {"questions": QUESTIONS}), Action.ANSWER, Params(answers=answers)) is None
-
-
-@given(
-    st.sampled_from(list(Action)), st.sampled_from(["Bash", "Write", "AskUserQuestion", "ExitPlanMode", "mcp__x__y"])
-)
-def test_an_input_is_changed_only_by_the_answers_to_its_questions(action: Action, tool: str) -> None:
-    asked = call(tool, {"questions": QUESTIONS, "command": "make"})
-    decision = decided(asked, action, ALL_ANSWERED, "words")
-    changed = decision is not None and "updatedInput" in decision
-    assert changed == (tool == "AskUserQuestion" and action is Action.ANSWER)
-    assert decision is None or "updatedPermissions" not in decision
