@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agentwatch.remote.address import Address
     from agentwatch.remote.desk import RemoteDesk
     from agentwatch.remote.fleet import Fleet
-    from agentwatch.remote.source import RemoteSource
+    from agentwatch.remote.host import RemoteSource
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.store import Inbox
     from agentwatch.sources import Problem

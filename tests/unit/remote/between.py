@@ -14,9 +14,8 @@ from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event, Lost, Reached, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.host import RemoteHost, RemoteSource
 from agentwatch.remote.relay import Relay
-from agentwatch.remote.source import RemoteSource
 from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
 
@@ -81,7 +80,7 @@ class Screen:
         self.health = Health("starting", "")
         self.batches: list[Batch] = []
         # Without its thread: `tick` is called by the test.
-        self.host._holders = 1
+        self.host._holders = [self]
         link.start(self.host._receive, self.host._change)
         self.source.start(self.receive)
 

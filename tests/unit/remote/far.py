@@ -27,9 +27,8 @@ from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
-from agentwatch.remote.desk import RemoteDesk
+from agentwatch.remote.desk import RelayDesk, RemoteDesk
 from agentwatch.remote.protocol import Result
-from agentwatch.remote.relay_desk import RelayDesk
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentwatch.remote.pipe import Change, Link, LinkState, Receive, RelayEnd
+from agentwatch.remote.pipe import Change, Link, LinkState, Receive
 
 
-class MemoryEnd(RelayEnd):
+class MemoryEnd(Link):
     """The end of a relay; the messages for each screen wait in that screen's link."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class MemoryEnd(RelayEnd):
     def start(self, receive: Receive, change: Change) -> None:
         self.receive, self.change = receive, change
 
-    def send(self, message: bytes, to: str) -> None:
+    def send(self, message: bytes, to: str = "") -> None:
         self.sent += 1
         self.bytes += len(message)
         for link in self.links:
@@ -67,7 +67,7 @@ class MemoryLink(Link):
         self._end = end
         end.links.append(self)
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, to: str = "") -> None:
         if self.is_up:
             self.said.append(message)
 

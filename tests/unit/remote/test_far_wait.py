@@ -18,8 +18,8 @@ from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.remote.answers import Answers, parts
 from agentwatch.remote.protocol import Ask, Wish
+from agentwatch.remote.texts import Answers, parts
 from agentwatch.sources.files.source import FilesSource
 
 

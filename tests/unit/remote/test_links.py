@@ -22,7 +22,7 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Tick
 from agentwatch.monitor import Monitor
 from agentwatch.remote import pipe
-from agentwatch.remote.pipe import Link, RelayEnd
+from agentwatch.remote.pipe import Link
 from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.remote.relay import Relay
 from agentwatch.sources.files.source import FilesSource
@@ -31,7 +31,7 @@ from agentwatch.view.document import tree_document
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
 LARGE = bytes(range(256)) * 3072
-Start = Callable[[Link | RelayEnd], Heard]
+Start = Callable[[Link], Heard]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def started() -> Iterator[Start]:
     """Starts ends, and stops links when the test is over."""
     links: list[Link] = []
 
-    def start(end: Link | RelayEnd) -> Heard:
+    def start(end: Link) -> Heard:
         heard = Heard()
         end.start(heard.receive, heard.change)
         if isinstance(end, Link):

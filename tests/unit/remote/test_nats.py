@@ -15,9 +15,9 @@ from tests.unit.remote.links import Heard
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub, NatsLink, asked
 from agentwatch.remote.nats_accounts import STREAM, store_subject
-from agentwatch.remote.pipe import Link, RelayEnd
+from agentwatch.remote.pipe import Link
 
-Start = Callable[[Link | RelayEnd], Heard]
+Start = Callable[[Link], Heard]
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture
 def started() -> Iterator[Start]:
     """Starts ends, and stops them when the test is over."""
-    ends: list[Link | RelayEnd] = []
+    ends: list[Link] = []
 
-    def start(end: Link | RelayEnd) -> Heard:
+    def start(end: Link) -> Heard:
         heard = Heard()
         end.start(heard.receive, heard.change)
         ends.append(end)

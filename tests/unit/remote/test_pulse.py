@@ -21,7 +21,7 @@ class Clocks:
 
     def beat(self, way: float = 0.01, back: float = 0.01) -> None:
         """Something is said, and answered."""
-        sent = self.pulse.send()
+        sent = self.steady
         self.passes(way)
         now = self.there
         self.passes(back)
@@ -56,7 +56,7 @@ def test_what_a_slow_way_has_shown_wrongly_a_quick_one_puts_right() -> None:
 
 def test_what_was_answered_too_late_or_never_said_is_no_answer() -> None:
     clocks = Clocks()
-    sent = clocks.pulse.send()
+    sent = clocks.steady
     assert not clocks.pulse.hear(sent + 1, clocks.there)
     assert not clocks.pulse.hear(None, clocks.there)
     clocks.passes(SILENT_SECONDS)
@@ -67,7 +67,7 @@ def test_what_was_answered_too_late_or_never_said_is_no_answer() -> None:
 @pytest.mark.parametrize("now", [253_402_300_800.0, -62_135_596_800.0, 0.0])
 def test_by_a_clock_that_says_no_year_of_ours_nothing_is_dated_and_that_is_said(now: float) -> None:
     clocks = Clocks()
-    assert not clocks.pulse.hear(clocks.pulse.send(), now)
+    assert not clocks.pulse.hear(clocks.steady, now)
     assert not clocks.pulse.is_alive
     assert clocks.pulse.trouble.endswith(": set it there")
     clocks.beat()

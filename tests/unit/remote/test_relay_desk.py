@@ -1,4 +1,4 @@
-"""The desk of a host: what operators elsewhere have signed is recorded once, or refused for good, in one sentence."""
+"""The desk of a host: it records what its operators signed, once, and says of everything else why it does not."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from tests.unit.decisions.made import KIM, NOON, Quick
 from tests.unit.remote.far import ALICE, STRANGER, Host
 from tests.unit.requests.asked import request
 
-from agentwatch.decisions.keys import Keys, Role
+from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import verified
 from agentwatch.decisions.reader import Verified
-from agentwatch.decisions.record import Params, Subject, written
+from agentwatch.decisions.record import Params, Subject, asked_of, written
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import RequestStage
 from agentwatch.disk import Disk
-from agentwatch.remote import relay_desk
+from agentwatch.remote import desk
 from agentwatch.remote.protocol import Outcome
-from agentwatch.remote.relay_desk import Refusals, RefusedError
 
 MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
-    monkeypatch.setattr(relay_desk, "_START_SECONDS", 0.2)
+    monkeypatch.setattr(desk, "_START_SECONDS", 0.2)
     host = Host(tmp_path)
     host.fail()
     return host
@@ -46,31 +45,28 @@ def test_what_is_recorded_says_who_signed_it_and_is_told_to_the_agents(host: Hos
     assert (record.version, record.operator, record.signed_request) == (3, "kim", text)
     # The host says when; the operator, until when it holds.
     assert (record.created_at, record.expires_at) == (written(host.now), written(NOON + timedelta(days=7)))
-    assert result.decision_id == record.decision_id
-    assert host.records() == [record]
+    assert (result.decision_id, host.records()) == (record.decision_id, [record])
     found = host.wait()
     assert isinstance(found, Verified)
     assert found.record == record
     copy = host.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json"
     assert copy.read_bytes() == result.record.encode()
     assert host.desk.receipts([record])[record.decision_id][-1].stage is Stage.DELIVERED
-
-
-def test_the_same_again_is_the_same_record_whatever_has_happened_since(host: Host) -> None:
-    text = host.signed()
-    first = host.record(text)
-    assert host.record(text) == first
-    # The attempt is over, the time, the decision itself, and the trust: it was recorded, and that is said.
+    # The same again is the same record. The attempt is over, the time, the decision itself: that is said all the same.
+    assert host.record(text) == result
     host.fail(attempt=2)
-    assert host.record(text) == first
+    assert host.record(text) == result
     host.now = NOON + timedelta(days=30)
-    assert host.record(text) == first
+    assert host.record(text) == result
     assert len(host.records()) == 1
 
 
 def test_of_two_operators_one_is_recorded_and_the_other_told_what_holds(host: Host) -> None:
     one, other = host.signed(), host.signed(action=Action.ABORT, key=ALICE, note="")
     assert host.record(one).outcome is Outcome.RECORDED
+    (host.state / "refused").write_text("")
+    assert host.record(other).outcome is Outcome.FAILED, "a refusal that cannot be written down is none yet"
+    (host.state / "refused").unlink()
     result = host.record(other)
     assert result.outcome is Outcome.DECIDED_OTHERWISE
     assert "already decided: kim said retry at 2030-01-01T12:00:00Z; that holds" in result.words
@@ -81,7 +77,8 @@ def test_of_two_operators_one_is_recorded_and_the_other_told_what_holds(host: Ho
     assert [record.operator for record in host.records()] == ["kim"]
 
 
-def test_a_return_that_changed_is_not_decided_about_and_never_will_be(host: Host) -> None:
+@pytest.mark.parametrize("data", [None, b"", b"{}", b"[]", b"[" * 10_000, b'{"outcome":"x","words":"y"}', b"\xff"])
+def test_a_return_that_changed_is_not_decided_about_and_never_will_be(host: Host, data: bytes | None) -> None:
     text = host.signed()
     before = (host.workspace / "a-1.return.md").read_text()
     (host.workspace / "a-1.return.md").write_text("as an agent made it meanwhile")
@@ -89,38 +86,46 @@ def test_a_return_that_changed_is_not_decided_about_and_never_will_be(host: Host
     result = host.record(text)
     assert result.outcome is Outcome.RETURN_CHANGED
     assert "the return has changed since you looked at it" in result.words
-    # Nor when the very return comes back, and somebody delivers it again.
+    (file,) = (host.state / "refused").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    # Nor when the very return comes back, and somebody delivers it again, whatever became of the words.
     (host.workspace / "a-1.return.md").write_text(before)
-    assert host.record(text) == result
+    if data is not None:
+        file.write_bytes(data)
+        assert host.record(text).words == "not recorded: it was refused before"
+    else:
+        assert host.record(text) == result
     host.forget()
-    assert host.record(text) == result
+    assert host.record(text).outcome is (Outcome.REFUSED if data is not None else Outcome.RETURN_CHANGED)
     assert host.records() == []
     # What is decided anew is another thing.
     assert host.record(host.signed(at=NOON + timedelta(seconds=1))).outcome is Outcome.RECORDED
 
 
-@pytest.mark.parametrize("change", ["attempt", "return", "handoff", "gone"])
-def test_what_the_tree_sees_otherwise_is_not_decided_about(host: Host, change: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("attempt", "the attempt has changed"),
+        ("return", "the return has changed"),
+        ("handoff", "the handoff has changed"),
+        ("gone", "the task is gone"),
+    ],
+)
+def test_what_the_tree_sees_otherwise_is_not_decided_about(host: Host, change: str, words: str) -> None:
     text = host.signed()
     if change == "attempt":
         host.fail(attempt=2)
-        words = "attempt 2 has begun"
     elif change == "return":
         host.fail(summary="It broke otherwise.")
-        words = "the return has changed"
     elif change == "handoff":
         path = host.workspace / "a-1.handoff.json"
         path.write_text(path.read_text().replace("Build the API.", "Build another."))
-        host.forget()
-        words = "the handoff has changed"
     else:
         for path in host.workspace.glob("a-1.*"):
             path.unlink()
-        host.forget()
-        words = "the task is gone"
+    host.forget()
     result = host.record(text)
-    assert result.outcome is Outcome.RETURN_CHANGED
-    assert words in result.words
+    assert (result.outcome, words in result.words) == (Outcome.RETURN_CHANGED, True)
     assert host.records() == []
 
 
@@ -135,7 +140,6 @@ def test_what_the_policy_of_the_host_does_not_allow_is_refused(host: Host) -> No
     ("at", "record_by", "words"),
     [
         (NOON - 6 * MINUTE, NOON - timedelta(seconds=1), "its time was over at 2030-01-01T11:59:59Z"),
-        (NOON - timedelta(hours=1), NOON - timedelta(minutes=55), "and it is 2030-01-01T12:00:00Z on the host"),
         (NOON + timedelta(seconds=121), NOON + 10 * MINUTE, "it is dated 2030-01-01T12:02:01Z"),
         (NOON + timedelta(hours=1), NOON + timedelta(hours=2), "set the clocks"),
     ],
@@ -145,8 +149,7 @@ def test_what_is_not_of_now_is_refused_and_stays_so_when_the_clock_is_set(
 ) -> None:
     text = host.signed(at=at, record_by=record_by)
     result = host.record(text)
-    assert result.outcome is Outcome.EXPIRED
-    assert words in result.words
+    assert (result.outcome, words in result.words) == (Outcome.EXPIRED, True)
     host.now = at
     assert host.record(text) == result
     assert host.records() == []
@@ -154,10 +157,8 @@ def test_what_is_not_of_now_is_refused_and_stays_so_when_the_clock_is_set(
 
 def test_a_key_that_is_not_trusted_decides_nothing(host: Host) -> None:
     result = host.record(host.signed(key=STRANGER))
-    assert (result.outcome, result.words) == (
-        Outcome.NOT_TRUSTED,
-        "not recorded: this host does not trust the key that signed it",
-    )
+    words = "not recorded: this host does not trust the key that signed it"
+    assert (result.outcome, result.words) == (Outcome.NOT_TRUSTED, words)
     forged = host.signed(key=STRANGER).replace(STRANGER.public.keyid, KIM.public.keyid)
     assert host.record(forged).outcome is Outcome.NOT_TRUSTED
     host.desk.keys.distrust_other(Role.OPERATOR, ALICE.public, NOON)
@@ -176,11 +177,10 @@ def test_a_key_that_is_not_trusted_decides_nothing(host: Host) -> None:
 def test_what_is_for_another_host_or_workspace_is_refused(host: Host) -> None:
     for text, words in (
         (host.signed(host=KIM.public.keyid), "it was signed for another host, or this one has a new key"),
-        (host.signed(subject=host.subject()._replace(workspace_id="w")), "another host or workspace"),
+        (host.signed(subject=host.subject()._replace(workspace_id="w")), "for another workspace"),
     ):
         result = host.record(text)
-        assert result.outcome is Outcome.REFUSED
-        assert words in result.words
+        assert (result.outcome, words in result.words) == (Outcome.REFUSED, True)
     text = host.signed()
     host.desk.keys.rotate()
     assert host.record(text).outcome is Outcome.REFUSED
@@ -196,96 +196,29 @@ def test_what_is_nothing_is_refused_in_a_sentence(host: Host, text: str) -> None
     assert not (host.state / "refused").exists()
 
 
-def test_a_relay_that_still_reads_the_workspace_asks_for_patience(host: Host) -> None:
-    text = host.signed()
-    monitor = host.monitor()
-    monitor.health = monitor.health._replace(mode="starting")
-    result = host.record(text)
-    assert result.outcome is Outcome.FAILED
-    assert not Outcome(result.outcome).is_final
-    assert "still reads the workspace" in result.words
-    host.forget()
-    assert host.record(text).outcome is Outcome.RECORDED
-
-
 class Broken(Quick):
     """Fails where a decision is given its name."""
 
-    fails = True
-
     def link(self, *given: Any, **more: Any) -> None:  # type: ignore[override]
-        if self.fails:
-            raise OSError(errno.ENOSPC, "no space")
-        Disk.link(*given, **more)
+        raise OSError(errno.ENOSPC, "no space")
 
 
-def test_a_disk_that_is_full_is_no_answer_for_good(tmp_path: Path, host: Host) -> None:
+@pytest.mark.parametrize(("trouble", "words"), [("starting", "still reads the workspace"), ("disk", "free space")])
+def test_a_relay_that_cannot_record_it_now_asks_for_patience(host: Host, trouble: str, words: str) -> None:
     text = host.signed()
-    host.disk, broken = Broken(), host.disk
-    host.forget()
+    disk: Disk = host.disk
+    if trouble == "disk":
+        host.disk = Broken()
+        host.forget()
+    else:
+        monitor = host.monitor()
+        monitor.health = monitor.health._replace(mode="starting")
     result = host.record(text)
-    assert result.outcome is Outcome.FAILED
-    assert "free space" in result.words
+    assert (result.outcome, result.outcome.is_final, words in result.words) == (Outcome.FAILED, False, True)
     assert host.records() == []
-    host.disk = broken
+    host.disk = disk
     host.forget()
     assert host.record(text).outcome is Outcome.RECORDED
-
-
-def test_a_refusal_that_cannot_be_written_down_is_none_yet(host: Host) -> None:
-    host.record(host.signed())
-    text = host.signed(action=Action.ABORT, key=ALICE, note="")
-    (host.state / "refused").write_text("")
-    assert host.record(text).outcome is Outcome.FAILED
-    (host.state / "refused").unlink()
-    assert host.record(text).outcome is Outcome.DECIDED_OTHERWISE
-
-
-def test_a_host_whose_clock_was_set_back_to_before_it_trusted_a_key_says_that(host: Host) -> None:
-    bob = Keys(host.desk.keys.directory / "bob").create()
-    host.desk.keys.trust_other(Role.OPERATOR, bob.public, "bob", NOON + 10 * MINUTE)
-    result = host.record(host.signed(key=bob))
-    assert (result.outcome, result.words.endswith("set its clock")) == (Outcome.EXPIRED, True)
-
-
-def test_a_relay_of_a_workspace_on_another_host_records_nothing(host: Host) -> None:
-    text, clerk = host.signed(), host.monitor().clerk
-    assert clerk is not None
-    clerk.desk = object()  # type: ignore[misc,assignment]
-    result = host.record(text)
-    assert (result.outcome, "on another host" in result.words) == (Outcome.FAILED, True)
-
-
-def test_a_refusal_that_another_relay_recorded_meanwhile_is_no_refusal(host: Host) -> None:
-    text = host.signed()
-    first = host.record(text)
-    signed = relay_desk._opened(host.desk, text, first.request_sha256, NOON)
-    made = relay_desk._refuse(host.desk, signed, RefusedError(Outcome.RETURN_CHANGED, "x"))
-    assert made.record == host.records()[0]
-    assert host.record(text) == first
-
-
-# Refusals
-
-
-@pytest.mark.parametrize("data", [None, b"", b"{}", b"[]", b"[" * 10_000, b'{"outcome":"x","words":"y"}', b"\xff"])
-def test_refusals_are_kept_for_as_long_as_they_can_be_needed_even_if_they_are_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes | None
-) -> None:
-    monkeypatch.setattr(relay_desk, "_MOST", 3)
-    refusals = Refusals(tmp_path)
-    refusals.check("0" * 64)
-    refused = RefusedError(Outcome.EXPIRED, "its time was over")
-    old, new = written(NOON - timedelta(days=2)), written(NOON)
-    for number, until in enumerate([old, new, old, new]):
-        refusals.keep(str(number) * 64, refused, until, NOON)
-    assert sorted(path.name[0] for path in (tmp_path / "refused").iterdir()) == ["1", "3"]
-    file = tmp_path / "refused" / f"{'3' * 64}.json"
-    assert file.stat().st_mode & 0o777 == 0o600
-    if data is not None:
-        file.write_bytes(data)
-    with pytest.raises(RefusedError, match="it was refused before" if data is not None else "its time was over"):
-        refusals.check("3" * 64)
 
 
 # Answers to requests of programs
@@ -297,8 +230,6 @@ def asked_now(host: Host, command: str = "touch x", **changes: Any) -> Any:
 
 
 def answer_to(host: Host, asked: Any, action: Action = Action.ALLOW, **changes: Any) -> str:
-    from agentwatch.decisions.record import asked_of
-
     subject = Subject(host.desk.workspace_id, "a", 1, None, None, request=asked_of(asked))
     values = {"subject": subject, "action": action, "note": "", "expires_at": host.now + 8 * MINUTE} | changes
     return host.signed(**values)

@@ -88,7 +88,6 @@ def test_the_shell_there_gets_paths_quoted_and_ssh_no_word_that_could_be_an_opti
     ("code", "lines", "words"),
     [
         (127, ["sh: 1: exec: agentwatch: not found"], "agentwatch is not installed on build1"),
-        (2, ["agentwatch: unrecognized arguments: --stdio", "try: --help"], "too old to be watched from here: update"),
         (
             255,
             ["ssh: Could not resolve hostname build1: Name or service not known"],

@@ -12,9 +12,8 @@ from tests.unit.delegation.asking import ran, session
 from agentwatch.config import Settings
 from agentwatch.delegation.run import Run
 from agentwatch.delegation.tree import Tree
-from agentwatch.remote.answers import Answers
 from agentwatch.remote.protocol import Ask
-from agentwatch.remote.texts import FarTranscript
+from agentwatch.remote.texts import Answers, FarTranscript
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields
 from agentwatch.sources.sessions.following import LinesTranscript

@@ -40,7 +40,7 @@ from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words, state_words
 
 if TYPE_CHECKING:
-    from agentwatch.remote.source import RemoteSource
+    from agentwatch.remote.host import RemoteSource
     from agentwatch.requests.store import Inbox
     from agentwatch.sources.sessions.source import SessionsSource
 

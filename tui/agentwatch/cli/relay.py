@@ -25,10 +25,10 @@ from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.errors import UsageError, WorkspaceError
 from agentwatch.monitor import Monitor
 from agentwatch.remote.address import is_host
-from agentwatch.remote.pipe import LinkState, RelayEnd, StdioEnd
+from agentwatch.remote.desk import RelayDesk
+from agentwatch.remote.pipe import Link, LinkState, StdioEnd
 from agentwatch.remote.protocol import Result
 from agentwatch.remote.relay import Relay
-from agentwatch.remote.relay_desk import RelayDesk
 from agentwatch.shell import FLEET, needing
 from agentwatch.text import clean, complain, say
 from agentwatch.workspaces import names_of
@@ -62,7 +62,7 @@ def run(options: Namespace) -> int:
     for name, public in list(map(introduced, options.trust)):
         Keys().trust_other(Role.OPERATOR, public, name)
     # Before anything can be written to what the screen reads.
-    end: RelayEnd | None = _stdio() if options.stdio else None
+    end: Link | None = _stdio() if options.stdio else None
     # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
     asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
     for path in options.paths or ["."]:
@@ -89,7 +89,7 @@ def _stdio() -> StdioEnd:
     return StdioEnd(0, outgoing)
 
 
-def _nats(server: str, key: SigningKey, creds: str | None, name: str) -> RelayEnd:
+def _nats(server: str, key: SigningKey, creds: str | None, name: str) -> Link:
     """The end on a NATS server, of a host with this name, which prints its state on standard error."""
     with needing(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
@@ -117,7 +117,7 @@ def _key_of_host(workspace: Path, settings: Settings) -> SigningKey:
 
 
 async def _relay(
-    workspaces: Mapping[Path, Sequence[str]], settings: Settings, end: RelayEnd, key: SigningKey, **more: Any
+    workspaces: Mapping[Path, Sequence[str]], settings: Settings, end: Link, key: SigningKey, **more: Any
 ) -> str:
     """Relay until it ends. Returns why."""
     names = names_of(workspaces)

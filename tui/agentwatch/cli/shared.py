@@ -36,7 +36,7 @@ def targets_of(words: Sequence[str], settings: Settings) -> tuple[Sequence[Path]
     where we are. Raises WorkspaceError, UsageError and ConfigError."""
     if not (settings.hosts or any(":" in word for word in words)):
         return workspaces_at(words), ()
-    from agentwatch.remote.address import Address, is_address, meant, named, parse
+    from agentwatch.remote.address import Address, is_address, named, parse
 
     hosts, paths, addresses = named(settings.hosts), list[str](), list[Address]()
     for word in words or ["."]:
@@ -44,8 +44,6 @@ def targets_of(words: Sequence[str], settings: Settings) -> tuple[Sequence[Path]
             addresses += hosts[word]
         elif is_address(word):
             addresses.append(parse(word))
-        elif not os.path.lexists(word) and (question := meant(word)):
-            raise UsageError(f"{word} is neither a directory nor an address; {question}")
         else:
             paths.append(word)
     return workspaces_at(paths) if paths else (), list(dict.fromkeys(addresses))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -14,9 +13,8 @@ from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.errors import UsageError
 from agentwatch.remote.address import Address
-from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.host import SCAN_SECONDS, RemoteHost, RemoteSource
 from agentwatch.remote.pipe import ProcessLink
-from agentwatch.remote.source import SCAN_SECONDS, RemoteSource
 from agentwatch.shell import FLEET, needing
 from agentwatch.state import is_workspace_id
 from agentwatch.workspaces import Place, Places
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from agentwatch.remote.nats import NatsHub
 
 _PAUSE_SECONDS: Final = 0.05
-_MOST_WORKSPACES: Final = 500
-"""Of one host: each is watched, and may be made up."""
 
 
 class _Known(NamedTuple):
@@ -47,27 +43,31 @@ class Fleet:
         """The workspaces that the addresses name."""
         self._brokered: dict[str, _Known] = {}
         """By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all."""
-        self._asked_for: set[str] = set()
-        """The labels of those of them that are meant by name."""
+        self._asked_for = {address.host for address in addresses if address.kind == "nats"}
         self._held: list[RemoteHost] = []
         self._sources: list[RemoteSource] = []
-        for (label, _), group in _by_host([one for one in addresses if one.kind != "nats"]).items():
-            self._add_linked(label, group)
+        groups: dict[str, list[Address]] = {}
         hubs: dict[str, NatsHub] = {}
-        for address in addresses:
-            if address.kind == "nats":
-                self._add_nats(address, hubs)
+        for one in addresses:
+            if one.kind == "nats":
+                self._add_nats(one, hubs)
+            else:
+                groups.setdefault(f"{one.label} {one.kind}:{one.target}", []).append(one)
+        for group in groups.values():
+            self._add_linked(group)
 
-    def _add_linked(self, label: str, addresses: Sequence[Address]) -> None:
+    def _add_linked(self, addresses: Sequence[Address]) -> None:
         """Add the workspaces of one host: one connection is for all of them."""
+        label = addresses[0].label
         link = ProcessLink(addresses[0], [one.path for one in addresses])
         host = RemoteHost(link, label, key=self._trusted().get(label), accept=partial(self._accept, label))
-        names = [place.name for place in self._fixed]
+        names = {place.name for place in self._fixed}
         for address in addresses:
             short, whole = f"{label}: {PurePosixPath(address.path).name}", f"{label}: {address.path}"
-            names.append(whole if short in names else short)
+            name = whole if short in names else short
+            names.add(name)
             self._known[address.place] = _Known(host, address.path, address.written)
-            self._fixed.append(Place(address.place, names[-1], host=label))
+            self._fixed.append(Place(address.place, name, host=label))
 
     def _add_nats(self, address: Address, hubs: dict[str, NatsHub]) -> None:
         with needing(*FLEET):
@@ -79,14 +79,12 @@ class Fleet:
                 f"{address.written}: {who}; `agentwatch keys` on it prints its key, and here"
                 f" `agentwatch keys trust KEY --name {address.host or 'NAME'} --host` makes it known"
             )
-        hub = hubs.get(address.server)
-        if hub is None:
-            hub = hubs[address.server] = NatsHub(address.server, login_of(None, self._keys))
-        self._asked_for |= {address.host} - {""}
+        if address.server not in hubs:
+            hubs[address.server] = NatsHub(address.server, login_of(None, self._keys))
         for name in [address.host] if address.host else trusted:
             if name not in self._brokered:
-                host = RemoteHost(hub.link(trusted[name]), name, key=trusted[name])
-                host.hold()
+                host = RemoteHost(hubs[address.server].link(trusted[name]), name, key=trusted[name])
+                host.hold(self)
                 self._brokered[name] = _Known(host, address.path, f"nats://{address.server}/{name}")
 
     def _trusted(self) -> dict[str, PublicKey]:
@@ -114,44 +112,40 @@ class Fleet:
 
     def find(self) -> Places:
         """The workspaces that are known by now. Any thread may call it."""
-        places, complaints = list(self._fixed), list[str]()
+        places = list(self._fixed)
         for label, (host, wanted, written) in self._brokered.items():
-            hello = host.hello
-            if hello is None and label not in self._asked_for:
-                # Of all that are trusted, it may be another broker's.
-                continue
-            if hello is None:
-                place = Path(f"/nats:{label}")
-                self._known[place] = _Known(host, wanted, written)
-                places.append(Place(place, label, comes=True, host=label))
-                continue
-            # The host's words: only what can be an id leads to no directory of this machine.
-            meant = {one.id: one for one in hello.workspaces if wanted in ("", one.name, one.id, one.path)}
-            known = [one for one in meant.values() if is_workspace_id(one.id)]
-            if len(known) > _MOST_WORKSPACES:
-                complaints.append(f"{label} relays {len(known):,} workspaces: the first {_MOST_WORKSPACES} are shown")
-            for one in known[:_MOST_WORKSPACES]:
-                place = Path(f"/nats:{label}/{one.id}")
-                self._known[place] = _Known(host, one.id, f"{written}/{one.id}")
-                places.append(Place(place, f"{label}: {one.name}", comes=True, host=label))
-        return Places(places, complaints)
+            own = Path(f"/nats:{label}")
+            if host.hello is not None:
+                # The host's words: only what can be an id leads to no directory of this machine.
+                meant = {one.id: one for one in host.hello.workspaces if wanted in ("", one.name, one.id, one.path)}
+                for one in filter(lambda one: is_workspace_id(one.id), meant.values()):
+                    self._known[own / one.id] = _Known(host, one.id, f"{written}/{one.id}")
+                    places.append(Place(own / one.id, f"{label}: {one.name}", comes=True, host=label))
+            elif label in self._asked_for:
+                # Any other may be another broker's.
+                self._known[own] = _Known(host, wanted, written)
+                places.append(Place(own, label, comes=True, host=label))
+        return Places(places)
 
     def found(self) -> Places:
         """The same, once each host has said which it has, or cannot be reached. Blocks."""
         until = time.monotonic() + SCAN_SECONDS
-        hosts = [known.host for known in self._brokered.values()]
         self._held = list(dict.fromkeys(self._known[place.workspace].host for place in self._fixed))
         for host in self._held:
             # All at the same time.
-            host.hold()
+            host.hold(self)
+        hosts = [known.host for known in self._brokered.values()]
         while time.monotonic() < until and any(one.hello is None and one.lost_since is None for one in hosts):
             time.sleep(_PAUSE_SECONDS)
         return self.find()
 
+    def _hosts(self) -> list[RemoteHost]:
+        """All that are connected for this fleet."""
+        return [*self._held, *(known.host for known in self._brokered.values())]
+
     def awaited(self) -> list[str]:
-        """What the hosts are called that have not answered yet, and can still do so."""
-        hosts = [*self._held, *(known.host for known in self._brokered.values())]
-        return [host.label for host in hosts if host.lost_since is None and not host.is_confirmed]
+        """The names of the hosts that have not answered yet, and can still do so."""
+        return [host.label for host in self._hosts() if host.lost_since is None and not host.pulse.is_alive]
 
     def source(self, place: Path) -> RemoteSource:
         """A source of a workspace that was found."""
@@ -160,34 +154,19 @@ class Fleet:
         self._sources.append(source)
         return source
 
-    def host(self, place: Path) -> RemoteHost:
-        """The host of a workspace that was found."""
-        return self._known[place].host
-
     def directory(self, place: Path) -> str:
         """The path of a workspace that was found, on its host; "" where the host has not said so."""
         host, name, _ = self._known[place]
         known = host.hello.workspaces if host.hello is not None else ()
-        return next((one.path for one in known if name in ("", one.id, one.name, one.path, *one.asked)), "")
+        return next((one.path for one in known if one.is_called(name)), "")
 
     def address(self, place: Path) -> str:
-        """How the operator names a workspace that was found, for another command."""
+        """The address of a workspace that was found, for another command."""
         return self._known[place].written
 
     def close(self) -> None:
         """End all connections."""
         for source in self._sources:
             source.stop()
-        for host in (*self._held, *(known.host for known in self._brokered.values())):
-            host.release()
-
-
-def _by_host(addresses: Sequence[Address]) -> dict[tuple[str, str], list[Address]]:
-    """The addresses by their host: its label, and the way to it. It is called by its own name, but for one that is
-    reached in several ways."""
-    shared = Counter({address.target: address.label for address in addresses}.values())
-    groups: dict[tuple[str, str], list[Address]] = {}
-    for one in addresses:
-        label = one.label if one.name or shared[one.label] == 1 else one.target
-        groups.setdefault((label, f"{one.kind}:{one.target}"), []).append(one)
-    return groups
+        for host in self._hosts():
+            host.release(self)

@@ -104,7 +104,7 @@ class Log:
             self.append(event)
         return event
 
-    def append(self, event: Event) -> None:
+    def append(self, event: Event) -> Event:
         """Add an event that counts, as another log has it. Raises ValueError as `weight` does."""
         self._count += 1
         kept = _Numbered(self._count, event, _ENTRY + weight(event))
@@ -114,6 +114,7 @@ class Log:
         if len(chain) > (MOST_CHECKS if isinstance(event, Checked) else MAX_VERSIONS):
             # The first version of a file says when its task began.
             self._remove(chain[0 if isinstance(event, Checked) else 1])
+        return event
 
     def remove_last(self, event: Event) -> None:
         """Remove an event again that was added just now."""

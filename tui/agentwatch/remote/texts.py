@@ -1,23 +1,32 @@
-"""Texts and transcripts that lie on a host: asked for when somebody looks at one, and shown as if they lay here."""
+"""Texts and transcripts that lie on a host, and what is decided there: asked for when somebody looks, and answered
+there in parts, for answers may be long."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from agentwatch.decisions.asking import Asker, question_about, waited
 from agentwatch.decisions.errors import NoAnswerError
-from agentwatch.delegation.run import Run
+from agentwatch.decisions.reader import Question, Verified
+from agentwatch.delegation.run import Message, Run
 from agentwatch.remote.log import MEBIBYTE, weight
 from agentwatch.remote.protocol import Ask, Reply, Wish
 from agentwatch.sources.sessions.entries import Entry
 from agentwatch.sources.sessions.fields import shape_of
 from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
+
+if TYPE_CHECKING:
+    from agentwatch.delegation.task import Task
+    from agentwatch.monitor import Monitor
 
 SECONDS: Final = 8.0
 """Nobody waits longer for a text."""
@@ -30,18 +39,24 @@ _PAUSE_SECONDS: Final = 1.0
 """Between two looks at a transcript on a host."""
 _UNREACHABLE: Final = "The host does not answer"
 
+PART: Final = 128 * 1024
+"""Characters of one part."""
+_BY: Final = "agentwatch wait, on another machine"
+_DIGITS: Final = 9
+_MOST_OPEN: Final = 8
+_MOST_ENTRIES: Final = 20_000
+
 
 class _Arriving:
-    """The parts of an answer that have arrived, by number; `parts` is how many there are, None before that is known."""
+    """The parts of an answer that have arrived, by number; `parts` is how many there are, -1 before that is known."""
 
     def __init__(self) -> None:
         self.found: dict[int, str] = {}
-        self.parts: int | None = None
-        self.size = 0
+        self.parts = -1
 
     @property
     def is_over(self) -> bool:
-        return self.parts is not None and len(self.found) == self.parts
+        return len(self.found) == self.parts
 
 
 def say_until(
@@ -65,23 +80,16 @@ class Texts:
         self._say, self._is_up = say, is_up
         self._news = threading.Condition()
         self._arriving: dict[str, _Arriving] = {}
-        self._kept: OrderedDict[tuple[str, str], str] = OrderedDict()
-        self._size = 0
+        self._kept: dict[tuple[str, str], str] = {}
 
     def text(self, screen: str, workspace: str, digest: str) -> str | None:
         """The text with this digest, None where the host says that there is none. Blocks. Raises NoAnswerError."""
-        key = workspace, digest
-        with self._news:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        text = self.ask(screen, workspace, "text", digest)
-        if text is not None:
+        text = self._kept.get((workspace, digest))
+        if text is None and (text := self.ask(screen, workspace, "text", digest)) is not None:
             with self._news:
-                self._size += len(text) - len(self._kept.pop(key, ""))
-                self._kept[key] = text
-                while self._size > LARGEST_TEXTS and len(self._kept) > 1:
-                    self._size -= len(self._kept.popitem(last=False)[1])
+                if sum(map(len, self._kept.values())) + len(text) > LARGEST_TEXTS:
+                    self._kept.clear()
+                self._kept[workspace, digest] = text
         return text
 
     def ask(self, screen: str, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
@@ -93,7 +101,7 @@ class Texts:
             say_until(self._news, lambda: self._say(ask), lambda: arriving.is_over or not self._is_up(), SECONDS)
         finally:
             del self._arriving[name]
-        if not arriving.is_over or arriving.parts is None:
+        if not arriving.is_over:
             raise NoAnswerError("it does not answer")
         return "".join(arriving.found[number] for number in range(arriving.parts)) if arriving.parts else None
 
@@ -101,15 +109,15 @@ class Texts:
         """A part of an answer has arrived."""
         with self._news:
             arriving = self._arriving.get(reply.id)
-            if arriving is None or not (0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS):
+            # It is no answer that says now this, now that.
+            if arriving is None or arriving.parts not in (-1, reply.parts):
                 return
-            if arriving.parts not in (None, reply.parts):
-                # It is no answer that says now this, now that.
+            if not 0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS:
                 return
             arriving.parts = reply.parts
-            if reply.parts and reply.part not in arriving.found and arriving.size + len(reply.data) <= LARGEST_ANSWER:
+            size = sum(map(len, arriving.found.values())) + len(reply.data)
+            if reply.parts and reply.part not in arriving.found and size <= LARGEST_ANSWER:
                 arriving.found[reply.part] = reply.data
-                arriving.size += len(reply.data)
             if arriving.is_over:
                 self._news.notify_all()
 
@@ -182,6 +190,80 @@ def sign_of(data: str) -> str:
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def is_of(run: Run, other: Run) -> bool:
-    """Whether two states are of one run."""
-    return (run.source, run.session_id, run.place) == (other.source, other.session_id, other.place)
+# On the host
+
+
+class Answers:
+    """Those about the workspace that a monitor watches."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+        self._asker = Asker(monitor.workspace, monitor.settings, "wait")
+        self._lock = threading.Lock()
+        self._open: dict[tuple[str, str], tuple[RunTranscript, Look]] = {}
+        """By screen and run, those that were looked at last, and what was seen."""
+
+    def find(self, ask: Ask) -> Callable[[], str | None]:
+        """The function that finds the answer, and may block; it gives None where there is none. To be called on the
+        event loop of the monitor: the tree is looked at right here."""
+        tree = self._monitor.tree
+        match ask.what:
+            case "text":
+                return partial(self._monitor.content, Message(0.0, ask.key, ""))
+            case "transcript":
+                return partial(self.look_at, ask.screen, ask.key, ask.place, tree.runs.known(ask.key))
+            case "wait":
+                attempt = int(ask.place) if ask.place.isdecimal() and len(ask.place) <= _DIGITS else None
+                return partial(self._wait, question_about(tree, ask.key, attempt), tree.tasks.get(ask.key), ask.key)
+            case "read":
+                return partial(self._read, ask.key)
+
+    def _wait(self, question: Question, task: Task | None, task_id: str) -> str:
+        """The document of `agentwatch wait`. The handoff for the next attempt is in it: no file here is read there."""
+        return json.dumps(waited(self._asker.reader.find(question), task, task_id))
+
+    def _read(self, decision_id: str) -> str:
+        """Note that somebody who has waited for a decision has read it."""
+        found = self._asker.reader.find(Question(None, decision_id=decision_id))
+        trouble = self._asker.note_read(found, _BY) if isinstance(found, Verified) else "it does not hold any more"
+        return json.dumps({"pending": trouble is not None, "trouble": trouble})
+
+    def look_at(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
+        """The answer to a screen about the transcript of a run, which is here as it is now, None where it is gone. None
+        where there is no transcript. Blocks."""
+        with self._lock:
+            known = self._open.pop((screen, key), None)
+            if known is None:
+                opened = self._monitor.transcript(run) if run is not None else None
+                if opened is None:
+                    return None
+                known = opened, Look()
+            transcript, look = known
+            what, _, rest = place.partition(" ")
+            if what == "whole":
+                step: Step | None = parsed(Step, rest)
+                found = transcript.whole(step) if step is not None else None
+                answer = "" if found is None else written(WholeStep, found)
+            elif what == "entries":
+                entries = tuple(islice(transcript.entries(), _MOST_ENTRIES))
+                answer = written(tuple[Entry, ...], entries)
+            else:
+                look = transcript.older() if what == "older" else transcript.look() or look
+                answer = written(Look, look)
+                if rest == sign_of(answer):
+                    answer = ""
+            self._open[screen, key] = transcript, look
+            if len(self._open) > _MOST_OPEN:
+                del self._open[next(iter(self._open))]
+            return answer
+
+
+def parts(ask: Ask, text: str | None) -> Iterator[Reply]:
+    """The answer as it travels."""
+    if text is None:
+        yield Reply(id=ask.id)
+        return
+    text = text.encode("utf-8", "replace").decode()
+    count = max((len(text) + PART - 1) // PART, 1)
+    for part in range(count):
+        yield Reply(id=ask.id, part=part, parts=count, data=text[part * PART : (part + 1) * PART])
