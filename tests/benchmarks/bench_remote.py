@@ -19,7 +19,7 @@ from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.task import State
 from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost, RemoteSource
-from agentwatch.remote.pipe import Change, CutError, Link, LinkState, Receive, Writer, messages
+from agentwatch.remote.pipe import Change, Link, LinkState, Receive, Writer, messages
 from agentwatch.workspaces import Place, Workspaces
 from tests.benchmarks.far_hosts import Fed, feed
 from tests.benchmarks.measuring import Row
@@ -45,7 +45,7 @@ class SocketLink(Link):
         threading.Thread(target=self._read, args=(receive, change), daemon=True).start()
 
     def _read(self, receive: Receive, change: Change) -> None:
-        with suppress(CutError, OSError):
+        with suppress(OSError):
             for message in messages(self._socket.fileno(), lambda: change(LinkState(up=True))):
                 self.bytes += len(message) + 4
                 receive(message)
