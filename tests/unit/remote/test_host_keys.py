@@ -1,4 +1,4 @@
-"""A host in a container, which a program leads to: it is seen as long as its key is trusted, and not a moment longer."""
+"""A host in a container, which a program leads to: it is seen as long as its key is trusted, and no longer."""
 
 from __future__ import annotations
 
