@@ -15,7 +15,7 @@ from agentwatch.delegation.events import Event, Lost, Reached, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
 from agentwatch.remote.host import RemoteHost, RemoteSource
-from agentwatch.remote.relay import Relay
+from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
 
@@ -38,8 +38,8 @@ class Host(Relay):
 
     def __init__(self, end: MemoryEnd, time: Time, workspace: Path = Path("/w/shop"), key: SigningKey = KEY) -> None:
         self.monitor = Monitor(workspace, Settings(), CombinedSource([]), time)
-        super().__init__({"shop": self.monitor}, end, key, host="build1", clock=time)
-        (self.part,) = self._parts.values()
+        self.part = Relayed("shop", self.monitor)
+        super().__init__([self.part], end, key, host="build1", clock=time)
         self.end = end
         self.time = time
         end.start(self._receive, self._change)

@@ -134,7 +134,7 @@ def test_what_the_host_refuses_is_an_error_in_its_words(host: Host, line: Line, 
         decide(stranger, host)
     assert f"on “build1”: agentwatch keys trust {STRANGER.public.text} --name NAME" in str(error.value)
     seen = host.subject()._replace(return_sha256="0" * 64)
-    with pytest.raises(ReturnChangedError, match="the return has changed since you looked at it"):
+    with pytest.raises(ReturnChangedError, match="the task has changed since you looked at it"):
         kim.decide(seen, Action.RETRY, returned=lambda: None)
     assert host.records() == []
 

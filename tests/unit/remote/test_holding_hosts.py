@@ -9,8 +9,7 @@ from tests.broker import new_key
 
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.address import named, parse
-from agentwatch.remote.fleet import Fleet
-from agentwatch.remote.host import RemoteHost, RemoteSource
+from agentwatch.remote.host import Fleet, RemoteHost, RemoteSource
 from agentwatch.remote.pipe import Change, Link, Receive, command
 from agentwatch.remote.protocol import PROTOCOL, Hello, Workspace
 from agentwatch.state import workspace_id

@@ -104,12 +104,7 @@ def test_a_return_that_changed_is_not_decided_about_and_never_will_be(host: Host
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [
-        ("attempt", "the attempt has changed"),
-        ("return", "the return has changed"),
-        ("handoff", "the handoff has changed"),
-        ("gone", "the task is gone"),
-    ],
+    [*((part, "the task has changed") for part in ("attempt", "return", "handoff")), ("gone", "the task is gone")],
 )
 def test_what_the_tree_sees_otherwise_is_not_decided_about(host: Host, change: str, words: str) -> None:
     text = host.signed()
@@ -139,8 +134,8 @@ def test_what_the_policy_of_the_host_does_not_allow_is_refused(host: Host) -> No
 @pytest.mark.parametrize(
     ("at", "record_by", "words"),
     [
-        (NOON - 6 * MINUTE, NOON - timedelta(seconds=1), "its time was over at 2030-01-01T11:59:59Z"),
-        (NOON + timedelta(seconds=121), NOON + 10 * MINUTE, "it is dated 2030-01-01T12:02:01Z"),
+        (NOON - 6 * MINUTE, NOON - timedelta(seconds=1), "its time is over at 2030-01-01T11:59:59Z"),
+        (NOON + timedelta(seconds=121), NOON + 10 * MINUTE, "it was signed at 2030-01-01T12:02:01Z"),
         (NOON + timedelta(hours=1), NOON + timedelta(hours=2), "set the clocks"),
     ],
 )

@@ -17,7 +17,7 @@ from agentwatch.text import clean, complain
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
     from agentwatch.remote.address import Address
-    from agentwatch.remote.fleet import Fleet
+    from agentwatch.remote.host import Fleet
     from agentwatch.workspaces import Place
 
 _SILENT_SECONDS: Final = 1.5
@@ -65,7 +65,7 @@ def connected(addresses: Sequence[Address]) -> Iterator[RemoteWorkspaces]:
     if not addresses:
         yield RemoteWorkspaces()
         return
-    from agentwatch.remote.fleet import Fleet
+    from agentwatch.remote.host import Fleet
 
     fleet = Fleet(addresses)
 

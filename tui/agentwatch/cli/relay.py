@@ -23,12 +23,9 @@ from agentwatch.config import Settings, load
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.monitor import Monitor
 from agentwatch.remote.address import is_host
-from agentwatch.remote.desk import RelayDesk
 from agentwatch.remote.pipe import Link, LinkState, StdioEnd
-from agentwatch.remote.protocol import Result
-from agentwatch.remote.relay import Relay
+from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.shell import FLEET, needing
 from agentwatch.text import clean, complain, say
 from agentwatch.workspaces import names_of
@@ -120,18 +117,11 @@ async def _relay(
     workspaces: Mapping[Path, Sequence[str]], settings: Settings, end: Link, key: SigningKey, **more: Any
 ) -> str:
     """Relay until it ends. Returns why."""
-    names = names_of(workspaces)
-    monitors = {
-        names[one]: monitor_of(one, settings, remembers=True, open_desk=partial(desk_of, one, settings))
-        for one in workspaces
-    }
-    desks = {monitor: RelayDesk(monitor) for monitor in monitors.values()}
-
-    async def decide(monitor: Monitor, request: str) -> Result:
-        return await desks[monitor].record(request)
-
-    asked = {names[one]: paths for one, paths in workspaces.items()}
-    running = Relay(monitors, end, key, asked=asked, decide=decide, **more)
+    names, parts = names_of(workspaces), list[Relayed]()
+    for one, asked in workspaces.items():
+        monitor = monitor_of(one, settings, remembers=True, open_desk=partial(desk_of, one, settings))
+        parts.append(Relayed(names[one], monitor, asked))
+    running = Relay(parts, end, key, **more)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, running.end)

@@ -49,16 +49,15 @@ from agentwatch.decisions.record import (
 from agentwatch.decisions.service import LIFETIME, DecisionService, LocalService, operator_name
 from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import DISK, Disk, PrivateDirectory
+from agentwatch.remote.host import RemoteHost, say_until
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Outcome, Result
-from agentwatch.remote.texts import say_until
 from agentwatch.state import state_directory, workspace_id
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
     from agentwatch.delegation.request import Request
     from agentwatch.monitor import Monitor
-    from agentwatch.remote.host import RemoteHost
 
 ANSWER_SECONDS: Final = 10.0
 """So long somebody waits for the host; then nobody knows."""
@@ -278,9 +277,6 @@ _OUTCOMES: Final[dict[type[DecisionError], Outcome]] = {
 }
 """All other errors are about keys and disks."""
 
-_PARTS: Final = {"attempt": "attempt", "return_sha256": "return", "handoff_sha256": "handoff", "after": "fitter"}
-"""The parts of a subject, as operators call them."""
-
 
 class RefusedError(DecisionError):
     """It is not recorded; `record` is the file of the decision that holds instead, where there is one."""
@@ -376,10 +372,8 @@ class RelayDesk:
         task = self._monitor.tree.tasks.get(subject.task_id)
         if task is None:
             raise ReturnChangedError("not recorded: the task is gone")
-        now = desk.subject(task)
-        if now != subject:
-            part = next(words for name, words in _PARTS.items() if getattr(now, name) != getattr(subject, name))
-            raise ReturnChangedError(f"not recorded: the {part} has changed since you looked at it; look at it again")
+        if desk.subject(task) != subject:
+            raise ReturnChangedError("not recorded: the task has changed since you looked at it; look at it again")
         if (why_not := policy.refusal(task, draft.action, draft.params, draft.note)) is not None:
             raise NotAllowedError(f"not recorded: {draft.action} is not possible: {why_not}")
 
@@ -463,10 +457,9 @@ def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
     if entry is not None and held is not None and held.created_at <= record_by and says_the_same(held, asked):
         # Somebody else has decided the same in time: that is so, also for who asks again much later.
         return DecisionMade(entry, fresh=False)
-    if now > record_by:
-        outcome, why = Outcome.EXPIRED, f"its time was over at {record_by}, and it is {now} on the host"
-    elif asked.created_at > written(draft.created_at + AHEAD):
-        outcome, why = Outcome.EXPIRED, f"it is dated {asked.created_at}, and it is {now} on the host: set the clocks"
+    if now > record_by or asked.created_at > written(draft.created_at + AHEAD):
+        times = f"it was signed at {asked.created_at}, and its time is over at {record_by}"
+        outcome, why = Outcome.EXPIRED, f"{times}; it is {now} on the host: decide again, or set the clocks"
     elif held is not None and not held.is_expired(draft.created_at):
         outcome, why = Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held))
     else:

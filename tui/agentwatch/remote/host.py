@@ -1,4 +1,4 @@
-"""A host as this machine knows it, and its workspaces as sources: what is observed there, as if it were here."""
+"""The hosts that a screen or a command is about, and their workspaces as sources: seen as if they were here."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.decisions.envelope import PublicKey
-from agentwatch.decisions.errors import NoAnswerError
+from agentwatch.decisions.errors import KeyProblemError, NoAnswerError
+from agentwatch.decisions.keys import Keys, Role
 from agentwatch.delegation.events import Event, Lost, Ran, Reached, Ruled
 from agentwatch.delegation.run import Run
+from agentwatch.errors import UsageError
+from agentwatch.remote.address import Address
 from agentwatch.remote.log import MEBIBYTE, Log, dropped_words, excess, weight
-from agentwatch.remote.pipe import Link, LinkState
+from agentwatch.remote.pipe import Link, LinkState, ProcessLink
 from agentwatch.remote.protocol import (
+    Ask,
     Beat,
     Decide,
     Frame,
@@ -34,20 +39,29 @@ from agentwatch.remote.protocol import (
     Workspace,
     pack,
 )
-from agentwatch.remote.texts import FarTranscript, Texts
+from agentwatch.remote.texts import FarTranscript
+from agentwatch.shell import FLEET, needing
 from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.following import RunTranscript
-from agentwatch.state import is_attended
+from agentwatch.state import is_attended, is_workspace_id
 from agentwatch.text import quoted
+from agentwatch.workspaces import Place, Places
+
+if TYPE_CHECKING:
+    from agentwatch.remote.nats import NatsHub
 
 SILENT_SECONDS: Final = 15.0
 """A host that has not answered for so long is lost."""
 WATCH_SECONDS: Final = 5.0
-_FIRST_SECONDS: Final = 20.0
-"""So long a host may take to answer at first: ssh gives up later than after 15."""
-_GRACE_SECONDS: Final = 2.0
-"""A link that is down for less is not told: it may be up again at once."""
 _TICK_SECONDS: Final = 0.5
+_PAUSE_SECONDS: Final = 0.05
+ANSWER_SECONDS: Final = 8.0
+"""Nobody waits longer for a text."""
+LARGEST_ANSWER: Final = 16 * MEBIBYTE
+"""Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much."""
+LARGEST_TEXTS: Final = 32 * MEBIBYTE
+"""Characters of all fetched texts that are held, so that two of the largest are at hand."""
+_MOST_PARTS: Final = 1_024
 SCAN_SECONDS: Final = 30.0
 """A command waits no longer for a host."""
 MOST_NEWS: Final = 256 * MEBIBYTE
@@ -69,40 +83,22 @@ _LAST_YEAR: Final = 7_258_118_400.0
 """2000 and 2200, in epoch seconds: by a clock that says anything else nothing can be dated."""
 
 
-class Pulse:
-    """Whether a host answers, and by how much its clock is ahead. `clock` gives epoch seconds, `steady` seconds of a
-    clock that nobody sets."""
+def say_until(
+    news: threading.Condition, say: Callable[[], None], is_over: Callable[[], bool], seconds: float, again: float = 2.0
+) -> None:
+    """Say something again and again until it is over, for so many seconds at most. `news` is notified of answers."""
+    end, again_at = time.monotonic() + seconds, 0.0
+    with news:
+        while not is_over() and (now := time.monotonic()) < end:
+            if now >= again_at:
+                again_at = now + again
+                say()
+            news.wait_for(is_over, max(min(again_at, end) - time.monotonic(), 0.0))
 
-    def __init__(self, clock: Callable[[], float], steady: Callable[[], float]) -> None:
-        self.offset = 0.0
-        """So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference."""
-        self.heard_at: float | None = None
-        """When it has answered last, in epoch seconds."""
-        self.trouble = ""
-        """The fault of the host's clock and its remedy."""
-        self._clock, self._steady = clock, steady
-        self._heard_steady = float("-inf")
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether the host has just answered."""
-        return self._steady() < self._heard_steady + SILENT_SECONDS
-
-    def hear(self, echo: float | None, now: float) -> bool:
-        """Note that the host answers, at its time `now`, to what was said here at `echo`. Returns whether that was just
-        said: nobody can have kept the answer."""
-        steady = self._steady()
-        took = steady - echo if echo is not None else -1.0
-        if not 0 <= took < SILENT_SECONDS:
-            return False
-        self.trouble = "" if _FIRST_YEAR <= now < _LAST_YEAR else "its clock is wrong: set it there"
-        if self.trouble:
-            return False
-        self.heard_at, self._heard_steady = self._clock(), steady
-        ahead = now - (self.heard_at - took / 2)
-        if abs(ahead - self.offset) > _TOLERATED + took / 2:
-            self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0
-        return True
+def _is_whole(replies: Sequence[Reply]) -> bool:
+    """Whether these are all parts of an answer."""
+    return bool(replies) and len(replies) >= replies[0].parts
 
 
 class RemoteHost:
@@ -121,10 +117,14 @@ class RemoteHost:
     ) -> None:
         self.label: Final = label
         self.screen = link.screen = link.screen or secrets.token_hex(8)
-        self.pulse: Final = Pulse(clock, steady)
+        self.offset = 0.0
+        """So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference."""
+        self.heard_at: float | None = None
+        """When it has answered last, in epoch seconds."""
+        self._heard_steady = float("-inf")
+        self._clock_trouble = ""
         self.lock: Final = threading.RLock()
         self.on_result: list[Callable[[Result], None]] = []
-        self.texts: Final = Texts(self.say, lambda: self.lost_since is None)
         self.hello: Hello | None = None
         """The host's last hello; None before the first."""
         self.clock: Final = clock
@@ -135,10 +135,13 @@ class RemoteHost:
         self._epoch = ""
         """The run of the relay that answers."""
         self._began_at, self._began_steady = clock(), steady()
-        self._up_steady = float("inf")
-        self._down_steady = float("inf")
         self._watched_steady = float("-inf")
         self._holders: list[object] = []
+        self._news = threading.Condition()
+        """Is notified of answers."""
+        self._replies: dict[str, list[Reply]] = {}
+        """By the question, the parts of the answer that have arrived."""
+        self._texts: dict[tuple[str, str], str] = {}
         self._stopped = threading.Event()
 
     # Whoever looks at it
@@ -176,27 +179,28 @@ class RemoteHost:
         return self._verifier.key
 
     @property
+    def is_alive(self) -> bool:
+        """Whether the host has just answered."""
+        return self.steady() < self._heard_steady + SILENT_SECONDS
+
+    @property
     def now(self) -> float:
         """The host's time, as far as it is known."""
-        return self.clock() + self.pulse.offset
+        return self.clock() + self.offset
 
     @property
     def lost_since(self) -> float | None:
-        """Since when nothing is known of it, in epoch seconds of ours; None while it can be reached, and a moment
-        longer."""
-        steady, heard_at = self.steady(), self.pulse.heard_at
-        if heard_at is None:
-            is_late = steady >= min(self._began_steady + _FIRST_SECONDS, self._up_steady + self._link.answers_in)
-            return self._began_at if is_late or self._state.words or self._verifier.why else None
-        is_down = steady >= self._down_steady + _GRACE_SECONDS
-        return heard_at if is_down or not self.pulse.is_alive or self._verifier.why else None
+        """Since when nothing is known of it, in epoch seconds of ours; None while it can be reached."""
+        is_late = self.steady() >= self._began_steady + self._link.answers_in
+        is_silent = is_late if self.heard_at is None else not self.is_alive
+        is_lost = is_silent or self._state.words or self._verifier.why
+        return (self._began_at if self.heard_at is None else self.heard_at) if is_lost else None
 
     @property
     def why(self) -> str:
         """Why it cannot be reached, and what to do, in a sentence without its full stop; may quote foreign text."""
-        is_up = self._state.up
-        known = self._verifier.why or self._state.words or self.pulse.trouble
-        return known or ("it does not answer" if is_up else "the connection is being made")
+        known = self._verifier.why or self._state.words or self._clock_trouble
+        return known or ("it does not answer" if self._state.up else "the connection is being made")
 
     # What is asked of it
 
@@ -207,6 +211,42 @@ class RemoteHost:
     def decide(self, workspace: str, request: str) -> None:
         """Ask for a decision; its outcome is told to `on_result`, if it arrives."""
         self.say(Decide(screen=self.screen, workspace=workspace, request=request))
+
+    def text(self, workspace: str, digest: str) -> str | None:
+        """The text with this digest, None where the host says that there is none. Blocks. Raises NoAnswerError."""
+        text = self._texts.get((workspace, digest))
+        if text is None and (text := self.ask(workspace, "text", digest)) is not None:
+            with self._news:
+                if sum(map(len, self._texts.values())) + len(text) > LARGEST_TEXTS:
+                    self._texts.clear()
+                self._texts[workspace, digest] = text
+        return text
+
+    def ask(self, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
+        """The answer of the host, None where it says that it has none. Blocks. Raises NoAnswerError."""
+        name = f"{self.screen}.{secrets.token_hex(8)}"
+        ask = Ask(id=name, screen=self.screen, workspace=workspace, what=what, key=key, place=place)
+        replies = self._replies[name] = []
+        try:
+            is_over = lambda: _is_whole(replies) or self.lost_since is not None  # noqa: E731
+            say_until(self._news, partial(self.say, ask), is_over, ANSWER_SECONDS)
+        finally:
+            del self._replies[name]
+        if not _is_whole(replies):
+            raise NoAnswerError("it does not answer")
+        return "".join(one.data for one in sorted(replies, key=lambda one: one.part)) if replies[0].parts else None
+
+    def _arrive(self, reply: Reply) -> None:
+        """A part of an answer has arrived. It is none that says now this, now that, nor one without an end."""
+        with self._news:
+            replies = self._replies.get(reply.id, [])
+            is_new = reply.id in self._replies and all(one.part != reply.part for one in replies)
+            size = sum(len(one.data) for one in replies) + len(reply.data)
+            is_of_them = 0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS and size <= LARGEST_ANSWER
+            if is_new and is_of_them and all(one.parts == reply.parts for one in replies):
+                replies.append(reply)
+                if _is_whole(replies):
+                    self._news.notify_all()
 
     # The threads
 
@@ -222,11 +262,8 @@ class RemoteHost:
 
     def _change(self, state: LinkState) -> None:
         with self.lock:
-            self._state, steady = state, self.steady()
-            self._down_steady = float("inf") if state.up else min(self._down_steady, steady)
-            if state.up:
-                self._up_steady = min(self._up_steady, steady)
-                self._ask(is_due=True)
+            self._state = state
+            self._ask(is_due=True)
             self._advance()
 
     def _receive(self, message: bytes) -> None:
@@ -250,7 +287,7 @@ class RemoteHost:
                 for tell in self.on_result:
                     tell(frame)
             case Reply():
-                self.texts.receive(frame)
+                self._arrive(frame)
             case Beat() if frame.epoch == self._epoch:
                 self._hear(frame)
                 for source in self._sources:
@@ -266,7 +303,7 @@ class RemoteHost:
         words = [(one.id, one.path, one.name, one.asked, one.summary) for one in hello.workspaces]
         if len(words) > _MOST_WORKSPACES or weight([words, hello.missing]) > _LARGEST_HELLO:
             return
-        before, was_alive = self.hello, self.pulse.is_alive
+        before, was_alive = self.hello, self.is_alive
         if not self._hear(hello):
             # Kept for us, or played again: nobody answers by it.
             self.hello = before or hello
@@ -279,12 +316,21 @@ class RemoteHost:
                 source.show(hello)
 
     def _hear(self, frame: Hello | Beat) -> bool:
-        """Whether the host answers by this."""
-        offset = self.pulse.offset
-        if not self.pulse.hear(frame.echo.get(self.screen), frame.now):
+        """Whether this answers what was just said here: nobody can have kept that. Measures by how much the host's
+        clock is ahead, within half of what the way took."""
+        steady, offset = self.steady(), self.offset
+        took = steady - frame.echo.get(self.screen, float("inf"))
+        if not 0 <= took < SILENT_SECONDS:
             return False
+        self._clock_trouble = "" if _FIRST_YEAR <= frame.now < _LAST_YEAR else "its clock is wrong: set it there"
+        if self._clock_trouble:
+            return False
+        self.heard_at, self._heard_steady = self.clock(), steady
+        ahead = frame.now - (self.heard_at - took / 2)
+        if abs(ahead - offset) > _TOLERATED + took / 2:
+            self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0
         for source in self._sources:
-            if self.pulse.offset != offset:
+            if self.offset != offset:
                 source.begin_anew()
             source.advance()
         return True
@@ -380,7 +426,7 @@ class RemoteSource(Source):
 
     def content(self, digest: str) -> str | None:
         try:
-            return self.host.texts.text(self.host.screen, self.workspace_id, digest)
+            return self.host.text(self.workspace_id, digest)
         except NoAnswerError as error:
             why = self.host.why if self.host.lost_since is not None else error
             raise NoAnswerError(f"{self.host.label} does not give the text now: {why}") from error
@@ -397,7 +443,7 @@ class RemoteSource(Source):
     def ask(self, what: Wish, key: str, place: str = "") -> str | None:
         """The answer of the host about this workspace; None where it has none, or gives none now. Blocks."""
         with suppress(NoAnswerError):
-            return self.host.texts.ask(self.host.screen, self.workspace_id, what, key, place)
+            return self.host.ask(self.workspace_id, what, key, place)
         return None
 
     # What the host tells, with its lock held
@@ -494,7 +540,7 @@ class RemoteSource(Source):
         ):
             anew, self._has_begun, self._due, self._news_size = self._has_begun, True, None, 0
             rules = self.workspace.rules
-            rules = rules._replace(history_before=rules.history_before - host.pulse.offset)
+            rules = rules._replace(history_before=rules.history_before - host.offset)
             told = (one for one in self.log.events() if not isinstance(one, Standing))
             events = [Ruled(0, host.now, rules), *map(self._here, told)]
             if anew:
@@ -504,7 +550,7 @@ class RemoteSource(Source):
             events.append(Lost(self._seq, lost))
             self._lost = lost
         elif lost is None and self._lost is not None and (self.workspace is None or self._due is None):
-            events.append(Reached(self._seq, host.now - host.pulse.offset))
+            events.append(Reached(self._seq, host.now - host.offset))
             self._lost = None
         self._health = self._standing()
         return Batch(tuple(events), self._health, anew)
@@ -519,14 +565,14 @@ class RemoteSource(Source):
     def _missing(self) -> str:
         """Why the host has no such workspace, "" where it has, or nobody knows yet."""
         hello = self.host.hello
-        if hello is None or self.workspace is not None or self.host.pulse.heard_at is None:
+        if hello is None or self.workspace is not None or self.host.heard_at is None:
             return ""
         return hello.missing.get(self._name) or f"it relays no {quoted(self._name)}"
 
     def _here(self, told: Observation) -> Observation:
         """An observation in our time."""
         self._seq = max(self._seq, told.seq)
-        offset = self.host.pulse.offset
+        offset = self.host.offset
         moved: Observation = _shifted(told, -offset) if offset else told
         return moved
 
@@ -564,3 +610,150 @@ def _shifted(value: Any, by: float, name: str = "") -> Any:
         return value
     moved = {name: _shifted(getattr(value, name), by, name) for name in names}
     return dataclasses.replace(value, **moved) if is_record else value._replace(**moved)
+
+
+class _Known(NamedTuple):
+    """A workspace: its host, by what the host knows it, and its address."""
+
+    host: RemoteHost
+    name: str
+    written: str
+
+
+class Fleet:
+    """The hosts behind some addresses. Connections are made once something is asked for, and end with `close`."""
+
+    def __init__(self, addresses: Sequence[Address]) -> None:
+        self._keys = Keys()
+        self._known: dict[Path, _Known] = {}
+        self._fixed: list[Place] = []
+        """The workspaces that the addresses name."""
+        self._brokered: dict[str, _Known] = {}
+        """By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all."""
+        self._asked_for = {address.host for address in addresses if address.kind == "nats"}
+        self._held: list[RemoteHost] = []
+        self._sources: list[RemoteSource] = []
+        groups: dict[str, list[Address]] = {}
+        hubs: dict[str, NatsHub] = {}
+        for one in addresses:
+            if one.kind == "nats":
+                self._add_nats(one, hubs)
+            else:
+                groups.setdefault(f"{one.label} {one.kind}:{one.target}", []).append(one)
+        for group in groups.values():
+            self._add_linked(group)
+
+    def _add_linked(self, addresses: Sequence[Address]) -> None:
+        """Add the workspaces of one host: one connection is for all of them."""
+        label = addresses[0].label
+        link = ProcessLink(addresses[0], [one.path for one in addresses])
+        host = RemoteHost(link, label, key=self._trusted().get(label), accept=partial(self._accept, label))
+        names = {place.name for place in self._fixed}
+        for address in addresses:
+            short, whole = f"{label}: {PurePosixPath(address.path).name}", f"{label}: {address.path}"
+            name = whole if short in names else short
+            names.add(name)
+            self._known[address.place] = _Known(host, address.path, address.written)
+            self._fixed.append(Place(address.place, name, host=label))
+
+    def _add_nats(self, address: Address, hubs: dict[str, NatsHub]) -> None:
+        with needing(*FLEET):
+            from agentwatch.remote.nats import NatsHub, login_of
+        trusted = self._trusted()
+        if not trusted or (address.host and address.host not in trusted):
+            who = f"no host is known by the name {address.host}" if address.host else "no host is trusted yet"
+            raise UsageError(
+                f"{address.written}: {who}; `agentwatch keys` on it prints its key, and here"
+                f" `agentwatch keys trust KEY --name {address.host or 'NAME'} --host` makes it known"
+            )
+        if address.server not in hubs:
+            hubs[address.server] = NatsHub(address.server, login_of(None, self._keys))
+        for name in [address.host] if address.host else trusted:
+            if name not in self._brokered:
+                host = RemoteHost(hubs[address.server].link(trusted[name]), name, key=trusted[name])
+                host.hold(self)
+                self._brokered[name] = _Known(host, address.path, f"nats://{address.server}/{name}")
+
+    def _trusted(self) -> dict[str, PublicKey]:
+        """The keys that hosts have signed with before, by the names of the hosts."""
+        return {one.name: one.public for one in self._keys.others(Role.HOST) if one.distrusted_at is None}
+
+    def _accept(self, label: str, key: PublicKey) -> str:
+        """Why the key of a first hello is refused; one that is not is noted, and the answer is empty."""
+        if key in self._trusted().values():
+            return ""
+        if any(one.public == key for one in self._keys.others(Role.HOST)):
+            return f"its key is trusted no more: `agentwatch keys trust {key.text} --name {label} --host` does so"
+        try:
+            self._keys.trust_other(Role.HOST, key, label)
+        except KeyProblemError as error:
+            return f"its key cannot be noted: {error}"
+        return ""
+
+    # What there is
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether there are hosts that say themselves which workspaces they have."""
+        return bool(self._brokered)
+
+    def find(self) -> Places:
+        """The workspaces that are known by now. Any thread may call it."""
+        places = list(self._fixed)
+        for label, (host, wanted, written) in self._brokered.items():
+            own = Path(f"/nats:{label}")
+            if host.hello is not None:
+                # The host's words: only what can be an id leads to no directory of this machine.
+                meant = {one.id: one for one in host.hello.workspaces if wanted in ("", one.name, one.id, one.path)}
+                for one in filter(lambda one: is_workspace_id(one.id), meant.values()):
+                    self._known[own / one.id] = _Known(host, one.id, f"{written}/{one.id}")
+                    places.append(Place(own / one.id, f"{label}: {one.name}", comes=True, host=label))
+            elif label in self._asked_for:
+                # Any other may be another broker's.
+                self._known[own] = _Known(host, wanted, written)
+                places.append(Place(own, label, comes=True, host=label))
+        return Places(places)
+
+    def found(self) -> Places:
+        """The same, once each host has said which it has, or cannot be reached. Blocks."""
+        until = time.monotonic() + SCAN_SECONDS
+        self._held = list(dict.fromkeys(self._known[place.workspace].host for place in self._fixed))
+        for host in self._held:
+            # All at the same time.
+            host.hold(self)
+        hosts = [known.host for known in self._brokered.values()]
+        while time.monotonic() < until and any(one.hello is None and one.lost_since is None for one in hosts):
+            time.sleep(_PAUSE_SECONDS)
+        return self.find()
+
+    def _hosts(self) -> list[RemoteHost]:
+        """All that are connected for this fleet."""
+        return [*self._held, *(known.host for known in self._brokered.values())]
+
+    def awaited(self) -> list[str]:
+        """The names of the hosts that have not answered yet, and can still do so."""
+        return [host.label for host in self._hosts() if host.lost_since is None and not host.is_alive]
+
+    def source(self, place: Path) -> RemoteSource:
+        """A source of a workspace that was found."""
+        host, name, _ = self._known[place]
+        source = RemoteSource(host, name)
+        self._sources.append(source)
+        return source
+
+    def directory(self, place: Path) -> str:
+        """The path of a workspace that was found, on its host; "" where the host has not said so."""
+        host, name, _ = self._known[place]
+        known = host.hello.workspaces if host.hello is not None else ()
+        return next((one.path for one in known if one.is_called(name)), "")
+
+    def address(self, place: Path) -> str:
+        """The address of a workspace that was found, for another command."""
+        return self._known[place].written
+
+    def close(self) -> None:
+        """End all connections."""
+        for source in self._sources:
+            source.stop()
+        for host in self._hosts():
+            host.release(self)

@@ -57,7 +57,7 @@ Receive = Callable[[bytes], None]
 
 class LinkState(NamedTuple):
     """Whether a link is up. `words` say in a plain sentence why it is not, and what to do; they may quote foreign text.
-    `fatal`: trying again does not help, and is not tried."""
+    `fatal`: nobody will be there again."""
 
     up: bool
     words: str = ""
@@ -72,8 +72,8 @@ class Link(ABC):
 
     screen: str = ""
     """The random id by which a relay speaks to this screen. Whoever uses the link gives it one, if it has none."""
-    answers_in: float = 10.0
-    """Seconds that a host may take to answer at first, since the link is up."""
+    answers_in: float = 20.0
+    """Seconds that a host may take to answer at first; ssh alone may take 15 to connect."""
 
     @abstractmethod
     def start(self, receive: Receive, change: Change) -> None:
@@ -94,8 +94,8 @@ class Link(ABC):
 
 
 def stay_connected(connect: Callable[[], LinkState], change: Change, stopped: threading.Event) -> None:
-    """Connect, and again whenever the connection has ended; `connect` returns why. Pauses twice as long each time,
-    never in step with others. Returns when it was stopped, or to try again does not help."""
+    """Connect, and again whenever the connection has ended, until it is stopped; `connect` returns why it has. Pauses
+    twice as long each time, never in step with others."""
     pause = FIRST_PAUSE
     while not stopped.is_set():
         began = time.monotonic()
@@ -103,8 +103,6 @@ def stay_connected(connect: Callable[[], LinkState], change: Change, stopped: th
         if stopped.is_set():
             return
         change(state)
-        if state.fatal:
-            return
         if time.monotonic() >= began + _LASTS_SECONDS:
             pause = FIRST_PAUSE
         stopped.wait(pause * random.uniform(0.75, 1.25))  # noqa: S311  not for secrets
@@ -262,8 +260,9 @@ class ProcessLink(Link):
                 words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
             )
         except OSError as error:
-            why = f"{self._command[0]} cannot be started here ({error.strerror}): install it"
-            return LinkState(up=False, words=why, fatal=True)
+            return LinkState(
+                up=False, words=f"{self._command[0]} cannot be started here ({error.strerror}): install it"
+            )
         with process:
             writer = Writer(process.stdin.fileno())  # type: ignore[union-attr]
             with self._lock:

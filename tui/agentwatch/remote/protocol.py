@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -51,7 +51,6 @@ class Standing(NamedTuple):
 
 Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
 """The observations that a host tells; the rest is the operator's own and never travels."""
-_TOLD: Final = (Seen, Gone, Unreadable, Checked, Ran, Decided, Requested)
 
 
 class _Model(BaseModel):
@@ -234,7 +233,7 @@ class _Greeting(BaseModel):
 
 def entry_of(event: Event | Standing) -> Entry | None:
     """An event as it is told, None where it is the operator's own. Raises ValueError where no screen would take it."""
-    if not isinstance(event, (*_TOLD, Standing)):
+    if not isinstance(event, (*get_args(Observation), Standing)):
         return None
     entry = Entry.model_construct(**{type(event).__name__.lower(): event})  # type: ignore[arg-type]
     return Entry.model_validate_json(entry.model_dump_json(exclude_defaults=True))

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from agentwatch import __version__
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event
 from agentwatch.monitor import Monitor, rules_of
+from agentwatch.remote.desk import RelayDesk
 from agentwatch.remote.log import Log
 from agentwatch.remote.pipe import Link, LinkState
 from agentwatch.remote.protocol import (
@@ -27,7 +28,6 @@ from agentwatch.remote.protocol import (
     Frame,
     Hello,
     Observed,
-    Result,
     Standing,
     Watch,
     Workspace,
@@ -41,8 +41,6 @@ from agentwatch.sources import Problem, health_of
 from agentwatch.state import shown, state_directory, workspace_id
 from agentwatch.text import words_of
 from agentwatch.view.words import plural
-
-Deciding = Callable[[Monitor, str], Awaitable[Result]]
 
 BEAT_SECONDS: Final = 5.0
 SEEN_SECONDS: Final = 15.0
@@ -59,11 +57,11 @@ class Relayed:
         self.monitor = monitor
         self.id = workspace_id(monitor.workspace)
         self.answers = Answers(monitor)
+        self.desk = RelayDesk(monitor)
         self.log = Log()
         self._new: list[Entry] = []
         """The entries of the log that were not told yet."""
-        self._untold = 0
-        """How many observations could not be told."""
+        self._problems: list[Problem] = []
         self._name, self._asked = name, tuple(asked)
         self._presence = ExitStack()
         self._seen_until = 0.0
@@ -86,17 +84,15 @@ class Relayed:
             if told is not None and (counts := self.log.add(told)) is not None:
                 self.log.seq += 1
                 self._new += filter(None, [entry if counts is told else entry_of(counts)])
-        except ValueError:
-            self._untold += 1
+        except ValueError as error:
+            self._problems = [Problem("relay", "", f"not all can be told: {words_of(error)}")]
 
     def look(self) -> bool:
         """Note how well it is seen; whether that is something else than before. It counts as settled at the second look
         that finds it so: what a thread has told between the two has been taken in."""
-        monitor, problems = self.monitor, list(self.monitor.problems)
-        if self._untold:
-            problems.append(Problem("relay", "", f"{self._untold:,} observations cannot be told"))
-        known = monitor.health
-        health = health_of(known.mode, known.detail, problems)._replace(notices=tuple(monitor.notices))
+        monitor, known = self.monitor, self.monitor.health
+        health = health_of(known.mode, known.detail, [*monitor.problems, *self._problems])
+        health = health._replace(notices=tuple(monitor.notices))
         if self._settled < 2:
             self._settled = self._settled + 1 if monitor.is_settled else 0
         standing = Standing(health, self.is_settled)
@@ -142,37 +138,30 @@ class Relayed:
 
 
 class Relay:
-    """Relays the workspaces of these monitors, by their names, until all screens are gone for good.
-
-    `asked` are, by name, the paths by which somebody asked for it, `missing` those that are none, with the reasons.
-    `decide` records what was asked for in the ledger of a workspace.
-    """
+    """Relays workspaces until all screens are gone for good; `missing` are paths that are none, with the reasons."""
 
     def __init__(
         self,
-        monitors: Mapping[str, Monitor],
+        parts: Iterable[Relayed],
         end: Link,
         key: SigningKey,
         *,
         host: str = "",
-        asked: Mapping[str, Sequence[str]] = MappingProxyType({}),
         missing: Mapping[str, str] = MappingProxyType({}),
-        decide: Deciding | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.epoch: Final = secrets.token_hex(8)
-        self._parts = {
-            part.id: part for part in (Relayed(name, one, asked.get(name, ())) for name, one in monitors.items())
-        }
+        self._parts = {part.id: part for part in parts}
         self._end = end
         self._key = key
         self._host = host or socket.gethostname()
         self._missing = dict(missing)
-        self._decide = decide
         self._clock = clock
         self._began_at = clock()
-        self._screens: dict[str, tuple[float, float]] = {}
-        """By id: what it has said last as `Watch.sent`, and when, by a clock that nobody sets."""
+        self._echo: dict[str, float] = {}
+        """By the id of a screen, what it has said last as `Watch.sent`."""
+        self._heard: dict[str, float] = {}
+        """When that was, by a clock that nobody sets."""
         self._kept: tuple[Workspace, ...] | None = None
         self._answering = ThreadPoolExecutor(2, "agentwatch-asked")
         self._over = asyncio.Event()
@@ -236,12 +225,10 @@ class Relay:
         for part in self._parts.values():
             self._tell(part)
         since = time.monotonic() - SEEN_SECONDS
-        self._screens = {screen: one for screen, one in self._screens.items() if one[1] >= since}
+        for screen in [screen for screen, heard in self._heard.items() if heard < since]:
+            del self._heard[screen], self._echo[screen]
         seqs = {part.id: part.log.seq for part in self._parts.values()}
-        self._say(Beat(epoch=self.epoch, now=self._clock(), seqs=seqs, echo=self._echo()), to)
-
-    def _echo(self) -> dict[str, float]:
-        return {screen: sent for screen, (sent, _) in self._screens.items()}
+        self._say(Beat(epoch=self.epoch, now=self._clock(), seqs=seqs, echo=dict(self._echo)), to)
 
     def _hello(self) -> Hello:
         return Hello(
@@ -252,13 +239,13 @@ class Relay:
             epoch=self.epoch,
             began_at=self._began_at,
             now=self._clock(),
-            echo=self._echo(),
+            echo=dict(self._echo),
             workspaces=tuple(part.workspace for part in self._parts.values()),
             missing=self._missing,
         )
 
     def _say(self, frame: Frame, to: Iterable[str] | None = None) -> None:
-        if screens := list(self._screens if to is None else to):
+        if screens := list(self._echo if to is None else to):
             message = signed(frame, self._key)
             for screen in screens:
                 self._end.send(message, screen)
@@ -289,20 +276,19 @@ class Relay:
                 # What a workspace that is still being read has to say of a task is not known: it is asked again.
                 if frame.what != "wait" or part.is_settled:
                     self._answering.submit(self._answer, frame, part.answers.find(frame))
-            case Decide() if part := self._parts.get(frame.workspace):
-                if self._decide is not None and self._loop is not None:
-                    asyncio.run_coroutine_threadsafe(self._record(part, frame, self._decide), self._loop)
+            case Decide() if (part := self._parts.get(frame.workspace)) and self._loop is not None:
+                asyncio.run_coroutine_threadsafe(self._record(part, frame), self._loop)
 
-    async def _record(self, part: Relayed, frame: Decide, decide: Deciding) -> None:
+    async def _record(self, part: Relayed, frame: Decide) -> None:
         """Record a decision, and tell its outcome."""
-        self._say(await decide(part.monitor, frame.request), [frame.screen])
+        self._say(await part.desk.record(frame.request), [frame.screen])
 
     def _greet(self, watch: Watch) -> None:
         """A screen says that it is there, and what it lacks."""
         now = time.monotonic()
-        if watch.screen not in self._screens and len(self._screens) >= _MOST_SCREENS:
+        if watch.screen not in self._echo and len(self._echo) >= _MOST_SCREENS:
             return
-        self._screens[watch.screen] = watch.sent, now
+        self._echo[watch.screen], self._heard[watch.screen] = watch.sent, now
         for name in self._parts.keys() & watch.shown:
             self._parts[name].see(now)
         if watch.epoch != self.epoch:

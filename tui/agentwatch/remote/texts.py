@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.decisions.asking import Asker, question_about, waited
-from agentwatch.decisions.errors import NoAnswerError
 from agentwatch.decisions.reader import Question, Verified
 from agentwatch.delegation.run import Message, Run
-from agentwatch.remote.log import MEBIBYTE, weight
-from agentwatch.remote.protocol import Ask, Reply, Wish
+from agentwatch.remote.log import weight
+from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.sources.sessions.entries import Entry
 from agentwatch.sources.sessions.fields import shape_of
 from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
@@ -28,13 +26,6 @@ if TYPE_CHECKING:
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
-SECONDS: Final = 8.0
-"""Nobody waits longer for a text."""
-LARGEST_ANSWER: Final = 16 * MEBIBYTE
-"""Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much."""
-LARGEST_TEXTS: Final = 32 * MEBIBYTE
-"""Characters of all fetched texts that are held, so that two of the largest are at hand."""
-_MOST_PARTS: Final = 1_024
 _PAUSE_SECONDS: Final = 1.0
 """Between two looks at a transcript on a host."""
 _UNREACHABLE: Final = "The host does not answer"
@@ -45,81 +36,6 @@ _BY: Final = "agentwatch wait, on another machine"
 _DIGITS: Final = 9
 _MOST_OPEN: Final = 8
 _MOST_ENTRIES: Final = 20_000
-
-
-class _Arriving:
-    """The parts of an answer that have arrived, by number; `parts` is how many there are, -1 before that is known."""
-
-    def __init__(self) -> None:
-        self.found: dict[int, str] = {}
-        self.parts = -1
-
-    @property
-    def is_over(self) -> bool:
-        return len(self.found) == self.parts
-
-
-def say_until(
-    news: threading.Condition, say: Callable[[], None], is_over: Callable[[], bool], seconds: float, again: float = 2.0
-) -> None:
-    """Say something again and again until it is over, for so many seconds at most. `news` is notified of answers."""
-    end, again_at = time.monotonic() + seconds, 0.0
-    with news:
-        while not is_over() and (now := time.monotonic()) < end:
-            if now >= again_at:
-                again_at = now + again
-                say()
-            news.wait_for(is_over, max(min(again_at, end) - time.monotonic(), 0.0))
-
-
-class Texts:
-    """The texts of one host; `say` sends a question there, `is_up` says whether there is any use in that. Any thread
-    may call it."""
-
-    def __init__(self, say: Callable[[Ask], None], is_up: Callable[[], bool]) -> None:
-        self._say, self._is_up = say, is_up
-        self._news = threading.Condition()
-        self._arriving: dict[str, _Arriving] = {}
-        self._kept: dict[tuple[str, str], str] = {}
-
-    def text(self, screen: str, workspace: str, digest: str) -> str | None:
-        """The text with this digest, None where the host says that there is none. Blocks. Raises NoAnswerError."""
-        text = self._kept.get((workspace, digest))
-        if text is None and (text := self.ask(screen, workspace, "text", digest)) is not None:
-            with self._news:
-                if sum(map(len, self._kept.values())) + len(text) > LARGEST_TEXTS:
-                    self._kept.clear()
-                self._kept[workspace, digest] = text
-        return text
-
-    def ask(self, screen: str, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
-        """The answer of the host, None where it says that it has none. Blocks. Raises NoAnswerError."""
-        name = f"{screen}.{secrets.token_hex(8)}"
-        ask = Ask(id=name, screen=screen, workspace=workspace, what=what, key=key, place=place)
-        arriving = self._arriving[name] = _Arriving()
-        try:
-            say_until(self._news, lambda: self._say(ask), lambda: arriving.is_over or not self._is_up(), SECONDS)
-        finally:
-            del self._arriving[name]
-        if not arriving.is_over:
-            raise NoAnswerError("it does not answer")
-        return "".join(arriving.found[number] for number in range(arriving.parts)) if arriving.parts else None
-
-    def receive(self, reply: Reply) -> None:
-        """A part of an answer has arrived."""
-        with self._news:
-            arriving = self._arriving.get(reply.id)
-            # It is no answer that says now this, now that.
-            if arriving is None or arriving.parts not in (-1, reply.parts):
-                return
-            if not 0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS:
-                return
-            arriving.parts = reply.parts
-            size = sum(map(len, arriving.found.values())) + len(reply.data)
-            if reply.parts and reply.part not in arriving.found and size <= LARGEST_ANSWER:
-                arriving.found[reply.part] = reply.data
-            if arriving.is_over:
-                self._news.notify_all()
 
 
 class FarTranscript(RunTranscript):
@@ -213,7 +129,7 @@ class Answers:
             case "transcript":
                 return partial(self.look_at, ask.screen, ask.key, ask.place, tree.runs.known(ask.key))
             case "wait":
-                attempt = int(ask.place) if ask.place.isdecimal() and len(ask.place) <= _DIGITS else None
+                attempt = int(ask.place[:_DIGITS]) if ask.place.isdecimal() else None
                 return partial(self._wait, question_about(tree, ask.key, attempt), tree.tasks.get(ask.key), ask.key)
             case "read":
                 return partial(self._read, ask.key)
