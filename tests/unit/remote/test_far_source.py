@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from tests.broker import new_key
 from tests.unit.delegation.events import Recorder, handoff, returned
 from tests.unit.delegation.test_interleaving import Running, lived
-from tests.unit.remote.between import Host, Screen, Time, pair
-from tests.unit.remote.memory import MemoryEnd, MemoryLink
+from tests.unit.remote.between import Host, MemoryEnd, MemoryLink, Screen, Time, pair
 from tests.unit.remote.test_log import pasts
 
 from agentwatch.delegation.events import Event, Seen
