@@ -46,7 +46,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("ANSWER_SECONDS", 0.3), ("_AGAIN_SECONDS", 0.1), ("_START_SECONDS", 0.2)):
+    for name, seconds in (("ANSWER_SECONDS", 0.3), ("_AGAIN_SECONDS", 0.1)):
         monkeypatch.setattr(module, name, seconds)
 
 

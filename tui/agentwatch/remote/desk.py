@@ -8,12 +8,11 @@ import asyncio
 import hashlib
 import json
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED, Forgery, Mirror
@@ -46,9 +45,9 @@ from agentwatch.decisions.record import (
     time_of,
     written,
 )
-from agentwatch.decisions.service import LIFETIME, DecisionService, LocalService, operator_name
+from agentwatch.decisions.service import DecisionService, LocalService, operator_name
 from agentwatch.delegation.decision import Decision, Receipt
-from agentwatch.disk import DISK, Disk, PrivateDirectory
+from agentwatch.disk import PrivateDirectory
 from agentwatch.remote.host import RemoteHost, say_until
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Outcome, Result
@@ -88,14 +87,10 @@ class RemoteDesk(DecisionService):
         workspace_id: Callable[[], str],
         place: Path,
         *,
-        lifetime: timedelta | None = LIFETIME,
-        passphrase: Callable[[], str] | None = None,
         state: Path | None = None,
-        configuration: Path | None = None,
-        disk: Disk = DISK,
+        **more: Any,
     ) -> None:
-        state = state or state_directory(place)
-        super().__init__(state, passphrase=passphrase, lifetime=lifetime, configuration=configuration, disk=disk)
+        super().__init__(state or state_directory(place), **more)
         self._host = host
         self._workspace_id = workspace_id
         self._news = threading.Condition()
@@ -198,7 +193,7 @@ class RemoteDesk(DecisionService):
             say_until(
                 self._news,
                 lambda: self._host.decide(self.workspace_id, text),
-                lambda: self._awaited[sha256] is not None,
+                lambda: (said := self._awaited[sha256]) is not None and said.outcome.is_final,
                 ANSWER_SECONDS,
                 _AGAIN_SECONDS,
             )
@@ -261,9 +256,6 @@ def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
 
 # On the host
 
-_START_SECONDS: Final = 20.0
-"""So long is waited for a monitor that still reads its workspace."""
-_PAUSE_SECONDS: Final = 0.05
 _ROUNDING: Final = timedelta(seconds=5)
 """What is signed right after its key was trusted may seem to be from before: the host's clock is estimated there."""
 _LARGEST: Final = 64 * 1024
@@ -281,9 +273,11 @@ _OUTCOMES: Final[dict[type[DecisionError], Outcome]] = {
 class RefusedError(DecisionError):
     """It is not recorded; `record` is the file of the decision that holds instead, where there is one."""
 
-    def __init__(self, outcome: Outcome, words: str, decision_id: str = "", record: str | None = None) -> None:
+    record: str | None = None
+
+    def __init__(self, outcome: Outcome, words: str, decision_id: str = "") -> None:
         super().__init__(f"not recorded: {words.removeprefix('not recorded: ')}")
-        self.outcome, self.decision_id, self.record = outcome, decision_id, record
+        self.outcome, self.decision_id = outcome, decision_id
 
 
 class _Signed(NamedTuple):
@@ -335,7 +329,7 @@ class RelayDesk:
 
     async def _record(self, text: str) -> tuple[DecisionMade, str]:
         """The decision that was recorded, now or before, and its file."""
-        desk = await self._desk()
+        desk = self._desk()
         # Before the keys are looked at: a key that is distrusted from now on is trusted at this time.
         signed = await asyncio.to_thread(_opened, desk, text, self._clock())
         made = await asyncio.to_thread(_known, desk, signed)
@@ -351,17 +345,13 @@ class RelayDesk:
                     self._monitor.clerk.look_soon()
         return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
 
-    async def _desk(self) -> LocalService:
-        """The desk of this machine, once the monitor knows all that was there at first."""
-        end = time.monotonic() + _START_SECONDS
-        while True:
-            clerk = self._monitor.clerk
-            self._has_settled |= self._monitor.is_settled
-            if clerk is not None and self._has_settled and isinstance(clerk.desk, LocalService):
-                return clerk.desk
-            if time.monotonic() >= end:
-                raise DecisionError("not recorded so far: the relay has just begun, and still reads the workspace")
-            await asyncio.sleep(_PAUSE_SECONDS)
+    def _desk(self) -> LocalService:
+        """The desk of this machine, once the monitor knows all that was there at first. Raises DecisionError before."""
+        clerk = self._monitor.clerk
+        self._has_settled |= self._monitor.is_settled
+        if clerk is None or not self._has_settled or not isinstance(clerk.desk, LocalService):
+            raise DecisionError("not recorded so far: the relay has just begun, and still reads the workspace")
+        return clerk.desk
 
     def _check(self, desk: LocalService, draft: Draft) -> None:
         """Raises ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""

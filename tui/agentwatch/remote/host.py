@@ -233,7 +233,7 @@ class RemoteHost:
         finally:
             del self._replies[name]
         if not _is_whole(replies):
-            raise NoAnswerError("it does not answer")
+            raise NoAnswerError(f"{self.label} gives no answer now: {self.why}")
         return "".join(one.data for one in sorted(replies, key=lambda one: one.part)) if replies[0].parts else None
 
     def _arrive(self, reply: Reply) -> None:
@@ -425,11 +425,7 @@ class RemoteSource(Source):
             return self._next(now=True)
 
     def content(self, digest: str) -> str | None:
-        try:
-            return self.host.text(self.workspace_id, digest)
-        except NoAnswerError as error:
-            why = self.host.why if self.host.lost_since is not None else error
-            raise NoAnswerError(f"{self.host.label} does not give the text now: {why}") from error
+        return self.host.text(self.workspace_id, digest)
 
     def transcript(self, run: Run) -> RunTranscript | None:
         with self.host.lock:
@@ -579,20 +575,17 @@ class RemoteSource(Source):
     def _standing(self) -> Health:
         """How well it is seen."""
         label, hello, standing = self.host.label, self.host.hello, self.log.standing
-        known = standing.health if standing is not None else None
+        known = standing.health if standing is not None else Health("starting", f"asking {label}")
         is_lost = self.host.lost_since is not None
         if why := self.host.why if is_lost else self._missing:
             words = f"{label} cannot be reached: {why}" if is_lost else f"{label}: {why}"
-            if known is None and self.workspace is None and hello is not None:
+            if standing is None and self.workspace is None and hello is not None:
                 # A host that is off has left how much there is.
                 summary = next((one.summary[:100] for one in hello.workspaces if one.is_called(self._name)), "")
                 words += f"; {summary} when it was heard last" if summary else ""
-            problems = known.problems if known is not None else ()
-            return Health("degraded", words, problems=(Problem(FILES, "", words), *problems))
-        if known is None or not self._has_begun:
+            return Health("degraded", words, (Problem(FILES, "", words), *known.problems))
+        if not self._has_begun:
             return Health("starting", f"asking {label}")
-        if not self._dropped:
-            return known
         dropped = (Problem(FILES, "", dropped_words(label, kind)) for kind in sorted(self._dropped))
         return health_of(known.mode, known.detail, [*dropped, *known.problems])._replace(notices=known.notices)
 

@@ -88,12 +88,10 @@ class Log:
         void = chain
         match event:
             case Seen() | Gone() | Unreadable():
-                keep = len(chain)
-                while keep and _is_void([one.event for one in chain[:keep]], event):
-                    keep -= 1
-                if keep and keep == len(chain) and _says_the_same(chain[-1].event, event):
+                if chain and _says_the_same(chain[-1].event, event):
                     return None
-                void = chain[keep:]
+                is_undone = isinstance(event, Gone) and event.undone
+                void = [one for one in chain if is_undone or isinstance(one.event, Unreadable)]
             case Checked(digest=digest):
                 void = [one for one in chain if isinstance(one.event, Checked) and one.event.digest == digest]
             case Requested() if chain and isinstance(before := chain[0].event, Requested):
@@ -136,16 +134,6 @@ class Log:
             self._tasks[task] += times
             if not self._tasks[task]:
                 del self._tasks[task]
-
-
-def _is_void(chain: list[Event], event: Event) -> bool:
-    """Whether the last entry of a file's chain says nothing any more after this event."""
-    last = chain[-1]
-    if isinstance(last, Unreadable) or (isinstance(event, Gone) and event.undone):
-        return True
-    # Of several that say the same, the first one says since when, the last one that it is so again.
-    before = chain[-2] if len(chain) > 1 else None
-    return before is not None and _says_the_same(before, last) and _says_the_same(last, event)
 
 
 def _says_the_same(before: Event, now: Event) -> bool:

@@ -131,10 +131,10 @@ class Relayed:
     def everything(self, epoch: str) -> Iterator[Observed]:
         """All that counts, once there are no news."""
         entries = [entry for event in self.log.events() if (entry := entry_of(event)) is not None]
-        groups, about = list(pieces(entries)) or [()], {"workspace": self.id, "epoch": epoch}
+        groups, upto = list(pieces(entries)) or [()], self.log.seq
+        news = Observed(workspace=self.id, epoch=epoch, after=0, upto=upto, parts=len(groups))
         for number, some in enumerate(groups):
-            where: dict[str, int] = {"after": 0, "upto": self.log.seq, "part": number, "parts": len(groups)}
-            yield Observed(**about, **where, entries=some)  # type: ignore[arg-type]
+            yield news.model_copy(update={"part": number, "entries": some})
 
 
 class Relay:

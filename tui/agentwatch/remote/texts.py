@@ -148,21 +148,17 @@ class Answers:
         """The answer to a screen about the transcript of a run, which is here as it is now, None where it is gone. None
         where there is no transcript. Blocks."""
         with self._lock:
-            known = self._open.pop((screen, key), None)
-            if known is None:
-                opened = self._monitor.transcript(run) if run is not None else None
-                if opened is None:
-                    return None
-                known = opened, Look()
-            transcript, look = known
+            transcript, look = self._open.pop((screen, key), (None, Look()))
+            if transcript is None and run is not None:
+                transcript = self._monitor.transcript(run)
+            if transcript is None:
+                return None
             what, _, rest = place.partition(" ")
             if what == "whole":
                 step: Step | None = parsed(Step, rest)
-                found = transcript.whole(step) if step is not None else None
-                answer = "" if found is None else written(WholeStep, found)
+                answer = written(WholeStep | None, transcript.whole(step) if step is not None else None)
             elif what == "entries":
-                entries = tuple(islice(transcript.entries(), _MOST_ENTRIES))
-                answer = written(tuple[Entry, ...], entries)
+                answer = written(tuple[Entry, ...], tuple(islice(transcript.entries(), _MOST_ENTRIES)))
             else:
                 look = transcript.older() if what == "older" else transcript.look() or look
                 answer = written(Look, look)
