@@ -36,18 +36,11 @@ from agentwatch.delegation.events import Requested
 from agentwatch.delegation.request import RequestStage
 from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
-from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.sources import Batch, CombinedSource, Health
 
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("ANSWER_SECONDS", 0.3), ("_AGAIN_SECONDS", 0.1)):
-        monkeypatch.setattr(module, name, seconds)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -48,8 +47,7 @@ from agentwatch.decisions.record import (
 from agentwatch.decisions.service import DecisionService, LocalService, operator_name
 from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import PrivateDirectory
-from agentwatch.remote.host import RemoteHost, say_until
-from agentwatch.remote.log import weight
+from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import state_directory, workspace_id
 from agentwatch.text import quoted
@@ -58,13 +56,8 @@ if TYPE_CHECKING:
     from agentwatch.delegation.request import Request
     from agentwatch.monitor import Monitor
 
-ANSWER_SECONDS: Final = 10.0
-"""So long somebody waits for the host; then nobody knows."""
-_AGAIN_SECONDS: Final = 2.0
 _IN_TIME: Final = timedelta(minutes=5)
 """So long the host may record what is sent."""
-_LARGEST_RESULT: Final = 4 * 1024 * 1024
-"""Bytes that the result of a decision takes: more than the largest envelope that is read."""
 
 
 _ERRORS: Final[Mapping[Outcome, type[DecisionError]]] = {
@@ -75,11 +68,7 @@ _ERRORS: Final[Mapping[Outcome, type[DecisionError]]] = {
 
 
 class RemoteDesk(DecisionService):
-    """The decisions about one workspace of a host, as `DecisionService` says.
-
-    `workspace_id` gives the host's id of the workspace, "" before that is known; `place` is what stands for its path
-    here. A decision that nobody has answered is decided again by the operator, and counts once.
-    """
+    """The decisions about one workspace of a host; `workspace_id` gives the host's id of it, "" before that."""
 
     def __init__(
         self,
@@ -93,12 +82,8 @@ class RemoteDesk(DecisionService):
         super().__init__(state or state_directory(place), **more)
         self._host = host
         self._workspace_id = workspace_id
-        self._news = threading.Condition()
-        self._awaited: dict[str, Result | None] = {}
-        """By the sha256 of what was signed, what the host has said of it, as long as somebody waits for that."""
         self._uncertain: set[str] = set()
         """The decisions that were sent and not answered."""
-        host.on_result.append(self.receive)
 
     @property
     def workspace_id(self) -> str:
@@ -123,8 +108,7 @@ class RemoteDesk(DecisionService):
         return now + ANSWER_LIFETIME - AHEAD
 
     def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
-        """Have the host record a decision. Raises DecisionError: UnreachableError where it was not sent, UncertainError
-        where nobody knows whether it is recorded."""
+        """Have the host record a decision. Raises UnreachableError, UncertainError and what the host says."""
         host, decision_id = self._host.key, draft.subject.decision_id
         if (why := self.unreachable) is not None or host is None:
             raise (
@@ -136,7 +120,7 @@ class RemoteDesk(DecisionService):
         request = SignedRequest(host.keyid, written(min(ends)), draft.record(1, None))
         text = sign(request, self.key())
         self._uncertain.add(decision_id)
-        result = self._exchange(text)
+        result = self._host.decide(self.workspace_id, text)
         made = self._outcome(text, request.asked, result, host) if result is not None else None
         if made is None:
             raise self._doubt(draft, f"{result.words}; " if result is not None else "")
@@ -175,37 +159,10 @@ class RemoteDesk(DecisionService):
     def acted(self, decision: Decision, by: str) -> None:
         """The host sees that itself."""
 
-    # The host
-
-    def receive(self, result: Result) -> None:
-        """The host has said the outcome of something. Any thread may call it; it never blocks."""
-        with self._news:
-            is_awaited = result.request_sha256 in self._awaited and result.workspace == self.workspace_id
-            if is_awaited and weight(result) <= _LARGEST_RESULT:
-                self._awaited[result.request_sha256] = result
-                self._news.notify_all()
-
-    def _exchange(self, text: str) -> Result | None:
-        """Send it, and wait for what the host says; None where it says nothing."""
-        sha256 = _digest(text)
-        self._awaited[sha256] = None
-        try:
-            say_until(
-                self._news,
-                lambda: self._host.decide(self.workspace_id, text),
-                lambda: (said := self._awaited[sha256]) is not None and said.outcome.is_final,
-                ANSWER_SECONDS,
-                _AGAIN_SECONDS,
-            )
-            return self._awaited[sha256]
-        finally:
-            del self._awaited[sha256]
-
     def _outcome(
         self, text: str, asked: Record, result: Result, host: PublicKey
     ) -> DecisionMade | DecisionError | None:
-        """The decision that the host has recorded, the error where it has refused it for good, None where that is not
-        certain."""
+        """The decision that the host has recorded, or why it has not; None where that is not certain."""
         outcome, entry = result.outcome, _entry(result, host)
         if not outcome.is_final:
             return None
@@ -293,10 +250,7 @@ class _Signed(NamedTuple):
 
 
 class RelayDesk:
-    """Records in the ledger of the workspace that a monitor watches. To be used on the event loop of that monitor.
-
-    `clock` gives the time of this host, aware.
-    """
+    """Records in the ledger of the workspace that a monitor watches; to be used on its event loop."""
 
     def __init__(self, monitor: Monitor, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._monitor = monitor
@@ -304,8 +258,7 @@ class RelayDesk:
         self._has_settled = False
 
     async def record(self, text: str) -> Result:
-        """Record what an operator signed, or say why it is not. Never raises. With an outcome that is not final, see
-        `Outcome`, it is right to deliver the same again."""
+        """Record what an operator signed, or say why it is not. Never raises."""
         decision_id, record = "", None
         try:
             made, record = await self._record(text)
@@ -398,8 +351,7 @@ class RelayDesk:
 
 
 def _opened(desk: LocalService, text: str, now: datetime) -> _Signed:
-    """The signed request, if its key counts and it is for this ledger. Raises RefusedError; that is not written
-    down, for it stays so, or anybody could have sent it."""
+    """The signed request, if its key counts and it is for this ledger. Raises RefusedError, which stays so."""
     trust, why, outcome = desk.keys.trust(), "", Outcome.NOT_TRUSTED
     try:
         request, keyid = read_request(text, trust)
@@ -435,8 +387,7 @@ def _opened(desk: LocalService, text: str, now: datetime) -> _Signed:
 
 
 def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
-    """The decision that was recorded for it before, None where there is none. Raises RefusedError where it was refused
-    before, its time is over, or something else is decided."""
+    """The decision that was recorded for it before, None where there is none. Raises RefusedError."""
     draft, asked, record_by = signed.draft, signed.request.asked, signed.request.record_by
     chain = desk.read()
     if (entry := chain.asked_for(signed.text)) is not None:
@@ -477,8 +428,7 @@ def _check_refusals(desk: LocalService, signed: _Signed) -> None:
 
 
 def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> DecisionMade:
-    """Write down that it is refused, for good. Raises RefusedError; gives the decision where it was recorded by
-    another relay meanwhile."""
+    """Write down that it is refused, and raise that, unless another relay has recorded it meanwhile."""
     fields = {"version": 1, "until": signed.request.record_by, "outcome": refused.outcome, "words": str(refused)}
 
     def write() -> None:

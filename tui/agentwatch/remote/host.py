@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import secrets
 import threading
 import time
@@ -55,8 +56,11 @@ SILENT_SECONDS: Final = 15.0
 WATCH_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.05
-ANSWER_SECONDS: Final = 8.0
-"""Nobody waits longer for a text."""
+ANSWER_SECONDS: Final = 10.0
+"""Nobody waits longer for a text, or for the outcome of a decision."""
+AGAIN_SECONDS: Final = 2.0
+_LARGEST_RESULT: Final = 4 * MEBIBYTE
+"""Bytes that the result of a decision takes: more than the largest envelope that is read."""
 LARGEST_ANSWER: Final = 16 * MEBIBYTE
 """Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much."""
 LARGEST_TEXTS: Final = 32 * MEBIBYTE
@@ -65,8 +69,7 @@ _MOST_PARTS: Final = 1_024
 SCAN_SECONDS: Final = 30.0
 """A command waits no longer for a host."""
 MOST_NEWS: Final = 256 * MEBIBYTE
-"""Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then. An
-hour or more of many agents at work."""
+"""Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then."""
 _PATIENCE: Final = 10.0
 """Seconds after which what is known takes the place of what was shown, though the relay has not seen everything."""
 _LONGEST: Final = 600
@@ -83,27 +86,13 @@ _LAST_YEAR: Final = 7_258_118_400.0
 """2000 and 2200, in epoch seconds: by a clock that says anything else nothing can be dated."""
 
 
-def say_until(
-    news: threading.Condition, say: Callable[[], None], is_over: Callable[[], bool], seconds: float, again: float = 2.0
-) -> None:
-    """Say something again and again until it is over, for so many seconds at most. `news` is notified of answers."""
-    end, again_at = time.monotonic() + seconds, 0.0
-    with news:
-        while not is_over() and (now := time.monotonic()) < end:
-            if now >= again_at:
-                again_at = now + again
-                say()
-            news.wait_for(is_over, max(min(again_at, end) - time.monotonic(), 0.0))
-
-
 def _is_whole(replies: Sequence[Reply]) -> bool:
     """Whether these are all parts of an answer."""
     return bool(replies) and len(replies) >= replies[0].parts
 
 
 class RemoteHost:
-    """One host behind a link. `label` is what the operator calls it; `key` and `accept` are as `Verifier` has them. Any
-    thread may call anything."""
+    """One host behind a link, for any thread; `key` and `accept` are as `Verifier` has them."""
 
     def __init__(
         self,
@@ -124,7 +113,6 @@ class RemoteHost:
         self._heard_steady = float("-inf")
         self._clock_trouble = ""
         self.lock: Final = threading.RLock()
-        self.on_result: list[Callable[[Result], None]] = []
         self.hello: Hello | None = None
         """The host's last hello; None before the first."""
         self.clock: Final = clock
@@ -139,8 +127,8 @@ class RemoteHost:
         self._holders: list[object] = []
         self._news = threading.Condition()
         """Is notified of answers."""
-        self._replies: dict[str, list[Reply]] = {}
-        """By the question, the parts of the answer that have arrived."""
+        self._answers: dict[tuple[str, str], list[Any]] = {}
+        """By the kind of answer and the question, those that have arrived."""
         self._texts: dict[tuple[str, str], str] = {}
         self._stopped = threading.Event()
 
@@ -208,9 +196,14 @@ class RemoteHost:
         """Send a frame; it may be lost."""
         self._link.send(pack(frame))
 
-    def decide(self, workspace: str, request: str) -> None:
-        """Ask for a decision; its outcome is told to `on_result`, if it arrives."""
-        self.say(Decide(screen=self.screen, workspace=workspace, request=request))
+    def decide(self, workspace: str, request: str) -> Result | None:
+        """Have the host record a signed decision; gives its word, None where it gives none. Blocks."""
+        frame = Decide(screen=self.screen, workspace=workspace, request=request)
+        sha256 = hashlib.sha256(request.encode()).hexdigest()
+        results: list[Result] = self._exchange(
+            frame, ("result", sha256), lambda known: bool(known) and known[0].outcome.is_final
+        )
+        return results[0] if results and results[0].workspace == workspace else None
 
     def text(self, workspace: str, digest: str) -> str | None:
         """The text with this digest, None where the host says that there is none. Blocks. Raises NoAnswerError."""
@@ -226,24 +219,31 @@ class RemoteHost:
         """The answer of the host, None where it says that it has none. Blocks. Raises NoAnswerError."""
         name = f"{self.screen}.{secrets.token_hex(8)}"
         ask = Ask(id=name, screen=self.screen, workspace=workspace, what=what, key=key, place=place)
-        replies = self._replies[name] = []
-        try:
-            is_over = lambda: _is_whole(replies) or self.lost_since is not None  # noqa: E731
-            say_until(self._news, partial(self.say, ask), is_over, ANSWER_SECONDS)
-        finally:
-            del self._replies[name]
+        replies: list[Reply] = self._exchange(ask, ("reply", name), _is_whole)
         if not _is_whole(replies):
             raise NoAnswerError(f"{self.label} gives no answer now: {self.why}")
         return "".join(one.data for one in sorted(replies, key=lambda one: one.part)) if replies[0].parts else None
 
+    def _exchange(self, frame: Frame, key: tuple[str, str], is_over: Callable[[list[Any]], bool]) -> list[Any]:
+        """Say something again and again until its answers are there, or nobody answers; gives those that there are."""
+        answers = self._answers[key] = []
+        end = time.monotonic() + ANSWER_SECONDS
+        with self._news:
+            while not is_over(answers) and self.lost_since is None and (now := time.monotonic()) < end:
+                self.say(frame)
+                self._news.wait_for(partial(is_over, answers), min(AGAIN_SECONDS, end - now))
+            del self._answers[key]
+        return answers
+
     def _arrive(self, reply: Reply) -> None:
         """A part of an answer has arrived. It is none that says now this, now that, nor one without an end."""
         with self._news:
-            replies = self._replies.get(reply.id, [])
-            is_new = reply.id in self._replies and all(one.part != reply.part for one in replies)
+            replies: list[Reply] | None = self._answers.get(("reply", reply.id))
+            is_sane = 0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS
+            if replies is None or not is_sane or any(one.parts != reply.parts for one in replies):
+                return
             size = sum(len(one.data) for one in replies) + len(reply.data)
-            is_of_them = 0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS and size <= LARGEST_ANSWER
-            if is_new and is_of_them and all(one.parts == reply.parts for one in replies):
+            if size <= LARGEST_ANSWER and all(one.part != reply.part for one in replies):
                 replies.append(reply)
                 if _is_whole(replies):
                     self._news.notify_all()
@@ -284,8 +284,11 @@ class RemoteHost:
             case Hello():
                 self._greet(frame)
             case Result():
-                for tell in self.on_result:
-                    tell(frame)
+                with self._news:
+                    results = self._answers.get(("result", frame.request_sha256))
+                    if results is not None and weight(frame) <= _LARGEST_RESULT:
+                        results[:] = [frame]
+                        self._news.notify_all()
             case Reply():
                 self._arrive(frame)
             case Beat() if frame.epoch == self._epoch:
@@ -316,8 +319,7 @@ class RemoteHost:
                 source.show(hello)
 
     def _hear(self, frame: Hello | Beat) -> bool:
-        """Whether this answers what was just said here: nobody can have kept that. Measures by how much the host's
-        clock is ahead, within half of what the way took."""
+        """Whether this answers what was just said here; measures how far the host's clock is ahead."""
         steady, offset = self.steady(), self.offset
         took = steady - frame.echo.get(self.screen, float("inf"))
         if not 0 <= took < SILENT_SECONDS:
@@ -356,11 +358,10 @@ class RemoteHost:
 
 
 class RemoteSource(Source):
-    """The workspace of a host with this id, name or path, as it is there or as it was asked for; without one, the first
-    that it relays.
+    """The workspace of a host with this id, name or path, without one the first that it relays.
 
-    Its log is told in order; after a gap, or when the relay was started anew, all of it is told anew. It goes to the
-    monitor as it comes, after a gap at once: until then the monitor shows what it showed.
+    Its log is told in order, after a gap anew: then it goes to the monitor at once, which shows what it showed until
+    then.
     """
 
     def __init__(self, host: RemoteHost, name: str = "") -> None:

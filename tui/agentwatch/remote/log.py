@@ -1,6 +1,4 @@
-"""The numbered log of a workspace: as much of all that was observed as a tree needs. The relay and each screen that
-has heard everything in order hold the same. It says, too, how much one host may have this machine hold.
-"""
+"""The numbered log of a workspace, the same in its relay and on each screen, and how much one host may fill it."""
 
 from __future__ import annotations
 
@@ -81,8 +79,7 @@ class Log:
         return [one.event for one in sorted(one for chain in self._chains.values() for one in chain)]
 
     def add(self, event: Event) -> Event | None:
-        """Add an event that was observed now. Returns it as it counts, None where it is nothing new. Raises ValueError
-        as `weight` does."""
+        """Add an event that was observed now. Returns it as it counts, None for nothing new. Raises ValueError."""
         weight(event)
         chain = self._chains.get(key_of(event), [])
         void = chain
@@ -103,7 +100,7 @@ class Log:
         return event
 
     def append(self, event: Event) -> Event:
-        """Add an event that counts, as another log has it. Raises ValueError as `weight` does."""
+        """Add an event that counts, as another log has it. Raises ValueError."""
         self._count += 1
         kept = _Numbered(self._count, event, _ENTRY + weight(event))
         chain = self._chains.setdefault(key_of(event), [])
@@ -157,8 +154,7 @@ def _says_it_went(event: Event) -> bool:
 
 
 def weight(value: Any) -> int:
-    """The bytes that a value takes in memory, about; what several places share counts in each. Raises ValueError for a
-    number with a point that is no time, nor anything smaller."""
+    """The bytes that a value takes in memory, about. Raises ValueError for a float that can be no time."""
     if isinstance(value, str):
         return 56 + len(value)
     if isinstance(value, float) and not EARLIEST <= value <= LATEST:

@@ -92,8 +92,7 @@ def file_of(creds: str | None) -> str | None:
 
 
 def login_of(creds: str | None, keys: Keys) -> Login:
-    """The user's login for a server: the file that is named, here or in the environment, else the key that signs
-    decisions, where nobody has to type a passphrase for it. Raises KeyProblemError."""
+    """The user's login: a file that is named, else the key that signs decisions, if it is not encrypted."""
     named = file_of(creds)
     if named is not None:
         return Login(creds=named)
@@ -104,8 +103,7 @@ def login_of(creds: str | None, keys: Keys) -> Login:
 
 
 class Connection:
-    """A thread that keeps a client connected, which hears these subjects. `hear` is called with each message, `change`
-    with each other state, `greet` is done on each new connection: all in that thread."""
+    """A thread that keeps a client connected, which hears these subjects; `greet` is done on each new connection."""
 
     def __init__(
         self,
@@ -276,8 +274,7 @@ def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T
 
 
 class NatsHub:
-    """A connection for the links to all hosts of a fleet, or for that of one `host` to its screens. It is there while
-    one of them is."""
+    """A connection for the links to all hosts of a fleet, or for that of one `host` to its screens."""
 
     def __init__(self, server: str, login: Login, host: str = "") -> None:
         self.screen: Final = secrets.token_hex(8)

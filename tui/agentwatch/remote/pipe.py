@@ -94,8 +94,7 @@ class Link(ABC):
 
 
 def stay_connected(connect: Callable[[], LinkState], change: Change, stopped: threading.Event) -> None:
-    """Connect, and again whenever the connection has ended, until it is stopped; `connect` returns why it has. Pauses
-    twice as long each time, never in step with others."""
+    """Connect again and again until it is stopped, with longer and longer pauses; `connect` returns why it ended."""
     pause = FIRST_PAUSE
     while not stopped.is_set():
         began = time.monotonic()
@@ -218,9 +217,8 @@ class StdioEnd(Link):
 
 
 class ProcessLink(Link):
-    """The link through the pipes of a program that runs a relay elsewhere, which ends with the connection: the system's
-    ssh with its configuration, agent, jump hosts and multiplexing, or such as `docker exec`. The relay is told to watch
-    these paths there: absolute, or below `~`."""
+    """The link through the pipes of a program that runs a relay of these paths elsewhere: the system's ssh with its
+    configuration, agent, jump hosts and multiplexing, or such as `docker exec`."""
 
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)) -> None:
         self._target = address.target

@@ -309,11 +309,8 @@ def signed(frame: Frame, key: SigningKey) -> bytes:
 
 
 class Verifier:
-    """Takes messages of one host, and none that anybody else has made up.
-
-    `key` is the one that it has to sign with; where that is not known, `accept` is asked about the key of the first
-    hello: it says why that is refused, "" where it is not.
-    """
+    """Takes messages of one host, signed with its `key`. Where that is not known, `accept` is asked about the key of
+    the first hello: it says why that is refused, "" where it is not."""
 
     def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]) -> None:
         self.key = key

@@ -88,11 +88,11 @@ class Relayed:
             self._problems = [Problem("relay", "", f"not all can be told: {words_of(error)}")]
 
     def look(self) -> bool:
-        """Note how well it is seen; whether that is something else than before. It counts as settled at the second look
-        that finds it so: what a thread has told between the two has been taken in."""
+        """Note how well it is seen; whether that is something else than before."""
         monitor, known = self.monitor, self.monitor.health
         health = health_of(known.mode, known.detail, [*monitor.problems, *self._problems])
         health = health._replace(notices=tuple(monitor.notices))
+        # At the second look, what a thread has told between the two has been taken in.
         if self._settled < 2:
             self._settled = self._settled + 1 if monitor.is_settled else 0
         standing = Standing(health, self.is_settled)

@@ -120,8 +120,7 @@ class Answers:
         """By screen and run, those that were looked at last, and what was seen."""
 
     def find(self, ask: Ask) -> Callable[[], str | None]:
-        """The function that finds the answer, and may block; it gives None where there is none. To be called on the
-        event loop of the monitor: the tree is looked at right here."""
+        """The function that finds the answer, and may block. The tree is looked at here, on the event loop."""
         tree = self._monitor.tree
         match ask.what:
             case "text":
@@ -145,8 +144,7 @@ class Answers:
         return json.dumps({"pending": trouble is not None, "trouble": trouble})
 
     def look_at(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
-        """The answer to a screen about the transcript of a run, which is here as it is now, None where it is gone. None
-        where there is no transcript. Blocks."""
+        """The answer to a screen about the transcript of a run, None where there is none. Blocks."""
         with self._lock:
             transcript, look = self._open.pop((screen, key), (None, Look()))
             if transcript is None and run is not None:
