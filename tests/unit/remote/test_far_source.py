@@ -148,6 +148,10 @@ def test_a_host_that_is_gone_is_lost_since_it_was_heard_last_and_reached_again()
     heard_at = host.time.at
     host.time.at += 4
     screen.link.cut()
+    screen.host.tick()
+    assert screen.told == []
+    host.time.at += 3
+    screen.host.tick()
     assert (screen.told, screen.tree.lost_since) == (["Lost"], heard_at)
     assert screen.tree.tasks["a"].state is State.UNKNOWN
     words = "build1 cannot be reached: the cable was cut"

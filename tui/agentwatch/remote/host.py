@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 SILENT_SECONDS: Final = 15.0
 """A host that has not answered for so long is lost."""
 WATCH_SECONDS: Final = 5.0
+_GRACE_SECONDS: Final = 2.0
+"""A link that is down for less is not told: it may be up again at once."""
 _TICK_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.05
 ANSWER_SECONDS: Final = 10.0
@@ -123,6 +125,7 @@ class RemoteHost:
         self._epoch = ""
         """The run of the relay that answers."""
         self._began_at, self._began_steady = clock(), steady()
+        self._down_steady = float("inf")
         self._watched_steady = float("-inf")
         self._holders: list[object] = []
         self._news = threading.Condition()
@@ -179,10 +182,12 @@ class RemoteHost:
     @property
     def lost_since(self) -> float | None:
         """Since when nothing is known of it, in epoch seconds of ours; None while it can be reached."""
-        is_late = self.steady() >= self._began_steady + self._link.answers_in
-        is_silent = is_late if self.heard_at is None else not self.is_alive
-        is_lost = is_silent or self._state.words or self._verifier.why
-        return (self._began_at if self.heard_at is None else self.heard_at) if is_lost else None
+        steady = self.steady()
+        if self.heard_at is None:
+            is_lost = self._state.words or steady >= self._began_steady + self._link.answers_in
+        else:
+            is_lost = not self.is_alive or steady >= self._down_steady + _GRACE_SECONDS
+        return (self.heard_at or self._began_at) if is_lost or self._verifier.why else None
 
     @property
     def why(self) -> str:
@@ -263,6 +268,7 @@ class RemoteHost:
     def _change(self, state: LinkState) -> None:
         with self.lock:
             self._state = state
+            self._down_steady = float("inf") if state.up else min(self._down_steady, self.steady())
             self._ask(is_due=True)
             self._advance()
 
@@ -720,14 +726,6 @@ class Fleet:
             time.sleep(_PAUSE_SECONDS)
         return self.find()
 
-    def _hosts(self) -> list[RemoteHost]:
-        """All that are connected for this fleet."""
-        return [*self._held, *(known.host for known in self._brokered.values())]
-
-    def awaited(self) -> list[str]:
-        """The names of the hosts that have not answered yet, and can still do so."""
-        return [host.label for host in self._hosts() if host.lost_since is None and not host.is_alive]
-
     def source(self, place: Path) -> RemoteSource:
         """A source of a workspace that was found."""
         host, name, _ = self._known[place]
@@ -749,5 +747,5 @@ class Fleet:
         """End all connections."""
         for source in self._sources:
             source.stop()
-        for host in self._hosts():
+        for host in (*self._held, *(known.host for known in self._brokered.values())):
             host.release(self)
