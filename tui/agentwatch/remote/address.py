@@ -14,8 +14,7 @@ from urllib.parse import unquote
 from agentwatch.config import RUN, where
 from agentwatch.errors import ConfigError, UsageError
 
-HERE: Final = "here"
-"""What `host:` calls this machine, so that no other can be called so."""
+HERE: Final = "here"  # What `host:` calls this machine, so that no other can be called so
 HOME: Final = "~"
 
 _EXAMPLES: Final = {

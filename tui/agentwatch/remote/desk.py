@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from agentwatch.delegation.request import Request
     from agentwatch.monitor import Monitor
 
-_IN_TIME: Final = timedelta(minutes=5)
-"""So long the host may record what is sent."""
+_IN_TIME: Final = timedelta(minutes=5)  # So long the host may record what is sent
 
 
 _ERRORS: Final[Mapping[Outcome, type[DecisionError]]] = {
@@ -82,8 +81,7 @@ class RemoteDesk(DecisionService):
         super().__init__(state or state_directory(place), **more)
         self._host = host
         self._workspace_id = workspace_id
-        self._uncertain: set[str] = set()
-        """The decisions that were sent and not answered."""
+        self._uncertain: set[str] = set()  # The decisions that were sent and not answered
 
     @property
     def workspace_id(self) -> str:

@@ -51,15 +51,12 @@ from agentwatch.workspaces import Place, Places
 if TYPE_CHECKING:
     from agentwatch.remote.nats import NatsHub
 
-SILENT_SECONDS: Final = 15.0
-"""A host that has not answered for so long is lost."""
+SILENT_SECONDS: Final = 15.0  # A host that has not answered for so long is lost
 WATCH_SECONDS: Final = 5.0
-_GRACE_SECONDS: Final = 2.0
-"""A link that is down for less is not told: it may be up again at once."""
+_GRACE_SECONDS: Final = 2.0  # A link that is down for less is not told: it may be up again at once
 _TICK_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.05
-ANSWER_SECONDS: Final = 10.0
-"""Nobody waits longer for a text, or for the outcome of a decision."""
+ANSWER_SECONDS: Final = 10.0  # Nobody waits longer for a text, or for the outcome of a decision
 AGAIN_SECONDS: Final = 2.0
 _LARGEST_RESULT: Final = 4 * MEBIBYTE
 """Bytes that the result of a decision takes: more than the largest envelope that is read."""
@@ -68,21 +65,17 @@ LARGEST_ANSWER: Final = 16 * MEBIBYTE
 LARGEST_TEXTS: Final = 32 * MEBIBYTE
 """Characters of all fetched texts that are held, so that two of the largest are at hand."""
 _MOST_PARTS: Final = 1_024
-SCAN_SECONDS: Final = 30.0
-"""A command waits no longer for a host."""
+SCAN_SECONDS: Final = 30.0  # A command waits no longer for a host
 MOST_NEWS: Final = 256 * MEBIBYTE
 """Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then."""
 _PATIENCE: Final = 10.0
 """Seconds after which what is known takes the place of what was shown, though the relay has not seen everything."""
-_LONGEST: Final = 600
-"""Characters of how well a host sees, where there is no room for more."""
-_MOST_WORKSPACES: Final = 1_000
-"""Each has a place in every beat; people work in dozens."""
+_LONGEST: Final = 600  # Characters of how well a host sees, where there is no room for more
+_MOST_WORKSPACES: Final = 1_000  # Each has a place in every beat; people work in dozens
 _LARGEST_HELLO: Final = 8 * 1024 * 1024
 """Bytes that a hello takes here: 8 KiB for the names and paths of each workspace."""
 
-_TOLERATED: Final = 2.0
-"""Seconds by which the clocks may differ: nobody sees it."""
+_TOLERATED: Final = 2.0  # Seconds by which the clocks may differ: nobody sees it
 _FIRST_YEAR: Final = 946_684_800.0
 _LAST_YEAR: Final = 7_258_118_400.0
 """2000 and 2200, in epoch seconds: by a clock that says anything else nothing can be dated."""
@@ -108,28 +101,23 @@ class RemoteHost:
     ) -> None:
         self.label: Final = label
         self.screen = link.screen = link.screen or secrets.token_hex(8)
-        self.offset = 0.0
-        """So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference."""
-        self.heard_at: float | None = None
-        """When it has answered last, in epoch seconds."""
+        self.offset = 0.0  # So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference
+        self.heard_at: float | None = None  # When it has answered last, in epoch seconds
         self._heard_steady = float("-inf")
         self._clock_trouble = ""
         self.lock: Final = threading.RLock()
-        self.hello: Hello | None = None
-        """The host's last hello; None before the first."""
+        self.hello: Hello | None = None  # The host's last hello; None before the first
         self.clock: Final = clock
         self.steady: Final = steady
         self._link = link
         self._verifier = Verifier(label, key, accept)
         self._state = LinkState(up=False)
-        self._epoch = ""
-        """The run of the relay that answers."""
+        self._epoch = ""  # The run of the relay that answers
         self._began_at, self._began_steady = clock(), steady()
         self._down_steady = float("inf")
         self._watched_steady = float("-inf")
         self._holders: list[object] = []
-        self._news = threading.Condition()
-        """Is notified of answers."""
+        self._news = threading.Condition()  # Is notified of answers
         self._answers: dict[tuple[str, str], list[Any]] = {}
         """By the kind of answer and the question, those that have arrived."""
         self._texts: dict[tuple[str, str], str] = {}
@@ -375,22 +363,15 @@ class RemoteSource(Source):
         self.workspace: Workspace | None = None
         self.log = Log()
         self._name = name
-        self._lacks = True
-        """Something is missing in the log: all has to be told."""
+        self._lacks = True  # Something is missing in the log: all has to be told
         self._part = 0
-        self._dropped: set[str] = set()
-        """The kinds of `log.MOST` of which there was more than is taken in."""
-        self._asked = 0
-        """How often all was asked for in vain."""
-        self._moved_at = float("-inf")
-        """When it was asked for, or a part of it came, by a clock that nobody sets."""
+        self._dropped: set[str] = set()  # The kinds of `log.MOST` of which there was more than is taken in
+        self._asked = 0  # How often all was asked for in vain
+        self._moved_at = float("-inf")  # When it was asked for, or a part of it came, by a clock that nobody sets
         self._emit: Callable[[Batch], None] | None = None
-        self._new: list[Observation] = []
-        """What is to be emitted besides what was."""
-        self._news_size = 0
-        """Bytes that were emitted, or are to be, since all was emitted."""
-        self._has_begun = False
-        """Something was emitted."""
+        self._new: list[Observation] = []  # What is to be emitted besides what was
+        self._news_size = 0  # Bytes that were emitted, or are to be, since all was emitted
+        self._has_begun = False  # Something was emitted
         self._due: float | None = float("-inf")
         """Since when all of the log has to be emitted, by a clock that nobody sets; None where it has not."""
         self._lost: float | None = None
@@ -626,8 +607,7 @@ class Fleet:
     def __init__(self, addresses: Sequence[Address]) -> None:
         self._keys = Keys()
         self._known: dict[Path, _Known] = {}
-        self._fixed: list[Place] = []
-        """The workspaces that the addresses name."""
+        self._fixed: list[Place] = []  # The workspaces that the addresses name
         self._brokered: dict[str, _Known] = {}
         """By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all."""
         self._asked_for = {address.host for address in addresses if address.kind == "nats"}

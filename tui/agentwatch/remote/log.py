@@ -32,8 +32,7 @@ MOST: Final[Mapping[str, int]] = MappingProxyType(
 """Of what one host says; bytes are those that are taken here, about."""
 MOST_CHECKS: Final = 32
 """Checks of one file that are kept: it may hold the latest returns of several tasks, one after the other."""
-_ENTRY: Final = 512
-"""Bytes that the tree and the log need for an entry besides what is in it."""
+_ENTRY: Final = 512  # Bytes that the tree and the log need for an entry besides what is in it
 
 Event = Observation | Standing
 

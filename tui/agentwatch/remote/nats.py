@@ -39,12 +39,10 @@ T = TypeVar("T")
 Do = Callable[[Client], Coroutine[Any, Any, None]]
 
 CONNECT_SECONDS: Final = 5.0
-PING_SECONDS: Final = 10
-"""A connection on which nothing answers is given up after three of them."""
+PING_SECONDS: Final = 10  # A connection on which nothing answers is given up after three of them
 _CLOSE_SECONDS: Final = 0.4
 _JOIN_SECONDS: Final = 1.0
-_FILES: Final = ("NATS_CREDS", "NATS_NKEY")
-"""The variables of the `nats` command that name a file with credentials."""
+_FILES: Final = ("NATS_CREDS", "NATS_NKEY")  # The variables of the `nats` command that name a file with credentials
 
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 """The challenge of a server. Nothing else that we sign looks like it: no server can have a decision signed."""

@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from agentwatch.decisions.envelope import PublicKey
 
-STREAM: Final = "KV_AGENTWATCH"
-"""Holds the key-value store."""
+STREAM: Final = "KV_AGENTWATCH"  # Holds the key-value store
 LARGEST_PAYLOAD: Final = 8 * 1024 * 1024
 """Bytes that the configuration that we print lets a message have. Without it a server takes a mebibyte."""
 _KEPT_SECONDS: Final = 30 * 24 * 3600.0

@@ -27,10 +27,8 @@ from agentwatch.shell import resolve_command
 from agentwatch.text import clean
 
 FIRST_PAUSE: Final = 0.5
-LONGEST_PAUSE: Final = 30.0
-"""Seconds between two attempts to connect."""
-GREETING: Final = b"agentwatch-relay\n"
-"""Is the first line, in both directions."""
+LONGEST_PAUSE: Final = 30.0  # Seconds between two attempts to connect
+GREETING: Final = b"agentwatch-relay\n"  # Is the first line, in both directions
 _MOST_NOISE: Final = 256 * 1024
 MOST_WAITING: Final = 64 * 1024 * 1024
 """Bytes that wait to be written: who does not read so much for so long asks again for what is dropped."""
@@ -41,18 +39,15 @@ _SSH_OPTIONS: Final = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterv
 _ASKS_NOBODY: Final = ("-o", "BatchMode=yes")
 _SCRIPT: Final = 'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch "$@"'
 """Is run there. A shell that nobody logs in to often has no other way to know where programs of the user are."""
-_LASTS_SECONDS: Final = 10.0
-"""A connection that has lasted for so long works: the next attempt after it is a first one."""
+_LASTS_SECONDS: Final = 10.0  # A connection that has lasted for so long works: the next attempt after it is a first one
 _STOP_SECONDS: Final = 0.3
 _NOT_FOUND: Final = 127
 _SSH_FAILED: Final = 255
-_LONGEST: Final = 300
-"""Characters of a reason that come from there."""
+_LONGEST: Final = 300  # Characters of a reason that come from there
 _NO_NEWS: Final = ("Warning: Permanently added", "Connection to ", "Killed by signal", "Pseudo-terminal")
 """How lines of ssh begin that are no reason."""
 
-Receive = Callable[[bytes], None]
-"""Is called with every message, in a thread of the link."""
+Receive = Callable[[bytes], None]  # Is called with every message, in a thread of the link
 
 
 class LinkState(NamedTuple):
@@ -72,8 +67,7 @@ class Link(ABC):
 
     screen: str = ""
     """The random id by which a relay speaks to this screen. Whoever uses the link gives it one, if it has none."""
-    answers_in: float = 20.0
-    """Seconds that a host may take to answer at first; ssh alone may take 15 to connect."""
+    answers_in: float = 20.0  # Seconds that a host may take to answer at first; ssh alone may take 15 to connect
 
     @abstractmethod
     def start(self, receive: Receive, change: Change) -> None:

@@ -22,20 +22,16 @@ from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Req
 from agentwatch.sources import Health
 
 PROTOCOL: Final = (4, 0)
-LARGEST: Final = 8 * 1024 * 1024
-"""Bytes of a frame."""
-ENOUGH: Final = 256 * 1024
-"""Bytes up to which several entries share a frame."""
+LARGEST: Final = 8 * 1024 * 1024  # Bytes of a frame
+ENOUGH: Final = 256 * 1024  # Bytes up to which several entries share a frame
 EARLIEST: Final = -62_135_596_800.0
-LATEST: Final = 253_402_300_800.0
-"""The years 1 and 10000, in seconds since the epoch."""
+LATEST: Final = 253_402_300_800.0  # The years 1 and 10000, in seconds since the epoch
 
 _PAYLOAD_TYPE: Final = "application/vnd.agentwatch.frame.v1"
 _SIGNATURE: Final = 64
 _HEAD: Final = _SIGNATURE + 32
 LARGEST_MESSAGE: Final = LARGEST + _HEAD + 1024
-_WORTH: Final = 1024
-"""Bytes from which on compressing saves something."""
+_WORTH: Final = 1024  # Bytes from which on compressing saves something
 
 
 class VersionError(ValueError):
@@ -140,15 +136,12 @@ class Outcome(StrEnum):
     RECORDED = "recorded"
     DECIDED_OTHERWISE = "decided otherwise"
     RETURN_CHANGED = "return changed"
-    GONE = "gone"
-    """Nobody waits for the answer any more."""
+    GONE = "gone"  # Nobody waits for the answer any more
     NOT_ALLOWED = "not allowed"
     EXPIRED = "expired"
     NOT_TRUSTED = "not trusted"
-    REFUSED = "refused"
-    """It is for another host, or cannot be read."""
-    FAILED = "failed"
-    """The disk, or the key of the host: it is right to send it again."""
+    REFUSED = "refused"  # It is for another host, or cannot be read
+    FAILED = "failed"  # The disk, or the key of the host: it is right to send it again
 
     @property
     def is_final(self) -> bool:
@@ -177,8 +170,7 @@ class Reply(_Model):
     data: str = ""
 
 
-_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]
-"""Becomes a part of the subjects of messages."""
+_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]  # Becomes a part of the subjects of messages
 
 
 class Watch(_Model):
@@ -314,8 +306,7 @@ class Verifier:
 
     def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]) -> None:
         self.key = key
-        self.why = ""
-        """Why messages are not believed, and what to do."""
+        self.why = ""  # Why messages are not believed, and what to do
         self._label, self._accept = label, accept
         self._was_heard = False
 

@@ -43,10 +43,8 @@ from agentwatch.text import words_of
 from agentwatch.view.words import plural
 
 BEAT_SECONDS: Final = 5.0
-SEEN_SECONDS: Final = 15.0
-"""For so long after a screen has said so, somebody sees a workspace."""
-_LOOK_SECONDS: Final = 0.25
-"""Between two looks at how well a monitor sees."""
+SEEN_SECONDS: Final = 15.0  # For so long after a screen has said so, somebody sees a workspace
+_LOOK_SECONDS: Final = 0.25  # Between two looks at how well a monitor sees
 _MOST_SCREENS: Final = 1_000
 
 
@@ -59,14 +57,12 @@ class Relayed:
         self.answers = Answers(monitor)
         self.desk = RelayDesk(monitor)
         self.log = Log()
-        self._new: list[Entry] = []
-        """The entries of the log that were not told yet."""
+        self._new: list[Entry] = []  # The entries of the log that were not told yet
         self._problems: list[Problem] = []
         self._name, self._asked = name, tuple(asked)
         self._presence = ExitStack()
         self._seen_until = 0.0
-        self._settled = 0
-        """How many looks have found it settled."""
+        self._settled = 0  # How many looks have found it settled
         monitor.tap = self._note
 
     @property
@@ -158,10 +154,8 @@ class Relay:
         self._missing = dict(missing)
         self._clock = clock
         self._began_at = clock()
-        self._echo: dict[str, float] = {}
-        """By the id of a screen, what it has said last as `Watch.sent`."""
-        self._heard: dict[str, float] = {}
-        """When that was, by a clock that nobody sets."""
+        self._echo: dict[str, float] = {}  # By the id of a screen, what it has said last as `Watch.sent`
+        self._heard: dict[str, float] = {}  # When that was, by a clock that nobody sets
         self._kept: tuple[Workspace, ...] | None = None
         self._answering = ThreadPoolExecutor(2, "agentwatch-asked")
         self._over = asyncio.Event()

@@ -26,12 +26,10 @@ if TYPE_CHECKING:
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
-_PAUSE_SECONDS: Final = 1.0
-"""Between two looks at a transcript on a host."""
+_PAUSE_SECONDS: Final = 1.0  # Between two looks at a transcript on a host
 _UNREACHABLE: Final = "The host does not answer"
 
-PART: Final = 128 * 1024
-"""Characters of one part."""
+PART: Final = 128 * 1024  # Characters of one part
 _BY: Final = "agentwatch wait, on another machine"
 _DIGITS: Final = 9
 _MOST_OPEN: Final = 8
