@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.app.widgets.details.blocks import inline, lay_out, markdown
-from agentwatch.app.widgets.details.documents import Difference, Listing, compare, read_git
+from agentwatch.app.widgets.details.blocks import Difference, Listing, compare, inline, lay_out, markdown, read_git
 
 
 @pytest.mark.parametrize(

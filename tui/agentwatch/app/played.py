@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from math import ceil, inf
+from math import ceil
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.style import Style
@@ -48,9 +48,7 @@ class DemoBar(LineWidget):
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - what is longer is cut
         parts = [Part(" DEMO ", palette.needs + _REVERSED), Part("  ")]
         seconds = self._starts_over_in()
-        if seconds == inf:
-            parts.append(Part("The demo is over: nothing more comes by itself. "))
-        elif seconds is not None and seconds <= 30:
+        if seconds is not None and seconds <= 30:
             parts.append(Part(f"It starts over in {ceil(seconds)} s; any key waits. ", palette.strong))
         return [[*parts, *self._hint(palette)]]
 

@@ -78,6 +78,10 @@ class MonitorScreen(Screen[ScreenResultType]):
         if self.is_current or self.app.screen.is_modal:
             self.tick()
 
+    @on(KeysChanged)
+    def _show_keys(self) -> None:
+        self.footer.redraw()
+
     def tick(self) -> None:
         """A second has passed, or the screen is back in sight."""
         self.header.redraw()
@@ -95,10 +99,6 @@ class MonitorScreen(Screen[ScreenResultType]):
         # The keys follow from the task that they are about; from whatever else, within a second.
         if self.task_id in event.changed:
             self.footer.redraw()
-
-    @on(KeysChanged)
-    def _show_keys(self) -> None:
-        self.footer.redraw()
 
     def is_useless(self, command_id: str) -> bool:
         """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""
@@ -194,10 +194,10 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
             self.details.action_search()
 
     def action_page_transcript(self) -> None:
-        if self.details is None or "live.pager" not in self.details.offered:
-            self.notify("No transcript is shown: the Live tab of a session's task has it.", markup=False, timeout=4)
-        else:
+        if self.details is not None and "live.pager" in self.details.offered:
             self.details.action_page_transcript()
+        else:
+            self.post_message(Missing("No transcript is shown: the Live tab of a session's task has it."))
 
     def action_compare(self, step: int) -> None:
         if self.details is not None:
@@ -239,7 +239,7 @@ class TaskScreen(DetailedScreen[str]):
 
         super().__init__(monitor, clock)
         self._task_id, self._tab, self._sought = task_id, tab, sought
-        self.details = DetailsPane(dict(monitor.settings.prices))
+        self.details = DetailsPane()
         self.footer = Footer(Place.PAGE, is_useless=self.is_useless, why_not=self.why_not)
 
     @property

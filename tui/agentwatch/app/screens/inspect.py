@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -19,7 +19,9 @@ from agentwatch.app.messages import Inspect, ReadStep
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.details.blocks import (
     FAINT,
+    MARKED,
     Block,
+    Listing,
     Text,
     caution,
     faint,
@@ -27,9 +29,9 @@ from agentwatch.app.widgets.details.blocks import (
     in_color,
     markdown,
     plain,
+    read_git,
     text,
 )
-from agentwatch.app.widgets.details.documents import MARKED, Listing, read_git
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import about, claimed
 from agentwatch.app.widgets.footer import Footer
@@ -50,7 +52,7 @@ _OUTCOMES: Final = {
     Outcome.FAILED: ("✗ failed", "$text-error"),
     Outcome.REFUSED: ("⊘ refused: it was not allowed to run", "$text-warning"),
 }
-Written = tuple[Content, list[Block]]
+Written = tuple[Content, Sequence[Block]]
 """A head, and the page below it."""
 
 
@@ -114,7 +116,7 @@ def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, cla
     since = task.latest.handed_off_at if task and task.latest else None
     titles = "File", f"Difference since the {'last commit' if since is None else 'handoff'}"
 
-    def page(shown: int, problem: str, blocks: list[Block], note: str | None) -> Written:
+    def page(shown: int, problem: str, blocks: Sequence[Block], note: str | None) -> Written:
         tabs = [Content.styled(title, "bold" if at == shown else FAINT) for at, title in enumerate(titles)]
         head = Content.assemble(_head_of(claim), "\n\n", Content("   ").join(tabs))
         nothing = text(Content(problem or "There is no text to show."))

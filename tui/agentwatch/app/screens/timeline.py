@@ -131,13 +131,12 @@ def frame_of(view: View, stretches: Sequence[Interval], now: float, width: int) 
         shown[-1] = shown[-1][0], now
     room = max(width - min(16, width // 4) - _MARGIN, 1)
     fitting, fold = fit(shown, now, room)
-    if not 0 < view.scale < fitting:
-        return Frame(Axis(shown, now, fitting, fold), -_MARGIN, width, now)
+    scale = min(view.scale or fitting, fitting)
     # Folds that had to be narrow widen with the zoom.
-    axis = Axis(shown, now, view.scale, min(FOLD, fold * fitting / view.scale))
+    axis, fits = Axis(shown, now, scale, min(FOLD, fold * fitting / scale)), scale == fitting
     present = axis.column(now)
-    left = present - room if view.x is None else min(axis.column(view.moment) - view.x, present - 1)
-    return Frame(axis, max(left, -_MARGIN), width, now, fits=False)
+    left = present - room if fits or view.x is None else min(axis.column(view.moment) - view.x, present - 1)
+    return Frame(axis, max(left, -_MARGIN), width, now, fits)
 
 
 def ticks(frame: Frame) -> dict[int, str]:
@@ -366,17 +365,12 @@ class TimelineScreen(MonitorScreen[str]):
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree) -> None:
         super().__init__(monitor, clock)
-        self._tree = tree
         self.chart = TimelineChart(monitor.tree, clock, tree)
         self.footer = Footer(Place.TIMELINE, self.is_out_of_question, self._is_on)
 
     @property
     def task_id(self) -> str | None:
         return self.chart.cursor_id
-
-    @property
-    def marked(self) -> tuple[str, ...]:
-        return self._tree.marked
 
     def compose(self) -> ComposeResult:
         yield from (self.header, self.chart.ruler, self.chart, self.chart.reading, self.footer)

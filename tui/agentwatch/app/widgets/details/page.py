@@ -9,7 +9,6 @@ from textual import events, on
 from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
-from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -29,9 +28,6 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     Where lines belong to entries (`Line.choice`), the cursor stands on one that is in sight.
     """
-
-    class Opened(Message):
-        """The entry under the cursor was clicked twice."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.LINES)
 
@@ -149,13 +145,6 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         self.scroll_to(y=y, animate=False, immediate=True)
         if self.places:
             self.choose(list(self.places)[at])
-
-    def on_click(self, event: events.Click) -> None:
-        entry = self.line(self.top + event.y).choice
-        if entry is not None:
-            self.choose(entry)
-            if event.chain == 2:
-                self.post_message(self.Opened())
 
     # Drawing
 
