@@ -39,9 +39,8 @@ _ADDRESS: Final = "$text-muted underline"
 NOTHING: Final = Content("")
 
 _HEADING: Final = re.compile(r"(#{1,6})(?: +|$)")
-_ITEM: Final = re.compile(r"([-*+]|\d{1,9}[.)]) +(?:\[([ xX-])\] +)?")
+_ITEM: Final = re.compile(r"([-*+]|\d{1,9}[.)]) +")
 _FENCE: Final = re.compile(r"`{3,}|~{3,}")
-_CHECKED: Final = {" ": "○ ", "-": "◐ ", "x": "✓ ", "X": "✓ "}
 # No part may hold a character that ends it: a match that fails looks at no character more than a few times.
 _INLINE: Final = re.compile(
     r"(?<!`)(`{1,3})(?P<code>[^`]+)\1(?!`)"
@@ -217,12 +216,6 @@ def listed(
     yield from left_out(len(items), most, where)
 
 
-def paths(items: Sequence[str]) -> Iterator[Text]:
-    """A list of foreign names as they are."""
-    yield from (Text(plain(item), faint("• "), "  ") for item in items[:MAX_ROWS])
-    yield from left_out(len(items))
-
-
 # Markdown
 
 
@@ -247,7 +240,7 @@ def _paragraphs(text: str) -> Iterator[Text]:
             fence = opening[0]
         elif item := _ITEM.match(line):
             indent = " " * min(len(raw) - len(raw.lstrip()), _MAX_INDENT)
-            marker = _CHECKED[item[2]] if item[2] else "• " if item[1] in "-*+" else f"{item[1]} "
+            marker = "• " if item[1] in "-*+" else f"{item[1]} "
             hanging = indent + " " * len(marker)
             yield Text(inline(line[item.end() :]), Content.assemble(indent, (marker, FAINT)), hanging)
         elif line and raw.startswith(" ") and hanging:
@@ -318,13 +311,7 @@ def _label(key: str) -> str:
 
 
 def _values(values: Mapping[str, Any]) -> Iterator[Text]:
-    return fields(*((_label(key), _value(value)) for key, value in values.items()))
-
-
-def _value(value: Any) -> Content | Iterator[Text]:
-    if isinstance(value, (list, tuple)):
-        return paths(value) if value else faint("none")
-    return markdown(value) if isinstance(value, str) else plain(json.dumps(value), 400)
+    return fields(*((_label(key), list(_outline(value))) for key, value in values.items()))
 
 
 def _table(items: Sequence[Mapping[str, Any]]) -> Table:
@@ -352,7 +339,7 @@ def _outline(value: object, first: Content = NOTHING, rest: str = "", depth: int
         deeper = rest + "  "
         pairs = value.items() if isinstance(value, dict) else ((None, inner) for inner in value)
         for key, inner in islice(pairs, MAX_ROWS):
-            label = faint("• " if key is None else f"{clean(str(key), 60)}  ")
+            label = faint("• " if key is None else f"{_label(str(key))}  ")
             is_long = inner if isinstance(inner, (dict, list)) else "\n" in str(inner).strip()
             if key is not None and is_long:
                 yield Text(label, first, rest)

@@ -200,8 +200,9 @@ class LiveTab(Widget):
 
     def _update(self, transcript: RunTranscript, look: Look) -> None:
         if transcript is self.transcript:
-            self._is_reading = False
+            # On the way to its end, the beginning is in sight.
             self.page.update(look)
+            self._is_reading = False
             self._tell()
 
     def _tell(self) -> None:

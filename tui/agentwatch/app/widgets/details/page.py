@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.binding import BindingType
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -125,11 +125,8 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     def choose(self, entry: Hashable) -> None:
         """Put the cursor on an entry, and bring that into sight."""
         self.chosen = entry
-        first = last = self.places[entry]
-        while self.line(last + 1).choice == entry:
-            last += 1
-        top = min(max(self.top, last - self.height + 1), first)
-        self.scroll_to(y=top, animate=False, immediate=True)
+        # An entry has two lines, or one.
+        self.scroll_to_region(Region(0, self.places[entry], 1, 2), animate=False, immediate=True)
 
     def action_move_pages(self, pages: int) -> None:
         # One line less each: that line says where one was.
