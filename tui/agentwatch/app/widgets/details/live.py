@@ -1,4 +1,4 @@
-"""The live tab: the transcript of a task's run, one line a step, newest below. It follows until one leaves the end."""
+"""The transcript of a task's run, one line a step, newest below. It follows until one leaves the end."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
-from textual import events, on
-from textual.app import ComposeResult
 from textual.content import Content
 from textual.geometry import Size
-from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.reactive import var
 
 from agentwatch.app.widgets.cells import clip, right
 from agentwatch.app.widgets.details.blocks import FAINT, NOTHING, Line, faint
@@ -71,9 +68,11 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
 
 
 class LiveLog(Page):
-    """The steps that are shown, each a line that is made when it is drawn."""
+    """Follows one transcript, in a thread of its own as long as it is shown; a line is made when it is drawn."""
 
-    look = Look()
+    look: var[Look] = var(Look(), always_update=True)
+    """The last look at the transcript: it is there once its steps are shown."""
+    transcript: RunTranscript | None = None
     steps: Sequence[Step] = ()
     """Those that are shown, oldest first."""
     sought = ""
@@ -81,6 +80,13 @@ class LiveLog(Page):
     is_working = False
     names: Mapping[str, str] = {}
     """The names of tasks by the digests of their prompts."""
+    _key: Hashable = None
+    _is_reading = True
+    """The thread has not told yet about the end, or about the steps before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._follower = Follower(lambda transcript, look: self.call_later(self._read, transcript, look))
 
     @property
     def allow_select(self) -> bool:
@@ -103,10 +109,38 @@ class LiveLog(Page):
         name = self.names.get(step.handed, "")
         return Line(line_of(step, width, self.now, is_working=self.is_working, name=name), step.place)
 
+    def follow(self, view: View | None) -> None:
+        """Show the transcript of a task, or how it stands by now; None for no task."""
+        run = view.task.run if view is not None else None
+        key = (run.source, run.session_id, run.place) if run is not None else None
+        if view is not None and run is not None:
+            children = filter(None, map(view.tree.tasks.get, view.task.children))
+            runs = ((child.title, attempt.run) for child in children for attempt in child.attempts)
+            self.names = {run.prompt.digest: name for name, run in runs if run is not None and run.prompt is not None}
+            self.is_working = run.state is RunState.WORKING and not run.process_gone
+            self.now = view.now
+        if key != self._key:
+            self._key, self._is_reading, self.steps = key, True, ()
+            self.transcript = view.monitor.transcript(run) if view is not None and run is not None else None
+            self.update(Look())
+            self._follower.follow(self.transcript)
+        self.refresh()
+
+    def on_unmount(self) -> None:
+        self.follow(None)
+
+    def _read(self, transcript: RunTranscript, look: Look) -> None:
+        if transcript is self.transcript:
+            # On the way to its end, the beginning is in sight.
+            self._is_reading = True
+            self.update(look)
+            self._is_reading = False
+            self.look = look
+
     def update(self, look: Look) -> None:
         """Show the steps that are known by now, of those the ones with the words that are sought."""
         follows, above = self.follows, self.steps[self.top].place if self.top < len(self.steps) else None
-        sought, self.look, self.steps = folded(self.sought.strip()), look, look.steps
+        sought, self.steps = folded(self.sought.strip()), look.steps
         if sought:
             words = [folded(f"{one.tool} {one.about} {one.result} {self.names.get(one.handed)}") for one in look.steps]
             self.steps = [one for one, said in zip(look.steps, words, strict=True) if sought in said]
@@ -116,105 +150,20 @@ class LiveLog(Page):
         self.place(places, Size(self.scrollable_content_region.width, len(self.steps)))
         y = self.max_scroll_y if follows or above is None else bisect_left(self.steps, above, key=place_of)
         self.scroll_to(y=y, animate=False, force=True, immediate=True)
+        self.look = look
 
     def lay_out(self) -> None:
         self.update(self.look)
 
-
-class LiveTab(Widget):
-    """Follows one transcript, in a thread of its own as long as it is shown."""
-
-    DEFAULT_CSS = """
-    LiveTab { layout: vertical; height: 1fr; display: none; }
-    LiveTab #live-state { height: 1; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    LiveTab Input { display: none; height: 1; border: none; padding: 0 0 0 1; background: $background; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.page = LiveLog()
-        self.transcript: RunTranscript | None = None
-        self._search = Input(compact=True, placeholder="words", max_length=100, select_on_focus=False)
-        self._state = Static(id="live-state", markup=False)
-        self._follower = Follower(lambda transcript, look: self.call_later(self._update, transcript, look))
-        self._key: Hashable = None
-        self._is_reading = True
-        """The thread has not told yet about the end, or about the steps before."""
-
-    def compose(self) -> ComposeResult:
-        yield from (self.page, self._search, self._state)
-
-    def on_mount(self) -> None:
-        self.watch(self.page, "chosen", self._tell)
-        self.watch(self.page, "scroll_y", self._tell)
-
-    def show(self, view: View) -> None:
-        """Show the transcript of a task, or how it stands by now."""
-        run, tasks, log = view.task.run, view.tree.tasks, self.page
-        key = (run.source, run.session_id, run.place) if run is not None else None
-        children = [tasks[child] for child in view.task.children if child in tasks]
-        prompts = ((one.title, attempt.run.prompt) for one in children for attempt in one.attempts if attempt.run)
-        log.names = {prompt.digest: name for name, prompt in prompts if prompt is not None}
-        is_working = run is not None and run.state is RunState.WORKING and not run.process_gone
-        log.now, log.is_working = view.now, is_working
-        if key != self._key:
-            self._key, self._is_reading, self._search.value = key, True, ""
-            self.transcript = view.monitor.transcript(run) if run is not None else None
-            self.display = self.transcript is not None
-            log.steps = ()
-            log.update(Look())
-            self._follower.follow(self.transcript)
-        log.refresh()
-
-    @on(events.Unmount)
-    def leave(self) -> None:
-        """It is not shown any more."""
-        self.display = False
-        self._key = self.transcript = None
-        self._follower.follow(None)
-
-    def search(self) -> None:
-        """Write the words that are looked for."""
-        self._search.display = True
-        self._search.focus()
-
-    def leave_search(self) -> bool:
-        """Show all steps again; False where all are shown."""
-        was_open, self._search.display, self._search.value = self._search.display, False, ""
-        if was_open:
-            self.page.focus()
-        return was_open
-
-    @on(Input.Changed)
-    def _seek(self, event: Input.Changed) -> None:
-        event.stop()
-        self.page.sought = event.value
-        self.page.update(self.page.look)
-        self._tell()
-
-    @on(Input.Submitted)
-    def _keep(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._search.display = bool(event.value.strip())
-        self.page.focus()
-
-    def _update(self, transcript: RunTranscript, look: Look) -> None:
-        if transcript is self.transcript:
-            # On the way to its end, the beginning is in sight.
-            self.page.update(look)
-            self._is_reading = False
-            self._tell()
-
-    def _tell(self) -> None:
-        """Read what was before when the beginning comes into sight, and say in a line below how it stands."""
-        log, look = self.page, self.page.look
-        if look.has_older and log.top <= log.height and not self._is_reading and not look.trouble:
+    def status(self) -> Content:
+        """How it stands, in words; the steps before are read when the beginning comes into sight."""
+        look, words, style = self.look, "following" if self.look.steps else "It has said nothing yet.", FAINT
+        if look.has_older and self.top <= self.height and not self._is_reading and not look.trouble:
             self._is_reading = True
             self._follower.ask_for_older()
-        words, style = "following" if look.steps else "It has said nothing yet.", FAINT
         if self._is_reading:
             words = "reading…"
-        elif look.trouble or not log.follows:
+        elif look.trouble or not self.follows:
             words, style = look.trouble or "not following: the end follows again", "$text-warning"
-        matches = f"{len(log.steps):,} of {len(look.steps):,} match, esc shows all   " if log.sought.strip() else ""
-        self._state.update(Content.assemble((matches, FAINT), (words, style)))
+        found = f"{len(self.steps):,} of {len(look.steps):,} match, esc shows all   " if self.sought.strip() else ""
+        return Content.assemble((found, FAINT), (words, style))

@@ -13,14 +13,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Static, Tab, Tabs
+from textual.widgets import Input, Static, Tab, Tabs
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.messages import Inspect, KeysChanged, PageTranscript, ReadStep
 from agentwatch.app.widgets.cells import clip, clip_name, shown, summary
 from agentwatch.app.widgets.details.blocks import ACCENT, FAINT, LABEL_WIDTH, faint, gist, in_color, plain, text
-from agentwatch.app.widgets.details.live import LiveTab
+from agentwatch.app.widgets.details.live import LiveLog
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
 from agentwatch.contracts.shapes import Severity
@@ -55,12 +55,16 @@ class DetailsPane(Widget):
     DetailsPane Tab { padding: 0 1 0 0; color: $text-muted; }
     DetailsPane Tab.-active { color: $foreground; text-style: bold; }
     DetailsPane Underline > .underline--bar { color: $text-accent; background: $border-blurred; }
+    DetailsPane #live-state { height: 1; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    DetailsPane Input { display: none; height: 1; border: none; padding: 0 0 0 1; background: $background; }
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.page = Page()
-        self.live_tab = LiveTab()
+        self.log_page = LiveLog()
+        self._search = Input(compact=True, placeholder="words", max_length=100, select_on_focus=False)
+        self._state = Static(id="live-state", markup=False)
         self._head = Static(id="head", markup=False)
         self._tabs = Tabs(*(Tab(tab.title, id=tab_id) for tab_id, tab in TABS.items()))
         self._tabs.can_focus = False
@@ -69,13 +73,15 @@ class DetailsPane(Widget):
         """Task id and tab that are shown."""
 
     def compose(self) -> ComposeResult:
-        yield from (self._head, self._tabs, self.page, self.live_tab)
+        yield from (self._head, self._tabs, self.page, self.log_page, self._search, self._state)
 
     def on_mount(self) -> None:
-        for page in (self.page, self.live_tab.page):
-            self.watch(page, "chosen", self._tell)
+        self.watch(self.page, "chosen", self._tell)
+        for name in ("chosen", "scroll_y", "look"):
+            self.watch(self.log_page, name, self._tell)
 
     def _tell(self) -> None:
+        self._state.update(self.log_page.status())
         self.post_message(KeysChanged())
 
     @property
@@ -85,11 +91,11 @@ class DetailsPane(Widget):
 
     @property
     def _is_live(self) -> bool:
-        return self.active == "live" and self.live_tab.transcript is not None
+        return self.log_page.transcript is not None
 
     @property
     def _shown(self) -> Page:
-        return self.live_tab.page if self._is_live else self.page
+        return self.log_page if self._is_live else self.page
 
     @property
     def offered(self) -> frozenset[str]:
@@ -127,26 +133,41 @@ class DetailsPane(Widget):
 
     def action_inspect(self) -> None:
         """Look at the file of the claim that the cursor is on, or at the whole of an entry of the transcript."""
-        step, transcript, chosen = self.live_tab.page.step, self.live_tab.transcript, self.page.chosen
-        if self._is_live and transcript is not None and step is not None:
+        step, transcript, chosen = self.log_page.step, self.log_page.transcript, self.page.chosen
+        if transcript is not None and step is not None:
             self.post_message(ReadStep(transcript, step))
         elif self._view is not None and isinstance(chosen, Claim | Deed):
             self.post_message(Inspect(self._view.task.task_id, chosen))
 
     def action_search(self) -> None:
         """Look for words in the transcript, where one is shown."""
-        if self._is_live:
-            self.live_tab.search()
+        self._search.display = self._is_live
+        self._search.focus()
 
     def action_page_transcript(self) -> None:
         """Open the whole transcript in the operator's pager; elsewhere the key is another's."""
-        if not self._is_live or self.live_tab.transcript is None:
+        if self.log_page.transcript is None:
             raise SkipAction
-        self.post_message(PageTranscript(self.live_tab.transcript))
+        self.post_message(PageTranscript(self.log_page.transcript))
 
     def leave_search(self) -> bool:
         """Show all of the transcript again; False where nothing was looked for."""
-        return self._is_live and self.live_tab.leave_search()
+        was_open, self._search.display, self._search.value = self._search.display, False, ""
+        if was_open:
+            self.focus()
+        return was_open
+
+    @on(Input.Changed)
+    def _seek(self, event: Input.Changed) -> None:
+        event.stop()
+        self.log_page.sought = event.value
+        self.log_page.lay_out()
+
+    @on(Input.Submitted)
+    def _keep(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._search.display = bool(event.value.strip())
+        self.focus()
 
     def action_compare(self, step: int) -> None:
         """Compare the attempts before those that are compared now, or after them."""
@@ -168,13 +189,13 @@ class DetailsPane(Widget):
         counts = counts_of(view.task) if view else {}
         for tab_id, count in counts.items():
             self._tabs.query_one(f"#{tab_id}", Tab).label = Content.assemble(TABS[tab_id].title, " ", count).rstrip()
-        if view is not None and self.active == "live":
-            self.live_tab.show(view)
-        else:
-            self.live_tab.leave()
+        self.log_page.follow(view if self.active == "live" else None)
+        self.log_page.display = self._state.display = self._is_live
         self.page.display = not self._is_live
         shown = (view.task.task_id, self.active) if view else ("", "")
         before, self._written = self._written, shown
+        if shown != before:
+            self.leave_search()
         try:
             blocks = list(TABS[self.active].write(view)) if view else [text(faint("No task is selected."))]
             self.page.show(blocks, keep=shown == before)
@@ -193,7 +214,7 @@ class DetailsPane(Widget):
     @on(events.Hide)
     def _rest(self) -> None:
         """Nobody sees it: nothing is followed."""
-        self.live_tab.leave()
+        self.log_page.follow(None)
 
 
 def counts_of(task: Task) -> dict[str, tuple[str, str]]:
