@@ -205,13 +205,11 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
 
     def action_go_asking(self, step: int) -> None:
         """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight."""
-        words = "Nobody that the filter shows needs you now." if self.sought else "Nobody needs you now."
-        self._go_on(self._monitor.tree.queue, step, words)
+        self._go_on(self._monitor.tree.queue, step, "Nobody needs you now.")
 
     def action_go_unseen(self, step: int) -> None:
         """The same to the next task that is new, the newest first."""
-        words = "Nothing that the filter shows is new." if self.sought else "Nothing is new."
-        self._go_on(self._monitor.tree.unseen, step, words)
+        self._go_on(self._monitor.tree.unseen, step, "Nothing is new.")
 
     def _go_on(self, those: list[str], step: int, nothing: str) -> None:
         tree, now = self._monitor.tree, self._clock()
@@ -219,7 +217,7 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         names = those[start:] + those[:start]
         in_sight = [task_id for task_id in names if self.sought.matches(tree.tasks[task_id], now)]
         if not in_sight:
-            self.post_message(Missing(nothing))
+            self.post_message(Missing(f"Of what the filter shows: {nothing.lower()}" if self.sought else nothing))
         else:
             self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])
 

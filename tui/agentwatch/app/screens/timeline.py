@@ -248,14 +248,14 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         if frame.fits:
             self.view = View(self.view.folds_idle)
         names += [Strip.blank(self.names_width, palette.base)] * (self.size.height - len(names))
-        bars, named = [Canvas(width) for _ in names], ticks(frame)
+        bars, named, folded = [Canvas(width) for _ in names], ticks(frame), frame.folded
         for bar in bars:
             for x in named:
                 bar.put(x, "┊", palette.line)
             bar.put(frame.present, "│", palette.accent)
         for row, bar in zip(self.rows_in_sight(top), bars, strict=False):
             if (task := self._tree.tasks.get(row.task_id or "")) is not None:
-                draw_bar(bar, frame, task, palette)
+                draw_bar(bar, frame, folded, task, palette)
         marked = -1 if palette.ansi else self._row - top
         bases = [palette.base + palette.cursor if y == marked else palette.base for y in range(len(names))]
         return [
@@ -264,9 +264,9 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         ]
 
 
-def draw_bar(bar: Canvas, frame: Frame, task: Task, palette: Palette) -> None:
+def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: Palette) -> None:
     """Draw the attempts and waits of a task, and words behind the last of them."""
-    spans, present, folded = spans_of(task), frame.present, frame.folded
+    spans, present = spans_of(task), frame.present
     # A bar covers the beginning of the wait behind it.
     for span in reversed(spans):
         left, right, is_open = floor(frame.x(span.start)), frame.x(span.until(frame.now)), span.end is None

@@ -144,11 +144,10 @@ def overview(view: View) -> Iterator[Block]:
     for request in task.requests[:ITEMS]:
         standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
         yield from fields(("request", [text(plain(request_words(request))), text(faint(standing))]))
-    below = [
-        in_color(looks.LOOKS[state], f"{count:,} {state}")
-        for state, count in (task.below.states.items() if task.below else ())
-        if count
-    ]
+    states = {state: count for state, count in task.below.states.items() if count} if task.below else {}
+    below = [Content(plural(sum(states.values()), "task"))] if states else []
+    urgent = sorted(states, key=lambda state: -state.urgency)
+    below += [in_color(looks.LOOKS[state], f"{states[state]:,} {state}") for state in urgent]
     yield from fields(
         ("your note", decision.note if decision else None),
         ("model", task.result.model if task.result else None),
