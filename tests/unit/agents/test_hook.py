@@ -15,7 +15,7 @@ from agentwatch.agents.hook.command import answer_stop, tell_parent
 from agentwatch.agents.hook.held import HOLD, MOST
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
-from agentwatch.decisions.receipts import ReceiptBook
+from agentwatch.decisions.delivery import ReceiptBook
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action

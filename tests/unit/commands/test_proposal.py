@@ -11,8 +11,7 @@ import pytest
 
 from agentwatch.cli.decide import Wish, agrees, lines, params_of
 from agentwatch.decisions.errors import NoAnswerError
-from agentwatch.decisions.form import DecisionForm
-from agentwatch.decisions.handoff import UNSTATED, AmendError
+from agentwatch.decisions.handoff import AmendError
 from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
@@ -23,10 +22,9 @@ from tests.unit.history.recorded import packet
 HANDOFF = packet("x", attempt=1)
 
 
-def made(wish: Wish, text: Any = HANDOFF, beware: list[str] | None = None) -> Params:
+def made(wish: Wish, text: Any = HANDOFF) -> Params:
     task = failed()
     subject = LocalService(Path("/w"), state=Path("/s"), configuration=Path("/c")).subject(task)
-    form = DecisionForm(task, subject, wish.action, given=Params(mode=wish.mode))
 
     def text_of(_version: object) -> str:
         if isinstance(text, Exception):
@@ -34,7 +32,7 @@ def made(wish: Wish, text: Any = HANDOFF, beware: list[str] | None = None) -> Pa
         return str(text)
 
     monitor = cast("Any", SimpleNamespace(text=text_of, tree=SimpleNamespace(failed_below=lambda _: ())))
-    return params_of(form, wish, monitor, "ada", [] if beware is None else beware)
+    return params_of(task, subject, wish, Params(mode=wish.mode), monitor)
 
 
 @pytest.mark.parametrize("wish", [Wish(Action.RETRY), Wish(Action.ESCALATE, mode="debug"), Wish(Action.ABORT)])
@@ -70,8 +68,7 @@ def test_a_wish_agrees_with_what_is_recorded_unless_it_says_otherwise() -> None:
     assert not agrees(Wish(Action.RESPOND, answers=("Red.",)), answered)
 
 
-def test_a_handoff_that_breaks_its_contract_is_retried_with_what_is_missing_filled_in() -> None:
+def test_a_handoff_that_breaks_its_contract_is_not_handed_on() -> None:
     broken = json.dumps({key: value for key, value in json.loads(HANDOFF).items() if key != "risks"})
-    beware: list[str] = []
-    assert UNSTATED in (made(Wish(Action.RETRY), broken, beware).handoff or "")
-    assert "risks filled in or corrected here" in " ".join(beware)
+    with pytest.raises(AmendError, match=r"the last handoff is not sound.*--handoff FILE:\n.*risks"):
+        made(Wish(Action.RETRY), broken)

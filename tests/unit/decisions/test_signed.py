@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agentwatch.decisions.envelope import REQUEST_TYPE, EnvelopeError, SigningKey, TrustedKey, seal
+from agentwatch.decisions.envelope import REQUEST_TYPE, EnvelopeError, SigningKey, Trust, TrustedKey, seal
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import ChainEntry, ChainProblem, ProblemKind, entry_of, name_of
+from agentwatch.decisions.ledger import ChainEntry, ChainProblem, ProblemKind, name_of, read_signed
 from agentwatch.decisions.reader import Forged, Question, Reader
 from agentwatch.decisions.record import (
     AHEAD,
@@ -28,13 +28,13 @@ from agentwatch.decisions.record import (
     Subject,
     parse,
     read_request,
-    record_of,
     sign,
     written,
 )
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import RequestKind
-from tests.unit.decisions.made import KIM, NOON, Operator
+from agentwatch.disk import Directory
+from tests.unit.decisions.made import KIM, NOON, Operator, at, record
 from tests.unit.decisions.test_record import KEYS
 
 ATTACKER = SigningKey(Ed25519PrivateKey.from_private_bytes(b"a" * 32))
@@ -61,13 +61,20 @@ def allowed(host: Operator) -> dict[str, Any]:
 
 def kept(host: Operator, **changes: Any) -> Record:
     """The record of the host about what kim has signed, with some fields changed that kim has not."""
-    made = host.draft(operator="kim", signed_request=host.signed()).record(1, None)
-    return record_of(**{one.name: getattr(made, one.name) for one in fields(made)} | changes)
+    made = host.draft(operator="kim", signed_request=host.signed())
+    return record(**{one.name: getattr(made, one.name) for one in fields(made)} | changes)
 
 
-def judged(host: Operator, record: Record, key: SigningKey | None = None) -> ChainEntry | ChainProblem:
-    data = seal(record.to_bytes(), key or host.key)
-    return entry_of(name_of(record), data, host.trust, host.workspace_id)
+def judged(host: Operator, made: Record, key: SigningKey | None = None) -> ChainEntry | ChainProblem:
+    """As the next file of the ledger of the host."""
+    host.ledger.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return read(host, name_of(made), seal(made.to_bytes(), key or host.key), host.trust)
+
+
+def read(host: Operator, name: str, data: bytes, trust: Trust) -> ChainEntry | ChainProblem:
+    (host.ledger.directory / name).write_bytes(data)
+    with Directory.open(host.ledger.directory) as directory:
+        return read_signed(directory, name, trust, host.workspace_id)
 
 
 # What is signed
@@ -105,8 +112,7 @@ def test_a_decision_is_no_request_and_a_request_is_no_decision(host: Operator) -
         read_request(seal(request.to_bytes(), KIM).decode(), host.trust)
     made = host.decide()
     trust = replace(host.trust, keys=(TrustedKey(KIM.public),))
-    found = entry_of(made.entry.name, host.signed().encode(), trust, host.workspace_id)
-    assert isinstance(found, ChainProblem)
+    assert isinstance(read(host, made.entry.name, host.signed().encode(), trust), ChainProblem)
 
 
 SPOILED: dict[str, Callable[[bytes], bytes]] = {
@@ -148,7 +154,7 @@ def test_nothing_is_signed_that_a_host_would_not_read(host: Operator) -> None:
     with pytest.raises(RecordError, match="holds no more"):
         host.signed(expires_at=NOON + timedelta(minutes=5), record_by=NOON + timedelta(minutes=6))
     with pytest.raises(RecordError):
-        sign(SignedRequest("x", written(NOON), host.draft().record(1, None)), KIM)
+        sign(SignedRequest("x", written(NOON), host.draft()), KIM)
 
 
 # What the host makes of it
@@ -253,11 +259,11 @@ def test_what_the_host_signs_counts_only_with_what_the_operator_signed(host: Ope
     assert found.kind is kind
     assert words in found.message
     # And nobody takes it from the copy in the workspace.
-    record = make(host)
+    made = make(host)
     place = host.workspace / ".agentwatch" / "decisions"
     place.mkdir(parents=True)
-    (place / f"{record.decision_id}.json").write_bytes(seal(record.to_bytes(), host.key))
-    assert isinstance(sandboxed(host).find(Question("a.b"), NOON), Forged)
+    (place / f"{made.decision_id}.json").write_bytes(seal(made.to_bytes(), host.key))
+    assert isinstance(sandboxed(host).find(Question("a.b")), Forged)
 
 
 def test_the_key_of_an_operator_signs_no_record_itself(host: Operator) -> None:
@@ -292,14 +298,15 @@ def sandboxed(host: Operator, more: str = f",operator:{KIM.public.text}") -> Rea
 
 def test_what_was_recorded_before_a_key_was_distrusted_stays_and_nothing_later_counts(host: Operator) -> None:
     made = host.decide_from_afar()
-    host.keys.distrust_other(Role.OPERATOR, KIM.public, NOON)
+    with at(NOON):
+        host.keys.distrust_other(Role.OPERATOR, KIM.public)
     assert host.chain().problems == ()
     following = {"seq": 2, "prev_sha256": made.entry.sha256}
     signed = host.signed("later")
     later = host.draft("later", operator="kim", signed_request=signed, created_at=NOON + timedelta(seconds=1))
-    found = judged(host, replace(later.record(1, None), **following))
+    found = judged(host, replace(later, **following))
     assert isinstance(found, ChainProblem)
     assert found.kind is ProblemKind.UNTRUSTED
     assert "not trusted any more" in found.message
     host.keys.trust_other(Role.OPERATOR, KIM.public, "kim")
-    assert isinstance(judged(host, replace(later.record(1, None), **following)), ChainEntry)
+    assert isinstance(judged(host, replace(later, **following)), ChainEntry)

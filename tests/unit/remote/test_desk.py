@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.decisions.made import NOON
+from tests.unit.decisions.made import NOON, at
 from tests.unit.remote.far import ALICE, STRANGER, Host, Line
 from tests.unit.requests.asked import request
 
@@ -191,7 +191,8 @@ def test_the_first_decision_makes_the_key_which_the_host_does_not_know(line: Lin
         path.unlink()
     with pytest.raises(NotRecordedError, match="agentwatch keys trust ed25519:"):
         decide(desk, host)
-    host.desk.keys.trust_other(Role.OPERATOR, desk.keys.show(), "new", NOON.replace(year=2020))
+    with at(NOON.replace(year=2020)):
+        host.desk.keys.trust_other(Role.OPERATOR, desk.keys.show(), "new")
     host.now += MINUTE
     assert decide(desk, host).record.operator == "new"
 

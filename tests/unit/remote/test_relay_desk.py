@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.decisions.made import KIM, NOON, Quick
+from tests.unit.decisions.made import KIM, NOON, Quick, at
 from tests.unit.remote.far import ALICE, STRANGER, Host
 from tests.unit.requests.asked import request
 
@@ -160,13 +160,15 @@ def test_a_key_that_is_not_trusted_decides_nothing(host: Host) -> None:
     )
     forged = host.signed(key=STRANGER).replace(STRANGER.public.keyid, KIM.public.keyid)
     assert host.record(forged).outcome is Outcome.NOT_TRUSTED
-    host.desk.keys.distrust_other(Role.OPERATOR, ALICE.public, NOON)
+    with at(NOON):
+        host.desk.keys.distrust_other(Role.OPERATOR, ALICE.public)
     text = host.signed(key=ALICE)
     result = host.record(text)
     assert result.outcome is Outcome.NOT_TRUSTED
     assert "any more, since 2030-01-01T12:00:00Z" in result.words
     # Trusted again, what was signed before does not count: who knows who had the key.
-    host.desk.keys.trust_other(Role.OPERATOR, ALICE.public, "alice", NOON + MINUTE)
+    with at(NOON + MINUTE):
+        host.desk.keys.trust_other(Role.OPERATOR, ALICE.public, "alice")
     host.now = NOON + MINUTE
     assert "signed before this host trusted its key" in host.record(text).words
     assert host.records() == []
@@ -243,7 +245,8 @@ def test_a_refusal_that_cannot_be_written_down_is_none_yet(host: Host) -> None:
 
 def test_a_host_whose_clock_was_set_back_to_before_it_trusted_a_key_says_that(host: Host) -> None:
     bob = Keys(host.desk.keys.directory / "bob").create()
-    host.desk.keys.trust_other(Role.OPERATOR, bob.public, "bob", NOON + 10 * MINUTE)
+    with at(NOON + 10 * MINUTE):
+        host.desk.keys.trust_other(Role.OPERATOR, bob.public, "bob")
     result = host.record(host.signed(key=bob))
     assert (result.outcome, result.words.endswith("set its clock")) == (Outcome.EXPIRED, True)
 

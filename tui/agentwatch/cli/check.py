@@ -107,18 +107,14 @@ def _forged(directory: str) -> Iterator[CheckedFile]:
     """Findings for files among the decisions of a directory that are none."""
     # What it imports takes a while to load.
     from agentwatch.composition import known_desk
-    from agentwatch.decisions.delivery import UNVERIFIED
+    from agentwatch.decisions.delivery import MIRROR
 
     desk = known_desk(Path(os.path.realpath(directory)))
     if desk is None:
         return
     try:
-        for path, why in desk.forged():
-            shown = path if directory == "." else str(Path(directory, path))
-            if why == UNVERIFIED:
-                complain(f"{clean(shown)}: not checked: {why}")
-                continue
-            yield _unread(to_path(shown), forged(why))
+        for one in desk.forged():
+            yield _unread(to_path(str(Path(directory, MIRROR, one.name))), forged(one.why))
     except DecisionError as error:
         complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")
 

@@ -10,8 +10,7 @@ from typing import Final
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument
 from agentwatch.cli.wait import complain_of_refused, exit_code_of, settings_in_sight
-from agentwatch.decisions.asking import Asker, answer
-from agentwatch.decisions.reader import Expired, Question, Verified
+from agentwatch.decisions.reader import Asker, Expired, Question, Verified, answer
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.text import clean, complain, say

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, flag, one_of
 from agentwatch.cli.shared import (
@@ -32,9 +32,8 @@ from agentwatch.view.words import plural
 
 if TYPE_CHECKING:
     from agentwatch.composition import Load
-    from agentwatch.decisions.form import DecisionForm
     from agentwatch.decisions.ledger import DecisionMade
-    from agentwatch.decisions.record import Answer, Params, Record
+    from agentwatch.decisions.record import Answer, Params, Record, Subject
     from agentwatch.decisions.service import DecisionService
 
 MODE: Final = "MODE"
@@ -140,9 +139,8 @@ def _read_handoff(path: str) -> tuple[str, str]:
 def decide(look: Load, task_id: str, wish: Wish, *, settings: Settings, yes: bool) -> int:
     """Decide about the latest attempt of a task. Returns one of `ExitCode`. Raises DecisionError."""
     from agentwatch.decisions import policy
-    from agentwatch.decisions.form import DecisionForm, fact, words_of_child
+    from agentwatch.decisions.form import fact, facts, words_of_child
     from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
-    from agentwatch.decisions.service import operator_name
 
     monitor, task = _loaded(task_id, look)
     if not (yes or is_on_terminal()):
@@ -170,16 +168,14 @@ def decide(look: Load, task_id: str, wish: Wish, *, settings: Settings, yes: boo
     given = Params(mitigation=mitigation, mode=wish.mode, answers=tuple(_answers(wish, task)))
     if (reason := policy.refusal(task, wish.action, given, wish.note)) is not None:
         raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
-    form = DecisionForm(task, subject, wish.action, given=given)
-    beware: list[str] = []
-    params = params_of(form, wish, monitor, operator_name(), beware)
+    params = params_of(task, subject, wish, given, monitor)
     where = f"{clean(str(desk.state))}/decisions{'' if settings.read_only else ', copy in .agentwatch/decisions'}"
     if monitor.host:
         where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
     writes = f"{subject.decision_id}.json in {where}"
-    facts = form.facts(task, datetime.now(UTC).timestamp(), writes, beware)
+    told = facts(task, task, subject, wish.action, params, now=datetime.now(UTC).timestamp(), writes=writes)
     noted = [fact("note", exact(wish.note))] if wish.note else []
-    for line in fact_lines([fact("decision", str(wish.action)), *facts, *noted]):
+    for line in fact_lines([fact("decision", str(wish.action)), *told, *noted]):
         say(line)
     for line in lines(wish, params, words_of_child(task)):
         say(line)
@@ -187,8 +183,7 @@ def decide(look: Load, task_id: str, wish: Wish, *, settings: Settings, yes: boo
         say("nothing is recorded")
         return ExitCode.NOT
     returned = _returned(monitor, settings, task, look)
-    why_locked = desk.why_locked()
-    if why_locked is not None and desk.keys.in_keyring:
+    if (why_locked := desk.why_locked()) is not None:
         complain(clean(why_locked))
     _report(desk.decide(subject, wish.action, params, returned=returned, note=wish.note))
     if not settings.read_only:
@@ -258,35 +253,30 @@ def _answers(wish: Wish, task: Task) -> Iterator[Answer]:
     yield from (Answer(question, answer) for question, answer in zip(questions, wish.answers, strict=False))
 
 
-def params_of(form: DecisionForm, wish: Wish, monitor: Monitor, operator: str, beware: list[str]) -> Params:
-    """All parameters, with the amended handoff of the next attempt, or the final error report; `beware` gets the
-    warnings about that handoff. Raises AmendError, and UsageError where a handoff was given that is not sound."""
-    from agentwatch.decisions.handoff import AmendError, handoff_check
+def params_of(task: Task, subject: Subject, wish: Wish, given: Params, monitor: Monitor) -> Params:
+    """All parameters, with the amended handoff of the next attempt, or the final error report. Raises AmendError, and
+    UsageError where a handoff was given that is not sound."""
+    from agentwatch.decisions.form import propose, with_document
+    from agentwatch.decisions.handoff import AmendError, handoff_problems
+    from agentwatch.decisions.service import operator_name
 
-    if not form.document:
-        return form.params()
-    trouble, proposal = None, None
-    try:
-        failed = list(monitor.tree.failed_below(form.task))
-        proposal = form.propose(monitor.text, wish.note, failed, operator)
-    except (AmendError, NoAnswerError) as error:
-        trouble = error
+    if not SPECS[wish.action].document:
+        return given
     if wish.handoff is not None:
         text, name = wish.handoff
-        problems = handoff_check(form.task, form.subject, name, mode=wish.mode)(text)
-        if problems:
+        if problems := handoff_problems(task, subject, name, text, mode=wish.mode):
             raise UsageError(f"{name} cannot be handed on:{_shown(problems)}")
-    elif proposal is None:
-        raise AmendError(f"{trouble}, and give --handoff FILE") from trouble
-    else:
-        text, name = proposal.text, proposal.name
-        if form.document == "handoff" and (problems := proposal.problems(text)):
-            raise AmendError(
-                f"the last handoff is not sound, so it cannot be amended; give --handoff FILE:{_shown(problems)}"
-            )
-    if proposal is not None and wish.handoff is None:
-        beware += proposal.cautions()
-    return form.recorded(text)
+        return with_document(wish.action, given, text)
+    more: dict[str, Any] = {"note": wish.note, "failed": list(monitor.tree.failed_below(task))}
+    try:
+        proposal = propose(task, subject, wish.action, wish.mode, monitor.text, operator=operator_name(), **more)
+    except (AmendError, NoAnswerError) as error:
+        raise AmendError(f"{error}, and give --handoff FILE") from error
+    if problems := proposal.problems(proposal.text):
+        raise AmendError(
+            f"the last handoff is not sound, so it cannot be amended; give --handoff FILE:{_shown(problems)}"
+        )
+    return with_document(wish.action, given, proposal.text)
 
 
 def _shown(problems: list[str]) -> str:
@@ -326,13 +316,15 @@ def _returned(monitor: Monitor, settings: Settings, task: Task, look: Load) -> C
 
 def _look_around(desk: DecisionService) -> None:
     """Deliver what waits from before, and name what is in the mirror that nobody decided."""
+    from agentwatch.decisions.delivery import MIRROR
+
     try:
         mirror = desk.mirror()
     except DecisionError as error:
         complain(clean(str(error)))
         return
     for forgery in mirror.foreign:
-        complain(f"not yours: {clean(forgery.path)}: {clean(forgery.why)}")
+        complain(f"not yours: {MIRROR}/{clean(forgery.name)}: {clean(forgery.why)}")
 
 
 def _by(record: Record) -> str:

@@ -105,8 +105,7 @@ def _check_outside(about: str, setup: Setup) -> Iterator[Check]:
 def _check_key(about: str, setup: Setup) -> Iterator[Check]:
     keys = setup.desk.keys
     try:
-        public, locked = keys.show(), keys.is_encrypted()
-        why_not = setup.desk.why_locked() if locked and keys.in_keyring else None
+        public, locked = keys.show(), keys.why_encrypted() is not None
     except KeyMissingError as error:
         yield note(about, str(error))
     except DecisionError as error:
@@ -114,10 +113,8 @@ def _check_key(about: str, setup: Setup) -> Iterator[Check]:
     else:
         private = f"{public.keyid[:16]}…, which only your user may read"
         cure = "an agent that can read your files could decide in your name; set one with `agentwatch keys passphrase`"
-        if why_not is not None:
-            yield note(about, f"{private}; {why_not}: each decision asks for it")
-        elif locked:
-            yield good(about, f"{private}, with a passphrase{' in the keyring' if keys.in_keyring else ''}")
+        if locked:
+            yield good(about, f"{private}, with a passphrase")
         else:
             yield note(about, f"{private}, without a passphrase; {cure}")
 

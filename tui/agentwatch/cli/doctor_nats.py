@@ -49,7 +49,7 @@ def examine_server(server: str, creds: str | None, keys: Keys) -> int:
         found = asked(server, login, lambda client: _look(client, own))
     except TroubleError as error:
         return say_checks([bad("connection", str(error))])
-    trusted = {host_of(one.public): one.name for one in keys.others(Role.HOST) if one.distrusted_at is None}
+    trusted = {host_of(one.public): one.name for one in keys.others(Role.HOST) if one.retired_at is None}
     of_key = _speech(found, own) if found.is_of_host else _hosts(server, found, trusted)
     return say_checks([*_connection(server, login, found), *of_key])
 

@@ -68,7 +68,7 @@ def _config(keys: Keys, introductions: Sequence[str]) -> int:
         operators.append(("you", keys.show()))
     except KeyMissingError as error:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
-    trusted = {role: [one for one in keys.others(role) if one.distrusted_at is None] for role in Role}
+    trusted = {role: [one for one in keys.others(role) if one.retired_at is None] for role in Role}
     operators += [(one.name, one.public) for one in trusted[Role.OPERATOR] if one.public != operators[0][1]]
     known = {public for _, public in operators}
     hosts = [(one.name, one.public) for one in trusted[Role.HOST] if one.public not in known]
@@ -77,7 +77,7 @@ def _config(keys: Keys, introductions: Sequence[str]) -> int:
         complain("next: nats-server -c FILE, and once that runs: agentwatch fleet init nats://SERVER")
     else:
         complain("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
-    if keys.is_encrypted() and not keys.in_keyring:
+    if keys.why_encrypted() is not None:
         complain(
             "your key has a passphrase, so it cannot log you in: make yourself an nkey, add it beside"
             f" {nkey_of(operators[0][1])[:12]}…, and name its file in NATS_NKEY"

@@ -13,9 +13,9 @@ from typing import Final
 
 from agentwatch.cli.command import argument, flag
 from agentwatch.config import load
-from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, parse_public
+from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, TrustedKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, LedgerError
-from agentwatch.decisions.keys import PRIVATE, Keys, OtherKey, Role, forget, store, stored
+from agentwatch.decisions.keys import PRIVATE, Keys, Role
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.decisions.record import written
 from agentwatch.decisions.service import operator_name
@@ -47,9 +47,6 @@ ARGUMENTS: Final = (
     ),
     argument("--name", "NAME", "with trust: what you call who has the key; with send: what the hosts call you"),
     flag("--host", "with trust and distrust: it is the key of a host that you watch from here"),
-    flag(
-        "--keyring", "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"
-    ),
 )
 EXIT_CODES: Final = "exit codes: 0 done, 2 wrong usage, or the key or the disk refused"
 
@@ -70,8 +67,6 @@ def run(options: Namespace) -> int:
         raise UsageError("`keys trust KEY --name NAME`, `keys distrust KEY`: these two take a key, and no other")
     if options.host and not is_other:
         raise UsageError("--host belongs to trust and distrust")
-    if options.keyring and what != "passphrase":
-        raise UsageError("--keyring is about the passphrase: `agentwatch keys passphrase --keyring`")
     role = Role.HOST if options.host else Role.OPERATOR
     match what:
         case "send":
@@ -81,7 +76,7 @@ def run(options: Namespace) -> int:
         case "distrust":
             _distrust(keys, whose[0], role)
         case "passphrase":
-            change_passphrase(keys, in_keyring=options.keyring)
+            change_passphrase(keys)
         case "authorized":
             _list_others(keys)
         case "rotate":
@@ -100,8 +95,7 @@ def show(keys: Keys) -> None:
     except KeyMissingError as error:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
     try:
-        kept = "a passphrase protects it" if keys.is_encrypted() else "no passphrase: anyone who can read it can decide"
-        kept += ", and the system's keyring holds it" if keys.is_encrypted() and keys.in_keyring else ""
+        kept = keys.why_encrypted() or "no passphrase: anyone who can read it can decide"
     except KeyMissingError as error:
         kept = str(error)
     say(f"public key   {public.text}")
@@ -112,7 +106,7 @@ def show(keys: Keys) -> None:
         if retired.retired_at is not None:
             say(f"before       {retired.public.keyid[:16]}…, until {retired.retired_at}; what it signed stays valid")
     say("\nStart your orchestrator with this, and agents in a sandbox can verify your decisions:")
-    operators = [f"{OPERATOR}{one.public.text}" for one in keys.others(Role.OPERATOR) if one.distrusted_at is None]
+    operators = [f"{OPERATOR}{one.public.text}" for one in keys.others(Role.OPERATOR) if one.retired_at is None]
     say(f"  {VARIABLE}={','.join([public.text, *operators])}")
 
 
@@ -129,20 +123,14 @@ def _own_key(keys: Keys) -> PublicKey:
 def rotate(keys: Keys) -> None:
     """Replace the key; a passphrase stays one, and is asked. Raises KeyProblemError."""
     try:
-        locked = keys.is_encrypted()
+        locked = keys.why_encrypted() is not None
     except KeyMissingError:
-        locked = keys.in_keyring
+        locked = False
     new = _new_passphrase() if locked else None
     last = _last_signed(keys)
     keys.rotate(new, signed_until=last)
     say("replaced: what the old key has signed stays valid; what it signs from now on does not count")
     _complain_of_clock(last, "the old key counts until then")
-    if new is not None and keys.in_keyring:
-        try:
-            store(keys.directory / PRIVATE, new)
-        except KeyProblemError as error:
-            keys.choose_keyring(chosen=False)
-            complain(f"{clean(str(error))}; each decision asks for the passphrase from now on")
     show(keys)
 
 
@@ -154,7 +142,7 @@ def _trust(keys: Keys, key: str, name: str, role: Role) -> None:
         return
     say(f"trusted: {quoted(name)} may decide here from another machine, with the key {fingerprint}")
     own = _own_key(keys)
-    if keys.is_encrypted() and not keys.in_keyring:
+    if keys.why_encrypted() is not None:
         complain("your key here has a passphrase, which nobody can type for a relay: it could record nothing")
     say(f"This host signs what it records. Over there: agentwatch keys trust {own.text} --name HOST --host")
 
@@ -183,7 +171,7 @@ def _list_others(keys: Keys) -> None:
         found = keys.others(role)
         say(some if found else none)
         for one in found:
-            until = f", until {one.distrusted_at}: not any more" if one.distrusted_at is not None else ""
+            until = f", until {one.retired_at}: not any more" if one.retired_at is not None else ""
             say(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")
 
 
@@ -191,11 +179,11 @@ def _named(keys: Keys, which: str, role: Role) -> PublicKey:
     if which.startswith("ed25519:"):
         return parse_public(which)
 
-    def fits(one: OtherKey) -> bool:
+    def fits(one: TrustedKey) -> bool:
         return one.name == which or (len(which) >= _DIGITS and one.public.keyid.startswith(which))
 
     found = [one for one in keys.others(role) if fits(one)]
-    found = [one for one in found if one.distrusted_at is None] or found
+    found = [one for one in found if one.retired_at is None] or found
     if len(found) != 1:
         why = "several keys fit" if found else "no key of that name is trusted here"
         raise KeyProblemError(f"{quoted(which)}: {why}; `agentwatch keys authorized` lists them")
@@ -215,51 +203,24 @@ def _last_signed(keys: Keys) -> str:
     return last
 
 
-def change_passphrase(keys: Keys, *, in_keyring: bool) -> None:
-    """Set, change or remove the passphrase; `in_keyring` has the system's keyring hold it. Raises KeyProblemError."""
-    locked, was_in_keyring, key = keys.is_encrypted(), keys.in_keyring, keys.directory / PRIVATE
+def change_passphrase(keys: Keys) -> None:
+    """Set, change or remove the passphrase. Raises KeyProblemError."""
+    why_locked = keys.why_encrypted()
     _require_terminal()
-    old = _present_passphrase(keys) if locked else ""
-    empty = ("the same" if in_keyring else "none") if locked else None
-    new = _new_passphrase(empty) or (old if in_keyring else "")
-    keyring = ""
-    if in_keyring:
-        try:
-            # Before the key needs it.
-            keyring = store(key, new)
-        except KeyProblemError as error:
-            raise KeyProblemError(f"{error}; nothing was changed") from error
-    if new != old:
-        keys.protect(new or None, (lambda: old) if locked else None)
-    keys.choose_keyring(chosen=in_keyring)
-    if keyring:
-        say(f"set, and kept in the keyring {quoted(keyring)}: decisions ask it first, and you if it does not answer")
-    elif new:
+    old = ""
+    if why_locked is not None:
+        complain(clean(why_locked))
+        old = getpass("Present passphrase: ")
+        # Before a new one is asked for.
+        keys.load(lambda: old)
+    new = _new_passphrase("none" if old else None)
+    keys.protect(new or None, lambda: old)
+    if new:
         say("set: each decision asks for it once; nobody can decide without it, and nobody can recover it")
     else:
         say("removed: anyone who can read the key file can decide")
-    if new and not locked:
+    if new and not old:
         complain("somebody may have read the key before: then replace it, with `agentwatch keys rotate`")
-    if was_in_keyring and not in_keyring:
-        try:
-            forget(key)
-        except KeyProblemError as error:
-            complain(f"{clean(str(error))}; the old passphrase may still be in there")
-
-
-def _present_passphrase(keys: Keys) -> str:
-    """The passphrase that opens the key, from the keyring that was chosen, else typed."""
-    if keys.in_keyring:
-        try:
-            kept = stored(keys.directory / PRIVATE)
-            keys.load(lambda: kept)
-            return kept
-        except KeyProblemError as error:
-            complain(clean(str(error)))
-    old = getpass("Present passphrase: ")
-    # Before a new one is asked for.
-    keys.load(lambda: old)
-    return old
 
 
 def _new_passphrase(empty: str | None = None) -> str:

@@ -237,13 +237,13 @@ def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
     while (desk := known_desk(workspace)) is None:
         yield inbox.look()
     # Signatures take a while to load.
-    from agentwatch.decisions.watcher import DecisionWatcher
+    from agentwatch.decisions.service import DecisionWatcher
 
     clerk = DecisionWatcher(desk)
     known: tuple[int | None, ...] = ()
     while True:
         places = desk.changes()
-        yield [*inbox.look(), *(clerk.look(mirror=False) if places != known else ())]
+        yield [*inbox.look(), *(clerk.look(writes=False) if places != known else ())]
         # Decisions that could not be read are tried again.
         known = () if clerk.notice else places
 

@@ -94,7 +94,7 @@ def _nats(server: str, key: SigningKey, creds: str | None, name: str) -> RelayEn
     with needing(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
 
-    deciding = [one for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None]
+    deciding = [one for one in Keys().others(Role.OPERATOR) if one.retired_at is None]
     names = ", ".join(dict.fromkeys(clean(one.name) for one in deciding))
     host = name or socket.gethostname()
     introduced_as = f"{host if is_host(host) else 'NAME'}={key.public.text}"
@@ -112,7 +112,7 @@ def _key_of_host(workspace: Path, settings: Settings) -> SigningKey:
     """The key that signs what this host says: the one that signs its decisions. The first use makes it."""
     desk = desk_of(workspace, settings)
     if (why := desk.why_locked()) is not None:
-        raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase --keyring` can keep it here")
+        raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
     return desk.key()
 
 

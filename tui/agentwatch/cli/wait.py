@@ -16,8 +16,16 @@ from agentwatch.cli.command import PLACE, TASK, argument, flag
 from agentwatch.cli.shared import target_of
 from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.asking import CALL_AGAIN, Asker, is_needless, question_about, waited
-from agentwatch.decisions.reader import Expired, Question, Verified
+from agentwatch.decisions.reader import (
+    CALL_AGAIN,
+    Asker,
+    Expired,
+    Question,
+    Verified,
+    is_needless,
+    question_about,
+    waited,
+)
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say

@@ -129,7 +129,7 @@ def statement_of(
 
 def verified(data: bytes, trust: Trust) -> tuple[Statement, str]:
     """The statement in an envelope, and the key that signed it (its id). Raises EnvelopeError and RecordError."""
-    payload, keyid = opened(data, trust.public, STATEMENT_TYPE)
+    payload, keyid = opened(data, trust.signing, STATEMENT_TYPE)
     try:
         whole = _Whole.model_validate_json(payload)
     except ValidationError as error:

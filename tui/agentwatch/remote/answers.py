@@ -11,8 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from agentwatch.decisions.asking import Asker, question_about, waited
-from agentwatch.decisions.reader import Question, Verified
+from agentwatch.decisions.reader import Asker, Question, Verified, question_about, waited
 from agentwatch.delegation.run import Message, Run
 from agentwatch.remote.protocol import Ask, Reply
 from agentwatch.remote.texts import parsed, sign_of, written

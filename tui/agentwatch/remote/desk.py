@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.decisions.delivery import Forgery, Mirror
-from agentwatch.decisions.envelope import EnvelopeError, PublicKey, opened
+from agentwatch.decisions.envelope import EnvelopeError, PublicKey, TrustedKey, opened
 from agentwatch.decisions.errors import (
     DecisionError,
     NotAllowedError,
@@ -22,7 +21,7 @@ from agentwatch.decisions.errors import (
     UncertainError,
     UnreachableError,
 )
-from agentwatch.decisions.ledger import Chain, ChainEntry, DecisionMade, Draft, name_of
+from agentwatch.decisions.ledger import ChainEntry, DecisionMade, name_of
 from agentwatch.decisions.record import (
     AHEAD,
     ANSWER_LIFETIME,
@@ -30,13 +29,11 @@ from agentwatch.decisions.record import (
     Record,
     SignedRequest,
     parse,
-    refusal,
     sign,
     time_of,
     written,
 )
 from agentwatch.decisions.service import LIFETIME, DecisionService
-from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import DISK, Disk
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Outcome, Result
@@ -130,24 +127,24 @@ class RemoteDesk(DecisionService):
         # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
         return now + ANSWER_LIFETIME - AHEAD
 
-    def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
+    def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
         """Have the host record a decision. Raises DecisionError: UnreachableError where it was not sent, UncertainError
         where nobody knows whether it is recorded."""
-        host, decision_id = self._host.key, draft.subject.decision_id
+        host, decision_id = self._host.key, draft.decision_id
         signed = before = self._uncertain.get(decision_id)
         # The very same, still in its time, goes on its way again.
         if signed is not None and not (
             host is not None
             and signed.request.host == host.keyid
             and says_the_same(signed.request.asked, draft)
-            and written(draft.created_at) <= signed.request.record_by
+            and draft.created_at <= signed.request.record_by
         ):
             signed = None
         if (why := self.unreachable) is not None or host is None:
             raise self._doubt(before, f"{why}; ") if before else UnreachableError(f"not recorded: {why}")
         if signed is None:
-            ends = [draft.created_at + _IN_TIME, *([draft.expires_at] if draft.expires_at is not None else [])]
-            request = SignedRequest(host.keyid, written(min(ends)), draft.record(1, None))
+            ends = written(time_of(draft.created_at) + _IN_TIME)
+            request = SignedRequest(host.keyid, min(ends, draft.expires_at or ends), draft)
             signed = _Signed(sign(request, self.key()), request)
         self._uncertain[decision_id] = signed
         result = self._exchange(signed)
@@ -159,35 +156,11 @@ class RemoteDesk(DecisionService):
             raise made
         return made
 
-    def record_answer(self, request: Request, draft: Draft, gone: Callable[[], str | None]) -> DecisionMade:
+    def record_answer(self, request: Request, draft: Record, gone: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002
         """Have the host record the answer to a request of a program there. Raises as `record` does."""
         if (why := gone()) is not None:
             raise RequestGoneError(f"not recorded: {why}")
-        if (why := refusal(request, draft.action, draft.params, draft.note)) is not None:
-            raise NotAllowedError(f"not recorded: {why}")
         return self.record(draft, lambda: None)
-
-    def refuse_first(self) -> None:
-        """The first key of an operator may be made for a host: it has to be trusted there anyway."""
-
-    def read(self) -> Chain:
-        """The ledger is the host's, and what is in it comes with the observations."""
-        return Chain()
-
-    def mirror(self) -> Mirror:
-        return Mirror()
-
-    def forged(self) -> list[Forgery]:
-        return []
-
-    def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:  # noqa: ARG002
-        return {}
-
-    def changes(self) -> tuple[int | None, ...]:
-        return ()
-
-    def acted(self, decision: Decision, by: str) -> None:
-        """The host sees that itself."""
 
     # The host
 
@@ -251,7 +224,7 @@ class RemoteDesk(DecisionService):
         return quoted(self._host.label, 60)
 
 
-def says_the_same(one: Record | Draft, other: Record | Draft) -> bool:
+def says_the_same(one: Record, other: Record) -> bool:
     """Whether the same is decided about the same."""
     return all(getattr(one, name) == getattr(other, name) for name in ("subject", "action", "params", "note"))
 
@@ -262,7 +235,7 @@ def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
         return None
     data = result.record.encode(errors="replace")
     try:
-        payload, keyid = opened(data, {host.keyid: host})
+        payload, keyid = opened(data, {host.keyid: TrustedKey(host)})
         record = parse(payload)
     except (EnvelopeError, RecordError):
         return None

@@ -28,7 +28,6 @@ from nats.aio.client import Client
 from nats.js import api
 
 from agentwatch.decisions.errors import KeyMissingError
-from agentwatch.decisions.keys import unlocked
 from agentwatch.remote.nats_accounts import STREAM, host_of, host_subject, nkey_of, screen_subject, store, store_subject
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive, RelayEnd, pauses
 
@@ -103,10 +102,8 @@ def login_of(creds: str | None, keys: Keys) -> Login:
     if named is not None:
         return Login(creds=named)
     try:
-        if not keys.is_encrypted():
+        if keys.why_encrypted() is None:
             return Login(keys.load())
-        if keys.in_keyring:
-            return Login(unlocked(keys))
     except KeyMissingError:
         pass
     return Login()

@@ -29,12 +29,14 @@ from agentwatch.decisions.errors import (
     remedy,
 )
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import DecisionMade, Draft
+from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import (
     AHEAD,
     AlreadyDecidedError,
+    Record,
     SignedRequest,
     asked_of,
+    draft_of,
     read_request,
     time_of,
     written,
@@ -46,7 +48,7 @@ from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.state import workspace_id
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.watcher import DecisionWatcher
+    from agentwatch.decisions.service import DecisionWatcher
     from agentwatch.monitor import Monitor
 
 _START_SECONDS: Final = 20.0
@@ -126,7 +128,7 @@ class _Signed(NamedTuple):
     text: str
     sha256: str
     request: SignedRequest
-    draft: Draft
+    draft: Record
 
 
 class RelayDesk:
@@ -200,7 +202,7 @@ class RelayDesk:
         self._has_settled = True
         return self._monitor.clerk
 
-    def _check(self, desk: LocalService, draft: Draft) -> None:
+    def _check(self, desk: LocalService, draft: Record) -> None:
         """Raises ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
         subject = draft.subject
         if subject.request is not None:
@@ -222,7 +224,7 @@ class RelayDesk:
         """How it is recorded, if nothing has changed until then. Once the ledger is locked, no other relay refuses it
         meanwhile."""
         draft = signed.draft
-        check = partial(Refusals(desk.state, desk.disk).check, signed.sha256, draft.subject.decision_id)
+        check = partial(Refusals(desk.state, desk.disk).check, signed.sha256, draft.decision_id)
         inbox = self._monitor.inbox
         returned = None if draft.subject.request else self._monitor.returned_now(draft.subject.task_id)
 
@@ -232,19 +234,19 @@ class RelayDesk:
 
         def do() -> DecisionMade:
             if (why := desk.why_locked()) is not None:
-                cure = "take the passphrase away with `agentwatch keys passphrase`, or give it to a keyring"
+                cure = "take the passphrase away with `agentwatch keys passphrase`"
                 raise KeyProblemError(
                     f"not recorded so far: {why}, and nobody can type its passphrase on the host: {cure}"
                 )
             if returned is not None:
                 return desk.record(draft, now)
-            request = None if inbox is None else inbox.store.find(draft.subject.decision_id)
+            request = None if inbox is None else inbox.store.find(draft.decision_id)
             if inbox is None or request is None or asked_of(request) != draft.subject.request:
                 raise RequestGoneError("not recorded: nobody waits for this answer")
 
             def gone() -> str | None:
                 check()
-                is_late = request.until is not None and draft.created_at.timestamp() >= request.until
+                is_late = request.until is not None and time_of(draft.created_at).timestamp() >= request.until
                 return "its time is over" if is_late else inbox.gone(request)
 
             return desk.record_answer(request, draft, gone)
@@ -280,16 +282,16 @@ def _opened(desk: LocalService, text: str, sha256: str, now: datetime) -> _Signe
     if request.host != own or asked.workspace_id != desk.workspace_id:
         words = "it was signed for another host or workspace" if request.host == own else _OTHER_HOST
         raise RefusedError(Outcome.REFUSED, f"not recorded: {words}")
-    draft = Draft(
-        subject=asked.subject,
-        action=asked.action,
-        params=asked.params,
-        note=asked.note,
-        operator=operator_name() if known is None else known.name,
-        created_at=now,
-        expires_at=None if asked.expires_at is None else time_of(asked.expires_at),
-        signed_request=text,
-    )
+    try:
+        draft = draft_of(
+            *(asked.subject, asked.action, asked.params, asked.note),
+            operator=operator_name() if known is None else known.name,
+            created_at=now,
+            expires_at=None if asked.expires_at is None else time_of(asked.expires_at),
+            signed_request=text,
+        )
+    except RecordError as error:
+        raise RefusedError(Outcome.REFUSED, f"not recorded: {error}") from error
     return _Signed(text, sha256, request, draft)
 
 
@@ -305,7 +307,7 @@ def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
     if (entry := chain.asked_for(signed.text)) is not None:
         return DecisionMade(entry, fresh=False)
     Refusals(desk.state, desk.disk).check(signed.sha256, asked.decision_id)
-    entry, now = chain.latest.get(asked.decision_id), written(draft.created_at)
+    entry, now = chain.latest.get(asked.decision_id), draft.created_at
     held = entry.record if entry is not None and not entry.record.is_expired(time_of(asked.created_at)) else None
     in_time = held is not None and held.created_at <= signed.request.record_by
     if entry is not None and in_time and says_the_same(entry.record, asked):
@@ -314,10 +316,10 @@ def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
     if now > signed.request.record_by:
         words = f"its time was over at {signed.request.record_by}, and it is {now} on the host"
         refused = RefusedError(Outcome.EXPIRED, f"not recorded: {words}")
-    elif asked.created_at > written(draft.created_at + AHEAD):
+    elif asked.created_at > written(time_of(now) + AHEAD):
         words = f"it is dated {asked.created_at}, and it is {now} on the host: set the clocks"
         refused = RefusedError(Outcome.EXPIRED, f"not recorded: {words}")
-    elif held is not None and not held.is_expired(draft.created_at):
+    elif held is not None and not held.is_expired(time_of(now)):
         refused = RefusedError(Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held)))
     else:
         return None
@@ -327,9 +329,10 @@ def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
 def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> DecisionMade:
     """Write down that it is refused, for good. Raises RefusedError; gives the decision where it was recorded by
     another relay meanwhile."""
-    trust, decision_id = desk.keys.trust(), signed.draft.subject.decision_id
+    trust, decision_id = desk.keys.trust(), signed.draft.decision_id
     keep = partial(
-        Refusals(desk.state, desk.disk).keep, signed.sha256, refused, signed.request.record_by, signed.draft.created_at
+        Refusals(desk.state, desk.disk).keep,
+        *(signed.sha256, refused, signed.request.record_by, time_of(signed.draft.created_at)),
     )
     entry = desk.ledger.refuse(signed.text, trust, keep)
     if entry is not None:
