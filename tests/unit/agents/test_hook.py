@@ -158,7 +158,7 @@ def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_sam
 
 def test_what_somebody_else_carries_out_is_not_carried_out_twice(scene: Scene) -> None:
     decision_id = scene.decide(Action.RETRY)
-    assert ReceiptBook(scene.workspace, scene.state).claim(decision_id, "the parent").won
+    assert ReceiptBook(scene.workspace, scene.state).claim(decision_id, "the parent", since="").won
     answer = scene.stop(FAILED)
     assert "decision" not in answer
     assert "carried out by the parent" in answer["systemMessage"]

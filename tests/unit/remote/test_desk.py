@@ -75,7 +75,6 @@ def test_a_decision_is_recorded_by_the_host_and_shown(host: Host, line: Line, ki
     assert host.records() == [made.record]
     assert made.record.operator == "kim"
     assert made.entry == host.chain().entries[0]
-    assert kim.notice is None
     # Once is enough, and the very same is the same.
     assert len(line.sent) == 1
     host.now += MINUTE
