@@ -189,7 +189,7 @@ def test_a_key_is_made_or_replaced_without_losing_one(prepared: Operator) -> Non
         assert not isinstance(outcome, DecisionError) or str(root) in str(outcome)
         keys = Keys(root, QUICK)
         current = keys.load().public
-        assert old.keyid in keys.trust().public
+        assert old.keyid in keys.trust().signing
         assert keys.trust().keys[-1].public == current == keys.show()
         # What was decided before stays valid.
         assert prepared.ledger.read(keys.trust()).problems == ()

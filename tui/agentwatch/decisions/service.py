@@ -38,7 +38,7 @@ from agentwatch.decisions.errors import (
     ReturnChangedError,
 )
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import NAME, Chain, ChainProblem, DecisionMade, Ledger
+from agentwatch.decisions.ledger import NAME, Chain, ChainProblem, DecisionMade, Ledger, ProblemKind
 from agentwatch.decisions.record import (
     ANSWER_LIFETIME,
     Params,
@@ -322,12 +322,13 @@ class LocalService(DecisionService):
 
     def forged(self) -> list[ChainProblem]:
         trust, found = self.keys.trust(), list[ChainProblem]()
-        # In a sandbox, where neither is to be seen, nobody can tell.
+        chain = self.ledger.read(trust)
+        with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
+            found += differing(directory, chain, trust, self._workspace_id)
         if os.path.exists(self.ledger.directory) or self.keys.is_in_sight():
-            chain = self.ledger.read(trust)
-            with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
-                found += differing(directory, chain, trust, self._workspace_id)
-        return found
+            return found
+        # In a sandbox, which hides both, nobody can tell whose a signed file is.
+        return [one for one in found if one.kind not in (ProblemKind.STRAY, ProblemKind.UNTRUSTED)]
 
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
         return self._book.read(records)
