@@ -19,21 +19,22 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from pydantic import BaseModel, ValidationError
 
 from agentwatch.contracts.rules import ERROR, Rule
 from agentwatch.contracts.shapes import Finding
 from agentwatch.decisions.envelope import LARGEST, Trust
 from agentwatch.decisions.errors import DecisionError, LedgerError, reason, remedy
 from agentwatch.decisions.ledger import NAME, Chain, ChainEntry, ChainProblem, Ledger, ProblemKind, read_signed
-from agentwatch.decisions.record import Record, time_of, written
+from agentwatch.decisions.record import Record, Time, time_of, written
 from agentwatch.delegation.decision import SPECS, Receipt, Stage
 from agentwatch.disk import (
     DISK,
@@ -157,13 +158,7 @@ def _deliver(directory: Directory, entry: ChainEntry, ledger: Ledger) -> None:
         name = f"{entry.record.decision_id}.{ending}"
         if _is_as_it_should_be(directory, name, entry):
             continue
-        data = ledger.bytes_of(entry) if ending == "json" else page(entry.record)
-        try:
-            directory.replace(name, data, _MODE)
-        except IsADirectoryError:
-            # No file can take its place. Renaming touches its name only, whatever is in it.
-            directory.move(name, directory, f"{name}.{secrets.token_hex(4)}")
-            directory.replace(name, data, _MODE)
+        directory.replace(name, ledger.bytes_of(entry) if ending == "json" else page(entry.record), _MODE)
 
 
 def _is_as_it_should_be(directory: Directory, name: str, entry: ChainEntry) -> bool:
@@ -187,25 +182,19 @@ def page(record: Record) -> bytes:
     params = record.params
     facts = {
         "decision": record.decision_id,
-        "number": str(record.seq),
         "operator": clean(record.operator),
         "decided": record.created_at,
-        "after": f"{record.after}, whose fitter has ended" if record.after else None,
         "holds until": record.expires_at or "further notice",
-        "mode": clean(params.mode) if params.mode else None,
-        "mitigation": params.mitigation.value if params.mitigation else None,
+        "mode": clean(params.mode or ""),
+        "mitigation": params.mitigation,
     }
     lines = [f"# {SPECS[record.action].page}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items() if value]
-    for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
+    answers = "\n".join(": ".join(filter(None, (one.question, one.answer))) for one in params.answers)
+    texts = {"Note": record.note, "Amended handoff": params.handoff, "Final report": params.report, "Answers": answers}
+    for title, text in texts.items():
         if text:
             lines += ["", f"## {title}", "", *_fenced(text)]
-    if params.answers:
-        lines += ["", "## Answers", ""]
-        lines += [
-            f"- {clean(one.question)}: {clean(one.answer)}" if one.question else f"- {clean(one.answer)}"
-            for one in params.answers
-        ]
     counts = f"What counts is the signed `{record.decision_id}.json` beside it"
     lines += ["", f"A copy for reading. {counts}: agents get it verified from `agentwatch wait`."]
     return "\n".join((*lines, "")).encode()
@@ -231,6 +220,11 @@ class Claim(NamedTuple):
     by: str
     at: str
     proof: bool
+
+
+class _Told(BaseModel):
+    by: str
+    at: Time
 
 
 class ReceiptError(DecisionError):
@@ -348,12 +342,9 @@ def _publish(
 
 def _read(directory: Directory, name: str) -> tuple[str, str]:
     """Name and time of a receipt that is there, _NOBODY for whatever is none."""
-    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
-        fields: Any = json.loads(directory.read(name, _LARGEST_RECEIPT))
-        by, at = fields["by"], fields["at"]
-        if isinstance(by, str) and isinstance(at, str):
-            time_of(at)
-            return by[:_LONGEST], at
+    with suppress(OSError, ValidationError):
+        told = _Told.model_validate_json(directory.read(name, _LARGEST_RECEIPT))
+        return told.by[:_LONGEST], told.at
     return _NOBODY
 
 

@@ -117,10 +117,9 @@ class Trust:
 
     def with_more(self, more: Trust) -> Trust:
         """These keys, and others that count as well."""
-        keys = [key for key in more.keys if key.public.keyid not in self.signing]
-        known = {key.public for key in self.operators}
-        operators = [key for key in more.operators if key.public not in known]
-        return Trust((*self.keys, *keys), (*self.operators, *operators))
+        both = ((self.keys, more.keys), (self.operators, more.operators))
+        # One that is among both stays as it is here.
+        return Trust(*(tuple({key.public: key for key in (*own, *others, *own)}.values()) for own, others in both))
 
 
 def parse_public(text: str) -> PublicKey:

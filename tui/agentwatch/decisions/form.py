@@ -109,8 +109,6 @@ class DecisionForm(Form):
         self.fields = []
         if "mitigation" in spec.takes:
             self._choose("mitigation", "different", *_MITIGATIONS)
-            if task.retry.hint:
-                self._choose("hint", "hint", "hand it on", "leave it out")
         if "mode" in spec.takes:
             offered = policy.offered_modes(task, tasks, modes)
             # One that was merely seen somewhere is nobody's advice: the operator takes it, or another.
@@ -166,28 +164,10 @@ class DecisionForm(Form):
         self, text_of: Callable[[Seen], str | None], note: str, failed: Sequence[Task], operator: str
     ) -> Proposal:
         """The document as the fields say it now. It may read files, and takes a while. Raises DecisionError."""
-        hint = self["hint"]
-        with_hint = hint is None or not hint.choice
-        about = self.task, self.subject, self.action, self.params().mode
-        return propose(*about, text_of, note=note, failed=failed, operator=operator, with_hint=with_hint)
-
-
-def propose(
-    task: Task,
-    subject: Subject,
-    action: Action,
-    mode: str | None,
-    text_of: Callable[[Seen], str | None],
-    *,
-    note: str,
-    failed: Sequence[Task],
-    operator: str,
-    with_hint: bool = True,
-) -> Proposal:
-    """The document that an action hands on: the next handoff, or the final report. Raises DecisionError."""
-    if SPECS[action].document == "report":
-        return final_report(task, failed, note=note, operator=operator)
-    return next_handoff(task, subject, text_of, note=note, hint=task.retry.hint if with_hint else None, mode=mode)
+        if self.spec.document == "report":
+            return final_report(self.task, failed, note=note, operator=operator)
+        mode, hint = self.params().mode, self.task.retry.hint
+        return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=mode)
 
 
 def with_document(action: Action, params: Params, document: str) -> Params:
@@ -266,8 +246,6 @@ def words_of_child(task: Task) -> list[tuple[str, str]]:
             ("error", result.error_message),
             ("summary", result.summary if result.summary != result.error_message else None),
             ("review", result.review_reason),
-            ("confidence", f"{result.confidence:.2f}" if result.confidence is not None else None),
-            ("limits", "\n".join(result.limitations)),
         ]
     # A file that is missing is often claimed in several places.
     lies = dict.fromkeys(f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task))
@@ -286,10 +264,9 @@ def _warnings(words: Iterable[str]) -> Iterator[Fact]:
 
 def unfit(request: Request) -> str | None:
     """Why a request cannot be answered in a dialog, in a sentence; None where it can."""
-    texts = [one.question for one in request.queries]
-    texts += [part for one in request.queries for pair in one.options for part in pair]
-    options = max((len(one.options) for one in request.queries), default=0)
-    if len(request.queries) > _MOST_QUERIES or options > _MOST_OPTIONS or max(map(len, texts), default=0) > LONGEST:
+    asked = [[one.question, *(part for pair in one.options for part in pair)] for one in request.queries]
+    is_long = any(len(texts) > 2 * _MOST_OPTIONS + 1 or max(map(len, texts)) > LONGEST for texts in asked)
+    if is_long or len(asked) > _MOST_QUERIES:
         return "what it asks is too long to be read here: answer it in its program"
     return None
 
@@ -347,12 +324,11 @@ class RequestForm(Form):
             return Missing("choose an answer, with an arrow key", "answer")
         if unread and self.action is Action.ALLOW:
             return Missing(unread, "words")
-        reason, questions = refusal(self.request, self.action, self.params(), note), self.questions
-        if reason is None or self.action is not Action.ANSWER:
-            return Missing(reason, "note" if note and self.action is Action.ALLOW else self.first) if reason else None
-        blank = next((one.key for one in questions if not one.answers), "")
-        twice = next((f"{one.key}.text" for one in questions if len(one.answers) > 1 and not one.several), "note")
-        return Missing(reason, blank or twice)
+        if (reason := refusal(self.request, self.action, self.params(), note)) is None:
+            return None
+        wrong = [one.key for one in self.questions if not one.answers]
+        wrong += [f"{one.key}.text" for one in self.questions if len(one.answers) > 1 and not one.several]
+        return Missing(reason, wrong[0] if wrong and self.action is Action.ANSWER else "note" if note else self.first)
 
 
 def _readable_rules(request: Request) -> dict[str, str]:

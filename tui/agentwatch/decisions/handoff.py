@@ -66,8 +66,8 @@ def next_handoff(
     last = text_of(handoff)
     if last is None:
         raise AmendError(f"the text of {handoff.path} is not kept any more; write a new handoff")
-    about: dict[str, Any] = {"attempt": subject.attempt + 1, "decision_id": subject.decision_id, "mode": mode}
-    text = amended(last, handoff.path, note=note, retry_hint=hint, **about)
+    attempt, decision_id = subject.attempt + 1, subject.decision_id
+    text = amended(last, handoff.path, attempt=attempt, decision_id=decision_id, note=note, retry_hint=hint, mode=mode)
     before = _spelled(*_packet_in(last, handoff.path))
     check = partial(handoff_problems, task, subject, handoff.path, mode=mode, embedded=handoff.stored)
     return Proposal(text, handoff.path, before, check)

@@ -104,15 +104,14 @@ class Keys:
             directory.replace(PUBLIC, _line(key.public.text), 0o644)
         return key
 
-    def rotate(self, passphrase: str | None = None, *, signed_until: str = "") -> SigningKey:
-        """Replace the key, also where the private one is lost. Its signatures until now stay accepted, or until
-        `signed_until`, the time of its last record: the clock may have been set back."""
+    def rotate(self, passphrase: str | None = None) -> SigningKey:
+        """Replace the key, also where the private one is lost. Its signatures until now stay accepted."""
         key = _generated()
         with self._opened(make=True) as directory, directory.locked():
             old = self._public(directory)
             # In this form letters sort as times do; keys are in the order of these times.
             retired = [time_of(one.retired_at or "") for one in _keys_in(directory, RETIRED)]
-            since = max([_now(), signed_until, *(written(one + timedelta(seconds=1)) for one in retired)])
+            since = max([_now(), *(written(one + timedelta(seconds=1)) for one in retired)])
             _put(directory, RETIRED, old, f"retired {since}")
             directory.replace(PRIVATE, _to_pem(key, passphrase))
             directory.replace(PUBLIC, _line(key.public.text), 0o644)
@@ -178,14 +177,14 @@ class Keys:
             _put(directory, role, public, f"name {name}\ntrusted {since}")
         return TrustedKey(public, None, name, since)
 
-    def distrust_other(self, role: Role, public: PublicKey, *, signed_until: str = "") -> TrustedKey:
-        """Trust a key no more. Its records until now, or `signed_until` as in `rotate`, stay accepted."""
+    def distrust_other(self, role: Role, public: PublicKey) -> TrustedKey:
+        """Trust a key no more. Its records until now stay accepted."""
         with self._opened(make=True) as directory, directory.locked():
             known = next((one for one in _keys_in(directory, role) if one.public == public), None)
             if known is None:
                 raise KeyMissingError(f"the key {public.keyid[:16]}… was never trusted here")
             if known.retired_at is None:
-                known = known._replace(retired_at=max(_now(), signed_until))
+                known = known._replace(retired_at=_now())
                 about = f"name {known.name}\ntrusted {known.trusted_at}\ndistrusted {known.retired_at}"
                 _put(directory, role, public, about)
         return known

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -191,32 +190,31 @@ def _entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> ChainE
 
 def chain_of(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
     """The chain that verified files make, from the first decision to the first break."""
-    found, problems = list[ChainEntry](), list[ChainProblem]()
-    for one in files:
-        (found if isinstance(one, ChainEntry) else problems).append(one)  # type: ignore[arg-type]
-    found.sort(key=lambda entry: entry.record.seq)
-    numbers, rank = Counter(entry.record.seq for entry in found), list(trust.signing)
-    entries, latest, is_broken = list[ChainEntry](), dict[str, Record](), False
-    for entry in found:
-        record, before, next_ = entry.record, entries[-1] if entries else None, len(entries) + 1
-        held, kind, why = latest.get(record.decision_id), ProblemKind.BEHIND, "follows a break of the chain"
-        if not is_broken and record.seq != next_:
-            message = f"decision {next_} is missing, {record.seq} is there: it was removed, or never copied here"
-            problems.append(ChainProblem(f"{next_:06d}-{'0' * 32}.json", ProblemKind.MISSING, message))
-        elif not is_broken and numbers[next_] > 1:
-            kind, why = ProblemKind.DUPLICATE, f"one of {numbers[next_]} signed with its number: two machines wrote"
-        elif not is_broken and record.prev_sha256 != (before.sha256 if before else None):
+    files, rank = list(files), list(trust.signing)
+    problems = [one for one in files if isinstance(one, ChainProblem)]
+    found = sorted((one for one in files if isinstance(one, ChainEntry)), key=lambda entry: entry.record.seq)
+    entries, latest = list[ChainEntry](), dict[str, Record]()
+    for number, entry in enumerate(found, 1):
+        record, before, name, behind = entry.record, entries[-1] if entries else None, entry.name, found[number:]
+        held = latest.get(record.decision_id)
+        if record.seq != number:
+            kind, why = ProblemKind.MISSING, f"it is missing, {record.seq} is there: removed, or never copied here"
+            name, behind = f"{number:06d}-{'0' * 32}.json", found[number - 1 :]
+        elif behind and behind[0].record.seq == number:
+            kind, why = ProblemKind.DUPLICATE, "another one is signed with its number: two machines wrote at once"
+        elif record.prev_sha256 != (before.sha256 if before else None):
             kind, why = ProblemKind.REWRITTEN, "does not follow the file before it; an earlier file was replaced"
-        elif not is_broken and before and rank.index(entry.keyid) < rank.index(before.keyid):
+        elif before and rank.index(entry.keyid) < rank.index(before.keyid):
             kind, why = ProblemKind.UNTRUSTED, "is signed with a key that had been replaced before"
-        elif not is_broken and held is not None and not held.is_expired(time_of(record.created_at)):
+        elif held is not None and not held.is_expired(time_of(record.created_at)):
             kind, why = ProblemKind.DUPLICATE, f"decides again what {name_of(held)} decided"
-        elif not is_broken:
+        else:
             entries.append(entry)
             latest[record.decision_id] = record
             continue
-        is_broken = True
-        problems.append(ChainProblem(entry.name, kind, why))
+        problems.append(ChainProblem(name, kind, why))
+        problems += [ChainProblem(one.name, ProblemKind.BEHIND, "follows a break of the chain") for one in behind]
+        break
     return Chain(tuple(entries), tuple(problems))
 
 

@@ -307,16 +307,12 @@ def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
     hidden, and attempts be counted too low: so the number counts as the least only."""
     task = tree.tasks.get(task_id)
     known = {one.number: one for one in task.attempts} if task is not None else {}
-    asked = known.get(max(known, default=1) if attempt is None else attempt)
-    return Question(
-        task_id,
-        attempt,
-        asked.returned.digest if asked is not None and asked.returned is not None else None,
-        asked.packet_digest if asked is not None else None,
-        since=max(known, default=1) if attempt is None else 1,
-        over=tree.over(task_id),
-        is_final=asked is not None and asked.has_no_result,
-    )
+    latest, question = max(known, default=1), Question(task_id, attempt, over=tree.over(task_id))
+    if (asked := known.get(attempt or latest)) is not None:
+        digest = asked.returned.digest if asked.returned is not None else None
+        about = {"return_sha256": digest, "handoff_sha256": asked.packet_digest}
+        question = question._replace(**about, is_final=asked.has_no_result)
+    return question._replace(since=latest) if attempt is None else question
 
 
 def is_needless(task: Task | None) -> bool:

@@ -98,7 +98,7 @@ class Params:
 
     mitigation: Mitigation | None = None
     handoff: str | None = None
-    mode: str | None = None
+    mode: Name | None = None
     answers: tuple[Answer, ...] = ()
     report: str | None = None
     rule: str | None = None
@@ -185,8 +185,6 @@ class Record:
             raise ValueError(f"{min(given - spec.takes)} means nothing for {self.action}")
         if missing := {*spec.needs} & spec.takes - given:
             raise ValueError(f"{self.action} needs {min(missing)}")
-        if self.params.mode == "":
-            raise ValueError("the mode must not be empty")
         version = _version_of(self.request, self.signed_request)
         if self.version != version or (self.request is not None) != (self.action in OF_REQUESTS):
             raise ValueError("the version, the action, a request and a signed request do not belong together")
@@ -358,8 +356,8 @@ def _parse_request(data: bytes) -> SignedRequest:
         document = json.loads(data)
         if document.pop("version") != VERSION:
             raise RecordError("its version is not known here; update agentwatch")
-        host = TypeAdapter(Sha256).validate_python(document.pop("host"))
-        record_by = TypeAdapter(Time).validate_python(document.pop("record_by"))
+        host, record_by = document.pop("host"), document.pop("record_by")
+        time_of(record_by)
         own = _OF_HOST | {"version": _OF_REQUEST if "request" in document else VERSION}
         asked = _ADAPTER.validate_json(compact(document | own))
     except ValidationError as error:

@@ -79,6 +79,8 @@ class DecisionService(ABC):
     Where the ledger is on a host, there is nothing to be looked at here.
     """
 
+    answer_lifetime = ANSWER_LIFETIME
+
     def __init__(
         self,
         state: Path,
@@ -156,7 +158,7 @@ class DecisionService(ABC):
         # Nobody works on what was ended, so there is no other workspace that it could meet.
         ends = None if self.lifetime is None or action in ENDING else now + self.lifetime
         draft = draft_of(
-            subject, action, params or Params(), note, operator=self.operator, created_at=now, expires_at=ends
+            subject, action, params or Params(), note, operator=operator_name(), created_at=now, expires_at=ends
         )
         return self.record(draft, returned)
 
@@ -177,14 +179,11 @@ class DecisionService(ABC):
         if (why_not := refusal(request, action, params, note)) is not None:
             raise NotAllowedError(f"not recorded: {why_not}")
         subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
-        ends = self.answer_ends(request, now)
-        draft = draft_of(subject, action, params, note, operator=self.operator, created_at=now, expires_at=ends)
+        # Records have whole seconds; its holder knows the time to a fraction.
+        until = math.inf if request.until is None else math.ceil(request.until)
+        ends = datetime.fromtimestamp(min(until, (now + self.answer_lifetime).timestamp()), UTC)
+        draft = draft_of(subject, action, params, note, operator=operator_name(), created_at=now, expires_at=ends)
         return self.record_answer(request, draft, gone)
-
-    @property
-    @abstractmethod
-    def operator(self) -> str:
-        """The name of who decides here, for records."""
 
     @property
     @abstractmethod
@@ -199,10 +198,6 @@ class DecisionService(ABC):
     @abstractmethod
     def now(self) -> datetime:
         """The time, aware, where the ledger is."""
-
-    @abstractmethod
-    def answer_ends(self, request: Request, now: datetime) -> datetime:
-        """Until when an answer that is given now holds."""
 
     @abstractmethod
     def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
@@ -264,17 +259,8 @@ class LocalService(DecisionService):
     def workspace_id(self) -> str:
         return self._workspace_id
 
-    @property
-    def operator(self) -> str:
-        return operator_name()
-
     def now(self) -> datetime:
         return datetime.now(UTC)
-
-    def answer_ends(self, request: Request, now: datetime) -> datetime:
-        # Records have whole seconds; its holder knows the time to a fraction.
-        until = math.inf if request.until is None else math.ceil(request.until)
-        return datetime.fromtimestamp(min(until, (now + ANSWER_LIFETIME).timestamp()), UTC)
 
     def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
         made = self.ledger.append(draft, self.key(), self.keys.trust(), returned)

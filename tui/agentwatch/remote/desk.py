@@ -80,6 +80,9 @@ class RemoteDesk(DecisionService):
     here. A decision that nobody has answered is decided again by the operator, and counts once.
     """
 
+    # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
+    answer_lifetime = ANSWER_LIFETIME - AHEAD
+
     def __init__(
         self,
         host: RemoteHost,
@@ -115,17 +118,8 @@ class RemoteDesk(DecisionService):
         when = f" (last heard {ago(since, time.time())})" if since is not None and self._host.key is not None else ""
         return f"{self._label} cannot be reached{when}: {self._host.why}; nothing can be decided there"
 
-    @property
-    def operator(self) -> str:
-        """The host knows whose key it is."""
-        return "nobody yet"
-
     def now(self) -> datetime:
         return datetime.fromtimestamp(int(self._host.now), UTC)
-
-    def answer_ends(self, request: Request, now: datetime) -> datetime:  # noqa: ARG002  the host knows that
-        # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
-        return now + ANSWER_LIFETIME - AHEAD
 
     def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
         """Have the host record a decision. Raises DecisionError: UnreachableError where it was not sent, UncertainError
