@@ -310,8 +310,8 @@ def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
     latest, question = max(known, default=1), Question(task_id, attempt, over=tree.over(task_id))
     if (asked := known.get(attempt or latest)) is not None:
         digest = asked.returned.digest if asked.returned is not None else None
-        about = {"return_sha256": digest, "handoff_sha256": asked.packet_digest}
-        question = question._replace(**about, is_final=asked.has_no_result)
+        question = question._replace(return_sha256=digest, handoff_sha256=asked.packet_digest)
+        question = question._replace(is_final=asked.has_no_result)
     return question._replace(since=latest) if attempt is None else question
 
 
