@@ -67,6 +67,16 @@ async def test_no_click_and_no_enter_records(screen: Screen) -> None:
 
 
 @journey(FAILED)
+async def test_a_retry_without_the_hint(screen: Screen) -> None:
+    await screen.shows("NEEDS YOU")
+    await screen.press("n", "r")
+    await screen.shows("● hand it on", "Hint of attempt 1")
+    await screen.press("shift+tab", "right")
+    await screen.hides("Hint of attempt 1")
+    assert "Raise the time-out." not in json.dumps(await record(screen))
+
+
+@journey(FAILED)
 async def test_the_next_handoff_is_edited_and_checked(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
     await screen.press("n", "r")

@@ -20,8 +20,6 @@ from agentwatch.decisions.errors import (
     UncertainError,
 )
 from agentwatch.decisions.ledger import Chain, Ledger, ProblemKind
-from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
-from agentwatch.delegation.decision import Action
 from agentwatch.disk import Directory, Disk
 from tests.unit.decisions.made import QUICK, RETURN, Operator, Quick
 
@@ -51,18 +49,6 @@ def test_decisions_are_numbered_chained_and_private(operator: Operator) -> None:
     assert chain.latest[chain.entries[1].record.decision_id] == chain.entries[1]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"action": Action.ABORT}, {"note": "otherwise"}, {"params": Params(mitigation=Mitigation.REDUCED_SCOPE)}],
-)
-def test_a_second_opinion_is_told_what_holds(operator: Operator, changes: dict[str, Any]) -> None:
-    first = operator.decide("a")
-    with pytest.raises(AlreadyDecidedError, match="already decided: ada said retry at 2030") as caught:
-        operator.decide("a", **changes)
-    assert caught.value.existing == first.entry.record
-    assert len(operator.files()) == 1
-
-
 def test_the_return_is_hashed_while_nobody_else_can_decide(operator: Operator) -> None:
     seen: list[bool] = []
 
@@ -79,20 +65,6 @@ def test_the_return_is_hashed_while_nobody_else_can_decide(operator: Operator) -
     waiting[0].join()
     assert seen == [True]
     assert tasks(operator.chain()) == ["a", "b"]
-
-
-def test_strange_files_are_told_and_left_alone(operator: Operator) -> None:
-    operator.decide("a")
-    stray = operator.ledger.directory / "notes\x1b[31m.txt"
-    stray.write_text("x")
-    (operator.ledger.directory / "1-x.json").write_text("x")
-    chain = operator.chain()
-    assert [problem.kind for problem in chain.problems] == [ProblemKind.STRAY] * 2
-    assert "\x1b" not in chain.problems[1].message
-    assert chain.broken is None
-    operator.decide("b")
-    assert tasks(operator.chain()) == ["a", "b"]
-    assert stray.exists()
 
 
 def test_what_is_no_file_is_told_and_breaks_the_chain_where_the_next_one_belongs(operator: Operator) -> None:
@@ -266,17 +238,6 @@ def test_a_ledger_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     operator.files()[0].unlink()
     with pytest.raises(LedgerError, match="cannot be read"):
         operator.ledger.bytes_of(entry)
-
-
-@pytest.mark.usefixtures("without_root_rights")
-def test_a_state_directory_without_permission_is_told(tmp_path: Path) -> None:
-    operator = Operator(tmp_path)
-    (tmp_path / "state").mkdir(mode=0o500)
-    try:
-        with pytest.raises(NotRecordedError, match="make it writable for you"):
-            operator.decide("a")
-    finally:
-        (tmp_path / "state").chmod(0o700)
 
 
 def test_what_is_refused_is_written_down_unless_it_is_recorded(tmp_path: Path) -> None:

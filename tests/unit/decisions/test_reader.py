@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from agentwatch.decisions.delivery import mirror_missing
-from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.ledger import ProblemKind
 from agentwatch.decisions.reader import Forged, Pending, Place, Question, Reader, Verified
 from agentwatch.decisions.record import Params
@@ -47,12 +46,6 @@ def inside(operator: Operator, **changes: Any) -> Reader:
     environment = {"AGENTWATCH_PUBLIC_KEY": operator.key.public.text}
     values = {"environment": environment, "state": nowhere, "configuration": nowhere}
     return outside(operator, **(values | changes))
-
-
-def test_a_decision_is_read_from_the_mirror_where_the_ledger_is_hidden(operator: Operator) -> None:
-    decide(operator, "a")
-    record = operator.chain().entries[0].record
-    assert inside(operator).find(Question("a")) == Verified(record, Place.MIRROR)
 
 
 def test_a_ledger_that_may_not_be_read_is_hidden(operator: Operator) -> None:
@@ -128,11 +121,6 @@ def test_keys_that_are_hidden_do_not_hide_those_that_were_given(operator: Operat
     assert isinstance(given.find(Question("a")), Verified)
 
 
-def test_a_key_that_is_none_is_refused_at_once(operator: Operator) -> None:
-    with pytest.raises(KeyProblemError, match="looks like"):
-        outside(operator, environment={"AGENTWATCH_PUBLIC_KEY": "approve"})
-
-
 def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator, tmp_path: Path) -> None:
     decide(operator, "a")
     mounted = tmp_path / "mounted"
@@ -145,22 +133,6 @@ def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator, 
     assert isinstance(Reader(mounted, **values).find(Question("a")), Forged)
     values["environment"]["AGENTWATCH_WORKSPACE_ID"] = operator.workspace_id
     assert isinstance(Reader(mounted, **values).find(Question("a")), Verified)
-
-
-def test_what_is_refused_in_the_mirror_is_named_with_its_reason(operator: Operator) -> None:
-    decide(operator, "a")
-    record = operator.chain().entries[0].record
-    mirror = operator.workspace / ".agentwatch" / "decisions"
-    copied, rubbish = f"{'0' * 32}.json", f"{'1' * 32}.json"
-    (mirror / copied).write_bytes((mirror / f"{record.decision_id}.json").read_bytes())
-    (mirror / rubbish).write_text("{}")
-    found = inside(operator).find(Question("b"))
-    assert isinstance(found, Forged)
-    assert {(one.name, one.kind) for one in found.refused} == {
-        (copied, ProblemKind.MISPLACED),
-        (rubbish, ProblemKind.DAMAGED),
-    }
-    assert any(one.message.startswith(f"“{copied}”: it is a copy of ") for one in found.refused)
 
 
 def test_a_workspace_that_cannot_be_read_is_told(operator: Operator) -> None:

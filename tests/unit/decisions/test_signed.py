@@ -19,8 +19,6 @@ from agentwatch.decisions.ledger import ChainEntry, ChainProblem, ProblemKind, n
 from agentwatch.decisions.reader import Forged, Question, Reader
 from agentwatch.decisions.record import (
     AHEAD,
-    LARGEST,
-    LARGEST_SIGNED,
     Asked,
     Params,
     Record,
@@ -95,21 +93,6 @@ def test_what_is_signed_says_all_that_the_record_will_and_for_which_host(host: O
     assert request.asked.subject == host.subject()
 
 
-def test_no_byte_of_it_can_be_altered(host: Operator) -> None:
-    text, accepted = host.signed(), []
-    for index in range(len(text)):
-        altered = text[:index] + chr(ord(text[index]) ^ 1 << index % 7) + text[index + 1 :]
-        try:
-            read_request(altered, host.trust)
-        except (EnvelopeError, RecordError):
-            continue
-        accepted.append(index)
-    assert accepted == []
-    for length in range(len(text)):
-        with pytest.raises(EnvelopeError):
-            read_request(text[:length], host.trust)
-
-
 def test_a_decision_is_no_request_and_a_request_is_no_decision(host: Operator) -> None:
     request, _ = read_request(host.signed(), host.trust)
     with pytest.raises(EnvelopeError, match="form"):
@@ -176,15 +159,6 @@ def test_a_record_holds_what_was_signed_and_is_otherwise_the_one_of_before(host:
     assert [entry.record for entry in host.chain().entries] == [made, answered]
 
 
-def test_a_handoff_of_any_size_that_is_allowed_here_is_allowed_from_afar(host: Operator) -> None:
-    params = Params(handoff='"' * (LARGEST // 2 - 1_000))
-    made = host.decide_from_afar(params=params)
-    assert host.chain().entries[0].record.params == params
-    assert LARGEST < len(made.record.to_bytes()) <= LARGEST_SIGNED
-    with pytest.raises(RecordError, match="shorten"):
-        replace(made.record, params=Params(handoff="x" * LARGEST_SIGNED)).to_bytes()
-
-
 INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]] = {
     "nobody trusts": (lambda host: {"signed_request": host.signed(key=ATTACKER)}, ProblemKind.UNTRUSTED, "not one"),
     "an attacker in kim's name": (
@@ -221,12 +195,6 @@ def test_what_the_host_signs_counts_only_with_what_the_operator_signed(host: Ope
     place.mkdir(parents=True)
     (place / f"{made.decision_id}.json").write_bytes(seal(made.to_bytes(), host.key))
     assert isinstance(sandboxed(host).find(Question("a.b")), Forged)
-
-
-def test_the_key_of_an_operator_signs_no_record_itself(host: Operator) -> None:
-    found = judged(host, kept(host), KIM)
-    assert isinstance(found, ChainProblem)
-    assert found.kind is ProblemKind.UNTRUSTED
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -182,19 +182,25 @@ def page(record: Record) -> bytes:
     params = record.params
     facts = {
         "decision": record.decision_id,
+        "number": str(record.seq),
         "operator": clean(record.operator),
         "decided": record.created_at,
+        "after": f"{record.after}, whose fitter has ended" if record.after else None,
         "holds until": record.expires_at or "further notice",
-        "mode": clean(params.mode or ""),
-        "mitigation": params.mitigation,
+        "mode": clean(params.mode) if params.mode else None,
+        "mitigation": params.mitigation.value if params.mitigation else None,
     }
     lines = [f"# {SPECS[record.action].page}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items() if value]
-    answers = "\n".join(": ".join(filter(None, (one.question, one.answer))) for one in params.answers)
-    texts = {"Note": record.note, "Amended handoff": params.handoff, "Final report": params.report, "Answers": answers}
-    for title, text in texts.items():
+    for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
         if text:
             lines += ["", f"## {title}", "", *_fenced(text)]
+    if params.answers:
+        lines += ["", "## Answers", ""]
+        lines += [
+            f"- {clean(one.question)}: {clean(one.answer)}" if one.question else f"- {clean(one.answer)}"
+            for one in params.answers
+        ]
     counts = f"What counts is the signed `{record.decision_id}.json` beside it"
     lines += ["", f"A copy for reading. {counts}: agents get it verified from `agentwatch wait`."]
     return "\n".join((*lines, "")).encode()

@@ -109,6 +109,8 @@ class DecisionForm(Form):
         self.fields = []
         if "mitigation" in spec.takes:
             self._choose("mitigation", "different", *_MITIGATIONS)
+            if task.retry.hint:
+                self._choose("hint", "hint", "hand it on", "leave it out")
         if "mode" in spec.takes:
             offered = policy.offered_modes(task, tasks, modes)
             # One that was merely seen somewhere is nobody's advice: the operator takes it, or another.
@@ -166,7 +168,8 @@ class DecisionForm(Form):
         """The document as the fields say it now. It may read files, and takes a while. Raises DecisionError."""
         if self.spec.document == "report":
             return final_report(self.task, failed, note=note, operator=operator)
-        mode, hint = self.params().mode, self.task.retry.hint
+        choice, mode = self["hint"], self.params().mode
+        hint = None if choice is not None and choice.choice else self.task.retry.hint
         return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=mode)
 
 

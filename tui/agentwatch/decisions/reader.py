@@ -259,10 +259,6 @@ class Asker:
         decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
         tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
 
-    def answer(self, found: Found) -> dict[str, Any]:
-        """The document for the agent; the amended handoff is handed out with it."""
-        return answer(found, handoff_path=self.hand_out(found.record) if isinstance(found, Verified) else None)
-
     def hand_out(self, record: Record) -> str | None:
         """Write the amended handoff of a decision into the workspace, for the agent that gets it. Returns its path.
 

@@ -55,7 +55,7 @@ from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, St
 from agentwatch.delegation.events import Decided, Event, Unreadable
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
-from agentwatch.disk import DISK, DOT, Disk, open_dot_directory
+from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.walk import MAX_BYTES, to_name
 from agentwatch.state import state_directory, workspace_id
@@ -73,7 +73,7 @@ _LOOK_SECONDS: Final = (10.0, 60.0)
 
 
 class DecisionService(ABC):
-    """The decisions of one workspace, as an operator makes them. They hold for `lifetime`, None for ever.
+    """The decisions of one workspace, as an operator makes them. They hold for `lifetime`.
 
     It signs with the key of one configuration directory, unlocked once; `passphrase` is asked where it is encrypted.
     Where the ledger is on a host, there is nothing to be looked at here.
@@ -86,7 +86,7 @@ class DecisionService(ABC):
         state: Path,
         *,
         passphrase: Callable[[], str] | None = None,
-        lifetime: timedelta | None = LIFETIME,
+        lifetime: timedelta = LIFETIME,
         configuration: Path | None = None,
         disk: Disk = DISK,
     ) -> None:
@@ -156,7 +156,7 @@ class DecisionService(ABC):
         now. Raises DecisionError."""
         now = self.now()
         # Nobody works on what was ended, so there is no other workspace that it could meet.
-        ends = None if self.lifetime is None or action in ENDING else now + self.lifetime
+        ends = None if action in ENDING else now + self.lifetime
         draft = draft_of(
             subject, action, params or Params(), note, operator=operator_name(), created_at=now, expires_at=ends
         )
@@ -225,9 +225,9 @@ class DecisionService(ABC):
         """How far decisions have got, by their ids, as `ReceiptBook.read` has it."""
         return {}
 
-    def changes(self) -> tuple[int | None, ...]:
+    def changes(self) -> list[tuple[int, ...] | None]:
         """Different from the call before where a decision or a receipt was added since. Costs next to nothing."""
-        return ()
+        return []
 
     def acted(self, decision: Decision, by: str) -> None:  # noqa: B027
         """Tell that a decision was carried out. Raises ReceiptError."""
@@ -242,22 +242,21 @@ class LocalService(DecisionService):
         *,
         passphrase: Callable[[], str] | None = None,
         read_only: bool = False,
-        lifetime: timedelta | None = LIFETIME,
+        lifetime: timedelta = LIFETIME,
         state: Path | None = None,
         configuration: Path | None = None,
         disk: Disk = DISK,
     ) -> None:
         state = state or state_directory(workspace)
         super().__init__(state, passphrase=passphrase, lifetime=lifetime, configuration=configuration, disk=disk)
-        self._workspace_id = workspace_id(workspace)
-        self.ledger: Final = Ledger(self.state, self._workspace_id, disk)
+        self.ledger: Final = Ledger(self.state, workspace_id(workspace), disk)
         self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
         self._workspace = workspace
         self._read_only = read_only
 
     @property
     def workspace_id(self) -> str:
-        return self._workspace_id
+        return self.ledger.workspace_id
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -310,7 +309,7 @@ class LocalService(DecisionService):
         trust, found = self.keys.trust(), list[ChainProblem]()
         chain = self.ledger.read(trust)
         with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
-            found += differing(directory, chain, trust, self._workspace_id)
+            found += differing(directory, chain, trust, self.workspace_id)
         if os.path.exists(self.ledger.directory) or self.keys.is_in_sight():
             return found
         # In a sandbox, which hides both, nobody can tell whose a signed file is.
@@ -319,15 +318,10 @@ class LocalService(DecisionService):
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
         return self._book.read(records)
 
-    def changes(self) -> tuple[int | None, ...]:
-        own = self._workspace / DOT
-        times = list[int | None]()
-        for directory in (self.state / NAME, self.state / RECEIPTS, own / NAME, own / RECEIPTS):
-            try:
-                times.append(directory.lstat().st_mtime_ns)
-            except OSError:
-                times.append(None)
-        return tuple(times)
+    def changes(self) -> list[tuple[int, ...] | None]:
+        return [
+            change_stamp(place / name) for place in (self.state, self._workspace / DOT) for name in (NAME, RECEIPTS)
+        ]
 
     def acted(self, decision: Decision, by: str) -> None:
         since = written(datetime.fromtimestamp(decision.at, UTC))
@@ -348,7 +342,7 @@ class DecisionWatcher(Part):
         self._acted: list[Decision] = []
         """Those to be written down."""
         self._look_at = -math.inf
-        self._looked: tuple[int | None, ...] = ()
+        self._looked: list[tuple[int, ...] | None] = []
 
     def look(self, *, writes: bool = True) -> list[Event]:
         """The changes since the call before; `writes`: with what waits delivered. Blocks."""
