@@ -15,7 +15,7 @@ import pytest
 
 from agentwatch.agents.hook.opencode import request_of
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import LocalService, operator_name
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.requests.store import RequestStore
@@ -130,6 +130,18 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operat
         held.process.kill()
         with suppress(BrokenPipeError), held.process:
             pass
+
+
+def test_an_allowed_call_is_allowed_once_and_the_receipt_waits_for_the_program(operator: Operator) -> None:
+    held = operator.holds(told(operator.workspace))
+    request = operator.sees()
+    assert (request.shown, request.said, request.call_id) == ("touch x", "Makes x", "call_1")
+    operator.decides(request, Action.ALLOW)
+    assert held.reads() == {"id": "per_1", "reply": "once"}
+    assert operator.sees().stage is RequestStage.OFFERED
+    held.say({"result": "delivered"})
+    assert operator.ends(RequestStage.DELIVERED).by == operator_name()
+    assert held.close() == 0
 
 
 def test_a_denial_that_would_end_more_than_was_shown_is_asked_anew(operator: Operator) -> None:

@@ -132,7 +132,7 @@ def _detail(line: TaskLine) -> Iterator[str]:
 def _listed(told: Iterable[Fact]) -> str:
     lines = []
     for label, kind, texts, behind in told:
-        shown = [_shown(kind, one, 600) for one in texts if one]
+        shown = [_shown(kind, one, 600) for one in texts]
         more = f" and {len(shown) - _ITEMS:,} more" if len(shown) > _ITEMS else ""
         note = f" ({inline(behind, 200)})" if behind else ""
         joined = shown[:_ITEMS] if kind == "prose" else [", ".join(shown[:_ITEMS])]
