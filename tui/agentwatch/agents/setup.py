@@ -10,7 +10,6 @@ PYTHON* variable or a `.pth` file could run somebody else's code. The words need
 from __future__ import annotations
 
 import difflib
-import errno
 import json
 import os
 import re
@@ -22,9 +21,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.agents.hook.journal import Journal
+from agentwatch.agents.hook.command import Journal
 from agentwatch.config import Settings
-from agentwatch.disk import Directory, NotRegularError
+from agentwatch.disk import Directory
 from agentwatch.errors import WorkspaceError
 from agentwatch.shell import command_line, install_line, launcher
 from agentwatch.sources.claude_code.hooks import ASKS
@@ -278,14 +277,10 @@ def _step(workspace: Path, path: str, lines: str, change: Change, *, remove: boo
     try:
         text, backup = _read(workspace, path), _read(workspace, path + BACKUP)
         return Edit(path, text, _undone(text, backup, change) if remove else change(text or "", True), backup)
-    except UnicodeDecodeError:
-        why = "it is not UTF-8"
-    except NotEditableError as error:
+    except (UnicodeDecodeError, NotEditableError) as error:
         why = f"it cannot be edited safely: {error}"
     except OSError as error:
-        is_link = isinstance(error, NotRegularError) or error.errno in (errno.ELOOP, errno.ENOTDIR)
-        is_why = "it is a link or no file, and nothing is written through links"
-        why = is_why if is_link else f"it cannot be read: {error}"
+        why = f"it cannot be read, and nothing is written through links: {error}"
     return ByHand(path, lines, f"{why}; take this out of it" if remove else why)
 
 
