@@ -267,9 +267,10 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
         yield f"{plural(unseen, 'place')} could not be read."
     if history:
         yield f"{history}."
+    who = f"{needs:,}" if needs else "Nothing that could be seen" if unseen else "Nothing"
     there = f"; {plural(asking_there, 'task')} in other worktrees too" if asking_there else ""
     if states or past or there or unseen:
-        yield f"{f'{needs:,}' if needs else 'Nothing'} {'need' if needs > 1 else 'needs'} a human{there}."
+        yield f"{who} {'need' if needs > 1 else 'needs'} a human{there}."
 
 
 # Facts of a task
