@@ -38,8 +38,6 @@ class Span(NamedTuple):
     kind: Kind
     look: Look
     number: int
-    is_certain: bool = True
-    """Whether the start is known; else it is the first known sign."""
     asks: bool = False
     """Whether it is the operator who is waited for."""
 
