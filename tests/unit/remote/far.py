@@ -26,7 +26,7 @@ from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
-from agentwatch.remote.desk import RelayDesk, RemoteDesk
+from agentwatch.remote.desk import RemoteDesk, record_signed
 from agentwatch.remote.protocol import Result
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Inbox, RequestStore
@@ -107,7 +107,7 @@ class Host:
 
     def record(self, text: str) -> Result:
         """As the relay does it."""
-        return asyncio.run(RelayDesk(self.monitor(), lambda: self.now).record(text))
+        return asyncio.run(record_signed(self.monitor(), text, self.now))
 
     def chain(self) -> Chain:
         return self.open_desk().read()
