@@ -128,11 +128,15 @@ def test_what_the_host_refuses_is_an_error_in_its_words(host: Host, line: Line, 
     assert host.records() == []
 
 
-def test_a_host_that_could_not_record_it_is_asked_again(host: Host, line: Line, kim: RemoteDesk) -> None:
+def test_a_host_that_could_not_record_it_is_asked_again(
+    host: Host, kim: RemoteDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     host.desk.keys.protect("secret")
-    with pytest.raises(UncertainError, match=r"is encrypted.*; nobody knows yet"):
+    with pytest.raises(UncertainError, match=r"nobody can type its passphrase on the host; nobody knows yet"):
         decide(kim, host)
-    host.desk.keys.protect(None, lambda: "secret")
+    assert host.records() == []
+    host.desk.keys.choose_keyring(chosen=True)
+    monkeypatch.setattr("agentwatch.decisions.keys.stored", lambda _key: "secret")
     assert decide(kim, host).fresh
     assert len(host.records()) == 1
 

@@ -18,6 +18,7 @@ from agentwatch.decisions.delivery import NOT_DELIVERED, Forgery, Mirror
 from agentwatch.decisions.envelope import EnvelopeError, PublicKey, UnsignedError, UntrustedError, opened
 from agentwatch.decisions.errors import (
     DecisionError,
+    KeyProblemError,
     NotAllowedError,
     NotRecordedError,
     RecordError,
@@ -352,6 +353,8 @@ def _opened(desk: LocalService, text: str, now: datetime) -> _Signed:
         outcome, why = Outcome.REFUSED, "it was signed for another workspace"
     if why:
         raise RefusedError(outcome, why)
+    if (locked := desk.why_locked()) is not None:
+        raise KeyProblemError(f"not recorded so far: {locked}, and nobody can type its passphrase on the host")
     draft = Draft(
         subject=asked.subject,
         action=asked.action,

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from pydantic import BaseModel
-
 from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
@@ -86,8 +84,7 @@ class Log:
             case Seen() | Gone() | Unreadable():
                 if chain and _says_the_same(chain[-1].event, event):
                     return None
-                is_undone = isinstance(event, Gone) and event.undone
-                void = [one for one in chain if is_undone or isinstance(one.event, Unreadable)]
+                void = [one for one in chain if isinstance(one.event, Unreadable)]
             case Checked(digest=digest):
                 void = [one for one in chain if isinstance(one.event, Checked) and one.event.digest == digest]
             case Requested() if chain and isinstance(before := chain[0].event, Requested):
@@ -162,9 +159,7 @@ def weight(value: Any) -> int:
         return 56 + sum(map(weight, value))
     if isinstance(value, Mapping):
         return 232 + sum(weight(key) + weight(one) for key, one in value.items())
-    fields = getattr(value, "__dataclass_fields__", None)
-    if fields is None and isinstance(value, BaseModel):
-        fields = type(value).model_fields
+    fields = getattr(value, "__dataclass_fields__", None) or getattr(type(value), "model_fields", None)
     return 32 if fields is None else 56 + sum(weight(getattr(value, name)) for name in fields)
 
 

@@ -26,6 +26,7 @@ from nats.aio.client import Client
 from nats.js import api
 
 from agentwatch.decisions.errors import KeyMissingError
+from agentwatch.decisions.keys import unlocked
 from agentwatch.remote.nats_accounts import STREAM, host_of, host_subject, nkey_of, screen_subject, store, store_subject
 from agentwatch.remote.pipe import MOST_WAITING, Change, Link, LinkState, Receive, stay_connected
 
@@ -90,14 +91,16 @@ def file_of(creds: str | None) -> str | None:
 
 
 def login_of(creds: str | None, keys: Keys) -> Login:
-    """The user's login: a file that is named, else the key that signs decisions, if it is not encrypted."""
+    """The user's login: a file that is named, else the key that signs decisions, if nobody has to type a passphrase."""
     named = file_of(creds)
     if named is not None:
         return Login(creds=named)
-    try:
-        return Login() if keys.is_encrypted() else Login(keys.load())
-    except KeyMissingError:
-        return Login()
+    with suppress(KeyMissingError):
+        if keys.in_keyring:
+            return Login(unlocked(keys))
+        if not keys.is_encrypted():
+            return Login(keys.load())
+    return Login()
 
 
 async def _nothing(*_: object) -> None:
