@@ -15,7 +15,7 @@ from agentwatch.contracts.shapes import Fields
 from agentwatch.delegation.events import Checked, Event, Gone, Ran, Rules, Seen, Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
-from agentwatch.remote.log import MOST_CHECKS, Log
+from agentwatch.remote.log import Log
 from agentwatch.remote.protocol import entry_of
 from agentwatch.view.document import tree_document
 
@@ -97,8 +97,8 @@ def test_of_a_file_as_much_is_kept_as_the_tree_remembers_and_the_first_version_s
 
 
 def test_the_checks_of_one_file_are_bounded_and_what_went_takes_no_room() -> None:
-    log, _ = log_of([Checked(seq, 1.0, "returns.md", f"{seq % 50}", ()) for seq in range(500)])
-    assert len(log.events()) == MOST_CHECKS
+    log, _ = log_of([Checked(seq, 1.0, "returns.md", f"{seq % 400}", ()) for seq in range(500)])
+    assert len(log.events()) == MAX_VERSIONS
     see = Recorder().seen
     log, _ = log_of([Unreadable(1, 2.0, "a.json", BROKEN), see("a.json", handoff("a")), Ran(3, 1.0, "s:1", None)])
     assert [type(one) for one in log.events()] == [Seen]

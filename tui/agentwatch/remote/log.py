@@ -28,8 +28,6 @@ MOST: Final[Mapping[str, int]] = MappingProxyType(
     }
 )
 """Of what one host says; bytes are those that are taken here, about."""
-MOST_CHECKS: Final = 32
-"""Checks of one file that are kept: it may hold the latest returns of several tasks, one after the other."""
 _ENTRY: Final = 512  # Bytes that the tree and the log need for an entry besides what is in it
 
 Event = Observation | Standing
@@ -102,9 +100,9 @@ class Log:
         chain = self._chains.setdefault(key_of(event), [])
         chain.append(kept)
         self._account(kept, 1)
-        if len(chain) > (MOST_CHECKS if isinstance(event, Checked) else MAX_VERSIONS):
+        if len(chain) > MAX_VERSIONS:
             # The first version of a file says when its task began.
-            self._remove(chain[0 if isinstance(event, Checked) else 1])
+            self._remove(chain[1])
         return event
 
     def remove_last(self, event: Event) -> None:
