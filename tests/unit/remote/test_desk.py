@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.decisions.made import KIM, NOON, Quick
+from tests.unit.decisions.made import KIM, NOON, Quick, at
 from tests.unit.remote.far import ALICE, STRANGER, Host, Line
 from tests.unit.requests.asked import request
 
@@ -73,7 +73,6 @@ def test_a_decision_is_recorded_by_the_host_and_shown(host: Host, line: Line, ki
     assert host.records() == [made.record]
     assert made.record.operator == "kim"
     assert made.entry == host.chain().entries[0]
-    assert kim.notice is None
     # Once is enough, and the very same is the same, whoever says it.
     host.now += MINUTE
     again = decide(line.desk(tmp_path / "alice", ALICE), host)
@@ -128,15 +127,12 @@ def test_what_the_host_refuses_is_an_error_in_its_words(host: Host, line: Line, 
     assert host.records() == []
 
 
-def test_a_host_that_could_not_record_it_is_asked_again(
-    host: Host, kim: RemoteDesk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_that_could_not_record_it_is_asked_again(host: Host, kim: RemoteDesk) -> None:
     host.desk.keys.protect("secret")
     with pytest.raises(UncertainError, match=r"nobody can type its passphrase on the host; nobody knows yet"):
         decide(kim, host)
     assert host.records() == []
-    host.desk.keys.choose_keyring(chosen=True)
-    monkeypatch.setattr("agentwatch.decisions.keys.stored", lambda _key: "secret")
+    host.desk.keys.protect(None, lambda: "secret")
     assert decide(kim, host).fresh
     assert len(host.records()) == 1
 
@@ -328,13 +324,15 @@ def test_a_key_that_is_not_trusted_decides_nothing(host: Host) -> None:
     assert (result.outcome, result.words) == (Outcome.NOT_TRUSTED, words)
     forged = host.signed(key=STRANGER).replace(STRANGER.public.keyid, KIM.public.keyid)
     assert host.record(forged).outcome is Outcome.NOT_TRUSTED
-    host.desk.keys.distrust_other(Role.OPERATOR, ALICE.public, NOON)
+    with at(NOON):
+        host.desk.keys.distrust_other(Role.OPERATOR, ALICE.public)
     text = host.signed(key=ALICE)
     result = host.record(text)
     assert result.outcome is Outcome.NOT_TRUSTED
     assert "any more, since 2030-01-01T12:00:00Z" in result.words
     # Trusted again, what was signed before does not count: who knows who had the key.
-    host.desk.keys.trust_other(Role.OPERATOR, ALICE.public, "alice", NOON + MINUTE)
+    with at(NOON + MINUTE):
+        host.desk.keys.trust_other(Role.OPERATOR, ALICE.public, "alice")
     host.now = NOON + MINUTE
     assert "signed before this host trusted its key" in host.record(text).words
     assert host.records() == []

@@ -26,7 +26,6 @@ from nats.aio.client import Client
 from nats.js import api
 
 from agentwatch.decisions.errors import KeyMissingError
-from agentwatch.decisions.keys import unlocked
 from agentwatch.remote.nats_accounts import STREAM, host_of, host_subject, nkey_of, screen_subject, store, store_subject
 from agentwatch.remote.pipe import MOST_WAITING, Change, Link, LinkState, Receive, stay_connected
 
@@ -95,12 +94,10 @@ def login_of(creds: str | None, keys: Keys) -> Login:
     named = file_of(creds)
     if named is not None:
         return Login(creds=named)
-    with suppress(KeyMissingError):
-        if keys.in_keyring:
-            return Login(unlocked(keys))
-        if not keys.is_encrypted():
-            return Login(keys.load())
-    return Login()
+    try:
+        return Login(keys.load() if keys.why_encrypted() is None else None)
+    except KeyMissingError:
+        return Login()
 
 
 async def _nothing(*_: object) -> None:
