@@ -31,6 +31,7 @@ from agentwatch.remote.protocol import Observed, signed
 from agentwatch.state import workspace_id
 from tests.broker import Broker, Wire, new_key
 from tests.reliability.commands.stage import HANDOFF, returned
+from tests.unit.decisions.made import at
 from tests.unit.remote.seen import Seen, until
 from tests.wrong_clock import WrongClock
 
@@ -185,7 +186,8 @@ class Fleet:
         self.operators = [Operator(root / name, self.machine) for name in ("kim", "alex")]
         self.eve = new_key()
         for one, name in zip(self.operators, ("kim", "alex"), strict=True):
-            self.machine.keys.trust_other(Role.OPERATOR, one.key.public, name, LONG_AGO)
+            with at(LONG_AGO):
+                self.machine.keys.trust_other(Role.OPERATOR, one.key.public, name)
         names = [(str(number), one.key.public) for number, one in enumerate(self.operators)]
         text = accounts(names, [("build1", self.machine.key.public), ("eve", self.eve.public)])
         self.broker = Broker(root / "broker", text).start().make_store(Login(self.operators[0].key))
