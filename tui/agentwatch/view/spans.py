@@ -55,7 +55,6 @@ class _Signs(NamedTuple):
 
     def span(self, end: float | None, kind: Kind, face: Look) -> Span:
         """A span of it from its start on, which is certain if that is when it was handed off."""
-        began = self.attempt.started_at
         return Span(self.start, end, kind, face, self.attempt.number)
 
 
