@@ -77,16 +77,11 @@ def _signs(attempt: Attempt) -> _Signs | None:
     return _Signs(attempt, max(first, 0.0), max(last, 0.0))
 
 
-def spans_of(task: Task, first: float | None = None) -> list[Span]:
-    """The spans of a task, in the order of its attempts; empty for one that no file speaks of.
-
-    `first` is the first sign of anything below it: who hands work on has begun before.
-    """
+def spans_of(task: Task) -> list[Span]:
+    """The spans of a task, in the order of its attempts; empty for one that no file speaks of."""
     attempts = [one for one in map(_signs, task.attempts) if one is not None]
     if not attempts:
         return []
-    if first is not None and first < attempts[0].start and task.attempts[0].started_at is None:
-        attempts[0] = attempts[0]._replace(start=first)
     spans: list[Span] = []
     for one, following in pairwise(attempts):
         face, is_queued = LOOKS[one.attempt.state], one.attempt.state is State.SUBMITTED
