@@ -10,9 +10,8 @@ import pytest
 from tests.app.deciding import Office, office
 from tests.journeys.made import handoff, returned
 
-from agentwatch.app.dialogs.dialog import DecisionScreen
+from agentwatch.app.dialogs.dialog import ARMING_SECONDS, DecisionScreen
 from agentwatch.app.dialogs.document import Document
-from agentwatch.app.guards import ARMING_SECONDS
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 
@@ -191,12 +190,12 @@ async def test_nothing_is_said_of_the_key_before_the_dialog_hears_it(
     """An operator types as soon as the last line stands, and what was typed before is not heard."""
     async with office(tmp_path) as s:
         with monkeypatch.context() as unseen:
-            unseen.setattr(DecisionScreen, "_be_seen", lambda _: None)
+            unseen.setattr(DecisionScreen, "_arm", lambda _: None)
             s.tree.select("shop.api")
             await s.press("r")
             await s.until(lambda: s.in_dialog and "the child's words" in s.text())
             await s.until(lambda: s.dialog.query_one(Document).problems is not None)
             assert "ctrl+s counts" not in s.text()
             assert "not yet" not in s.text()
-        s.dialog._be_seen()
+        s.dialog._arm()
         await s.until(lambda: "ctrl+s counts" in s.text())

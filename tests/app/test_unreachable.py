@@ -15,6 +15,7 @@ from agentwatch.view.order import Group, Order
 
 async def test_a_host_that_comes_and_goes_rings_no_second_time() -> None:
     async with stage(scene=busy(), size=(140, 24), settled=True) as s:
+        assert s.app.notifier is not None
         queue = s.app.notifier.queue
         queue._since.clear()
         for at in range(3):

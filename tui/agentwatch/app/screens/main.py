@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from agentwatch.app.actions import VIEWS, Home, Place, bindings
-from agentwatch.app.messages import STILL_READING, Missing, ScreenComplete, TreeUpdated
+from agentwatch.app.messages import STILL_READING, Missing, TreeUpdated
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen, TaskScreen
 from agentwatch.app.widgets.cells import shown
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
@@ -120,7 +120,6 @@ class MainScreen(DetailedScreen[None]):
             self.set_focus(self.task_tree)
         self.needs_you.fit()
         self.set_interval(PERIOD, self.show_details)
-        self.call_after_refresh(self.post_message, ScreenComplete())
         self.run_worker(self._add_details())
 
     async def _add_details(self) -> None:
