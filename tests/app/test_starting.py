@@ -62,7 +62,8 @@ async def test_a_monitor_is_opened_in_a_thread_behind_the_first_frame_and_what_i
         may_open.set()
         while not isinstance(app.screen, main.MainScreen) or app.screen.sought.text != "api":
             await pilot.pause(0.01)
-        assert monitor.tree.tasks
+        while not monitor.tree.tasks:
+            await pilot.pause(0.01)
         assert source.health is monitor.health
 
 

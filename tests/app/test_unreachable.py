@@ -17,13 +17,13 @@ async def test_a_host_that_comes_and_goes_rings_no_second_time() -> None:
     async with stage(scene=busy(), size=(140, 24), settled=True) as s:
         assert s.app.notifier is not None
         queue = s.app.notifier.queue
-        queue._since.clear()
+        queue.pop(1e9, [])
         for at in range(3):
             s.source.push([Lost(0, NOW - 180 + at), Tick(0, NOW + at)])
             await s.until(lambda: s.app.monitor.tree.lost_since is not None)
             s.source.push([Reached(0, NOW)])
             await s.until(lambda: s.app.monitor.tree.lost_since is None)
-        assert not queue._since
+        assert not queue.is_due(1e9)
         assert isinstance(s.app, AgentwatchApp)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -20,7 +20,6 @@ from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgement, Acknowledgements, new_name
 from agentwatch.text import clean, quoted
-from agentwatch.view.times import ago
 from agentwatch.view.words import name_of, plural
 
 if TYPE_CHECKING:
@@ -39,12 +38,7 @@ class ChoiceScreen(ModalScreen[int | None]):
     Its texts must be safe.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j,tab", "move(1)", show=False, priority=True),
-        Binding("up,k,shift+tab", "move(-1)", show=False, priority=True),
-        Binding("escape,q,ctrl+c", "leave", show=False),
-        *(Binding(str(number + 1), f"choose({number})", show=False) for number in range(9)),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+c", "leave", show=False)]
 
     DEFAULT_CSS = f"""
     ChoiceScreen {{ align: center middle; background: $background 70%; }}
@@ -62,8 +56,7 @@ class ChoiceScreen(ModalScreen[int | None]):
     def __init__(self, title: str, answers: Sequence[str], note: str) -> None:
         super().__init__()
         self._title, self._note = title, note
-        words = [f"{number}  {one}" if len(answers) > 1 else one for number, one in enumerate(answers, 1)]
-        self._answers = OptionList(*map(Content, words))
+        self._answers = OptionList(*map(Content, answers))
 
     def compose(self) -> ComposeResult:
         with Vertical(id="choice") as frame:
@@ -75,24 +68,17 @@ class ChoiceScreen(ModalScreen[int | None]):
     def on_mount(self) -> None:
         self._answers.highlighted = 0
 
-    def on_click(self, event: events.Click) -> None:
-        if event.widget is self:
-            self.action_leave()
-
-    def action_move(self, step: int) -> None:
-        self._answers.highlighted = ((self._answers.highlighted or 0) + step) % self._answers.option_count
-
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
-        self.action_choose(event.option_index)
-
-    def action_choose(self, number: int) -> None:
-        if self.is_active and number < self._answers.option_count:
-            self.dismiss(number)
+        self._leave(event.option_index)
 
     def action_leave(self) -> None:
+        self._leave(None)
+
+    def _leave(self, number: int | None) -> None:
+        # A key and a click may come together: Textual would dismiss the screen below.
         if self.is_active:
-            self.dismiss(None)
+            self.dismiss(number)
 
 
 async def acknowledge(
@@ -166,8 +152,7 @@ async def undo(app: AgentwatchApp) -> list[str]:
         # That it can be undone is said no more.
         app.clear_notifications()
         count = sum(len(record.tasks) for record in undone)
-        words = f"{plural(count, 'task')} {undone[0].did} {ago(undone[0].at, app.clock())}" if undone else ""
-        again = f"Undone: {words} {'asks' if count == 1 else 'ask'} again."
+        again = f"Undone: {plural(count, 'task')} {'asks' if count == 1 else 'ask'} again."
         app.post_message(Missing(again if undone else "There is nothing to undo."))
     own_ids = {own_id for record in undone for own_id in record.tasks}
     return [task_id for task_id, task in app.monitor.tree.tasks.items() if task.own_id in own_ids]
@@ -202,21 +187,11 @@ async def _act(app: AgentwatchApp, act: Callable[[], object]) -> bool:
 
 def _effect(tasks: Iterable[Task]) -> tuple[str, dict[str, str]]:
     """The effect of acknowledging these tasks, and the marks of those about which something is open or new."""
-    marks: dict[str, str] = {}
-    asking = past = 0
-    for task in tasks:
-        is_open = task.question is not None and not task.acknowledged
-        if is_open or not task.seen:
-            marks[task.task_id] = mark_of(task)
-            asking += task.ask is not None
-            past += is_open and task.past
-    new = len(marks) - asking - past
-    parts = [
-        f"{plural(asking, 'task')} {'stops' if asking == 1 else 'stop'} asking" if asking else "",
-        f"{plural(past, 'past question')} {'is' if past == 1 else 'are'} reviewed" if past else "",
-        f"{plural(new, 'task')} {'is' if new == 1 else 'are'} new no more" if new else "",
-    ]
-    return ", ".join(part for part in parts if part), marks
+    those = [task for task in tasks if (task.question is not None and not task.acknowledged) or not task.seen]
+    asking = sum(task.ask is not None for task in those)
+    others = f", {plural(len(those) - asking, 'other')} reviewed" if len(those) > asking else ""
+    words = f"{plural(asking, 'task')} {'stops' if asking == 1 else 'stop'} asking{others}"
+    return words, {task.task_id: mark_of(task) for task in those}
 
 
 def _name(task: Task) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
@@ -401,9 +402,10 @@ def command_of(app: object, command_id: str) -> ActionSpec:
 
 KEPT: Final = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
 """Keys that these have whatever is set: the way to decide and the ways out."""
-_NAMED: Final = "space backspace delete left right home end up down enter comma escape tab insert pageup pagedown"
-_NAMES: Final = frozenset([*_NAMED.split(), *(f"f{number}" for number in range(1, 25))])
-_ALIASES: Final = {"esc": "escape", ",": "comma", " ": "space"}
+_KEY: Final = re.compile(
+    r"((ctrl|alt|shift)\+)*(\S|f\d\d?|space|backspace|delete|insert|left|right|up|down|home|end|pageup|pagedown|enter"
+    r"|escape|tab|comma)"
+)
 
 
 def with_keys(wishes: Iterable[tuple[str, Sequence[str]]], views: int = 0) -> tuple[tuple[ActionSpec, ...], list[str]]:
@@ -457,12 +459,6 @@ def textual_keymap(commands: Iterable[ActionSpec]) -> dict[str, str]:
 
 
 def key_of(word: str) -> str | None:
-    """A key by Textual's name for it; None if there is none that a terminal could send."""
-    modified, plus, base = word.rpartition("+") if len(word) > 1 else ("", "", word)
-    base = _ALIASES.get(base.lower(), base.lower() if plus or len(base) > 1 else base)
-    modifiers = sorted(modified.lower().split("+")) if plus else []
-    if modifiers == ["shift"] and len(base) == 1 and base.isalpha():
-        return base.upper()
-    is_character = len(base) == 1 and (base.isalnum() if modifiers else base.isprintable())
-    is_known = {"ctrl", "shift", "alt"}.issuperset(modifiers) and (base in _NAMES or is_character)
-    return "+".join([*modifiers, base]) if is_known else None
+    """A key by Textual's name for it, also as `key_label` writes it; None if there is none."""
+    key = next((key for key, label in _LABELS.items() if label == word), word)
+    return key if _KEY.fullmatch(key) and key.isprintable() else None

@@ -15,6 +15,7 @@ from textual.actions import SkipAction
 from textual.app import App, ScreenStackError, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
+from textual.dom import DOMNode
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
 from textual.theme import BUILTIN_THEMES
@@ -117,7 +118,7 @@ class AgentwatchApp(App[None]):
         """Whether the key that is read now may be text."""
         self.failure: Exception | None = None
         """Why the monitor could not be opened, which has ended the app."""
-        self._theme_failures = self._load_themes()
+        self._faults += self._load_themes()
         if isinstance(monitor, Opening):
             self._opening = monitor
         else:
@@ -181,8 +182,6 @@ class AgentwatchApp(App[None]):
 
     def on_mount(self) -> None:
         self._loop = asyncio.get_running_loop()
-        if self._theme_failures:
-            self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
         self.app_resume_signal.subscribe(self, self._come_back)
         self.set_interval(1.0, self._notify_operator)
         self.call_after_refresh(self.when_shown)
@@ -359,13 +358,14 @@ class AgentwatchApp(App[None]):
         return Home.REPLAY not in command.homes
 
     async def _run_command(self, screen: Screen[object], command: ActionSpec) -> None:
+        node: DOMNode = screen
         if not {Home.APP, Home.REPLAY}.isdisjoint(command.homes):
-            await self.run_action(command.action)
+            node = self
         elif Home.TREE in command.homes and screen is self._main:
-            await self._main.task_tree.run_action(command.action)
-        else:
-            at = screen.focused if Home.CHART in command.homes else None
-            await (at or screen).run_action(command.action)
+            node = self._main.task_tree
+        elif Home.CHART in command.homes:
+            node = screen.focused or screen
+        await self.run_action(command.action, node)
 
     def action_suspend_process(self) -> None:
         """Go to the shell, until it wakes us."""

@@ -50,15 +50,12 @@ async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool 
     versions = (attempt.returned or attempt.handoff for attempt in reversed(task.attempts))
     if (version := next(filter(None, versions), None)) is None:
         return "No file speaks of this row."
-    own, name = monitor.of(task.task_id)[0], clean(version.path, 200)
+    own = monitor.of(task.task_id)[0]
     path = own.workspace / to_name(version.path)
-    if version.stored:
-        return "A session store keeps it, not a file of its own: the Raw tab has its text."
-    if own.host and not names:
-        return f"{name} is on {clean(own.host, 60)}: it cannot be opened from here; the Raw tab has its text."
-    if not own.host and not await asyncio.to_thread(os.path.isfile, path):
-        return f"{name} is no longer there; the Raw tab has its last content."
-    return path
+    if not version.stored and (names if own.host else await asyncio.to_thread(os.path.isfile, path)):
+        return path
+    where = f" on {clean(own.host, 60)}" if own.host else ""
+    return f"{clean(version.path, 200)}{where} is no file that can be opened from here; the Raw tab has its text."
 
 
 def command_words(named: Iterable[str | None], usual: Iterable[str], path: str | None = None) -> list[str]:

@@ -27,7 +27,6 @@ from agentwatch.text import clean, quoted
 from agentwatch.view.query import Query, parse
 
 if TYPE_CHECKING:
-    from agentwatch.contracts.shapes import Finding
     from agentwatch.monitor import Monitor
 
 _WIDE: Final = 100
@@ -291,15 +290,12 @@ class MainScreen(DetailedScreen[None]):
         self.notify(words, markup=False, timeout=2)
 
     def action_notices(self) -> None:
-        from agentwatch.app.screens.pages import NoticesScreen  # rarely wanted
+        from agentwatch.app.screens.pages import PageScreen, notices_of  # rarely wanted
 
-        def read() -> tuple[list[Finding], list[str]]:
-            notices, said = [*self._monitor.tree.notices], [*self._monitor.messages]
-            if not notices and not said and self._monitor.health.mode == "starting":
-                said = [STILL_READING]
-            return notices, said
-
-        self.app.push_screen(NoticesScreen(read))
+        notices, own = self._monitor.tree.notices, self._monitor.messages
+        if not notices and not own and self._monitor.health.mode == "starting":
+            own = [STILL_READING]
+        self.app.push_screen(PageScreen("Problems", notices_of(notices, own)))
 
     # The filter
 
