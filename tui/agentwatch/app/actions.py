@@ -431,10 +431,10 @@ def with_keys(wishes: Iterable[tuple[str, Sequence[str]]], views: int = 0) -> tu
         if fault:
             faults.append(f"{where(f'keys.{name}')}: {fault}{f'; it keeps {spec.keys_label}' if spec else ''}")
     while clash := next(_clashes(made, specs), None):
-        name, other, key = clash
-        made[name] = specs[name]
-        fault = f"{other} has the key {key_label(key)}; give one of them another key"
-        faults.append(f"{where(f'keys.{name}')}: {fault}")
+        *names, key = clash
+        made |= {name: specs[name] for name in names}
+        fault = f"{' and '.join(names)} would both have the key {key_label(key)}; give one of them another key"
+        faults.append(f"{where(f'keys.{names[0]}')}: {fault}")
     return tuple(made.values()), faults
 
 

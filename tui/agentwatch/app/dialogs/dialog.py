@@ -29,10 +29,9 @@ from agentwatch.app.actions import Home, Place, bindings, command_of
 from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.cases import AttemptCase, Case, RequestCase
 from agentwatch.app.dialogs.document import Document, tell
-from agentwatch.app.markdown_safe import Text
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.cells import clip, shown
-from agentwatch.app.widgets.details.blocks import lay_out
+from agentwatch.app.widgets.details.blocks import Text, lay_out
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
