@@ -87,20 +87,17 @@ async def acknowledge(
     """Ask which to acknowledge, and do so: the selected task with all below it; first, where something is `sought`, all
     that it finds; on the heading of a `group`, its `roots` with all below them."""
     now, tree = app.clock(), app.monitor.tree
-    named: list[tuple[str, Iterable[Task]]] = []
+    named: dict[str, Iterable[Task]] = {}
     if sought:
-        found = [task for task in tree.tasks.values() if sought.matches(task, now)]
-        named.append((f"all that {quoted(sought.text, _NAME_LENGTH)} finds", found))
+        name = f"all that {quoted(sought.text, _NAME_LENGTH)} finds"
+        named[name] = [task for task in tree.tasks.values() if sought.matches(task, now)]
     if (task := tree.tasks.get(task_id or "")) is not None:
         more = ", with what is below it" if task.children else ""
-        named.append((f"{_name(task)}{more}", (one for one, _ in tree.preorder([task.task_id]))))
+        named[f"{_name(task)}{more}"] = (one for one, _ in tree.preorder([task.task_id]))
     if tops := [root for root in roots if root in tree.tasks]:
-        named.append((f"all of {group}", (one for one, _ in tree.preorder(tops))))
-    offers: list[tuple[str, str, dict[str, str]]] = []
-    for name, tasks in named:
-        effect, marks = _effect(tasks)
-        if marks and marks not in [other for *_, other in offers]:
-            offers.append((name, effect, marks))
+        named[f"all of {group}"] = (one for one, _ in tree.preorder(tops))
+    effects = ((name, *_effect(tasks)) for name, tasks in named.items())
+    offers = [one for one in effects if one[2]]
     if not offers:
         app.post_message(Missing("There is nothing to acknowledge here: nothing asks, and nothing is new."))
         return

@@ -446,15 +446,13 @@ class AgentwatchApp(App[None]):
         if not task_ids:
             self._say_missing(Missing("Nobody needs you now, and no task is marked."))
         elif not self.screen.is_modal:
-            await self._open_dialogs(task_ids, marked=bool(self._main.marked))
+            await self._open_dialogs(task_ids)
 
-    async def _open_dialogs(
-        self, task_ids: Sequence[str], action: Action | None = None, *, marked: bool = False
-    ) -> None:
+    async def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None) -> None:
         if self.monitor.clerk is None:
             self._say_missing(Missing("Nothing can be decided here: nobody would carry it out.", warns=True))
             return
-        below, opening = self.screen, self._open_each(task_ids, action, marked=marked)
+        below, opening = self.screen, self._open_each(task_ids, action)
         # What is typed next is for the dialog.
         for _ in range(_TURNS):
             if self.screen is not below or opening.is_finished:
@@ -462,10 +460,10 @@ class AgentwatchApp(App[None]):
             await asyncio.sleep(0)
 
     @work(group="decide", exclusive=True)
-    async def _open_each(self, task_ids: Sequence[str], action: Action | None, *, marked: bool) -> None:
+    async def _open_each(self, task_ids: Sequence[str], action: Action | None) -> None:
         from agentwatch.app.dialogs.dialog import review  # it needs the models of the contracts
 
-        await review(self, task_ids, action, marked=marked)
+        await review(self, task_ids, action)
 
     def unmark(self, task_id: str) -> None:
         """It was decided, and need not be reviewed any more."""

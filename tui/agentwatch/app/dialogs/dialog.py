@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
@@ -22,6 +21,7 @@ from textual.errors import NoWidget
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen
+from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
@@ -49,7 +49,6 @@ ARMING_SECONDS: Final = 0.6
 """How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing."""
 LABEL: Final = 10
 """Cells of the column with the labels."""
-_GAP: Final = 2
 _MODE_CELLS: Final = 40
 _WIDE: Final = 110
 """Cells from which foreign words stand beside what is handed on."""
@@ -90,52 +89,38 @@ class Choice(Widget, can_focus=True):
         self._field, self._at = field, field.choice
 
     def render(self) -> Content:
-        rows = self._rows(self.content_size.width)
-        return Content("\n").join(Content(" " * _GAP).join([part for _, part in row]) for row in rows)
+        return Content("\n").join(self._lines(self.content_size.width))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
-        return len(self._rows(width))
+        return len(self._lines(width))
+
+    def _next(self, by: int) -> int:
+        before = self._at if self._at is not None else -1 if by > 0 else 0
+        return (before + by) % len(self._field.options)
 
     def action_step(self, by: int) -> None:
-        """Go to the next one, or the one before."""
-        before = self._at if self._at is not None else -1 if by > 0 else 0
-        self._go((before + by) % len(self._field.options))
+        """Take the next one, or the one before; where several can be taken, go there."""
+        if not self._field.several:
+            self.action_choose(self._next(by))
+        self._at = self._next(by) if self._field.several else self._at
+        self.refresh()
 
     def action_take(self) -> None:
         """Take the one under the cursor, or give it back."""
-        if not self._field.several or self._at is None:
-            self.action_step(1)
-        if self._field.several and self._at is not None:
-            self._toggle(self._at)
+        self.action_choose(self._at if self._field.several and self._at is not None else self._next(1))
 
-    def on_click(self, event: events.Click) -> None:
-        start = 0
-        for number, part in chain(*self._rows(self.content_size.width)[event.y : event.y + 1]):
-            if start <= event.x < start + part.cell_length:
-                self._go(number)
-                if self._field.several:
-                    self._toggle(number)
-            start += part.cell_length + _GAP
-
-    def _go(self, number: int) -> None:
-        self._at = number
-        if not self._field.several and self._field.taken != [number]:
-            self._field.taken = []
-            self._toggle(number)
-        self.refresh()
-
-    def _toggle(self, number: int) -> None:
-        self._field.taken = sorted(set(self._field.taken) ^ {number})
+    def action_choose(self, number: int) -> None:
+        """Take this one, or give it back where several can be taken."""
+        field, self._at = self._field, number
+        field.taken = sorted(set(field.taken) ^ {number}) if field.several else [number]
         self.refresh()
         self.post_message(self.Changed())
 
-    def _rows(self, width: int) -> list[list[tuple[int, Content]]]:
-        """The lines, each of the parts of options."""
-        rows: list[list[tuple[int, Content]]] = []
-        field, used = self._field, width
-        marks = ("□", "■") if field.several else ("○", "●")
+    def _lines(self, width: int) -> list[Content]:
+        lines: list[Content] = []
+        field, marks = self._field, ("□", "■") if self._field.several else ("○", "●")
         for number, (label, description) in enumerate(field.options):
-            mark = marks[number in field.taken]
+            mark, click = marks[number in field.taken], Style.from_meta({"@click": f"choose({number})"})
             style = (
                 "bold $text-accent" if number in field.taken else "" if field.question is not None else "$text-muted"
             )
@@ -144,19 +129,17 @@ class Choice(Widget, can_focus=True):
                 first = Content.styled(f"{here}{mark} ", style or "$text-muted")
                 words = Text(Content.styled(exact(label, LONGEST), style), first, "  ┊ ")
                 about = Text(Content.styled(shown(description, LONGEST), "$text-muted"), Content("  ┊ "), "  ┊ ")
-                rows += [
-                    [(number, line.content)] for line in lay_out([words, *([about] if description else [])], width)
-                ]
+                laid = lay_out([words, *([about] if description else [])], width)
+                lines += (line.content.stylize(click) for line in laid)
                 continue
-            words_of_ours = f"{label} ({description})" if description else label
-            words_cut = clip(shown(words_of_ours), _MODE_CELLS if description else max(width - 2, _MODE_CELLS))
-            part = Content.styled(f"{mark} {words_cut}", style)
-            if used + part.cell_length > width:
-                rows.append([])
-                used = 0
-            rows[-1].append((number, part))
-            used += part.cell_length + _GAP
-        return rows
+            room = _MODE_CELLS if description else max(width - 2, _MODE_CELLS)
+            said = clip(shown(f"{label} ({description})" if description else label), room)
+            part = Content.styled(f"{mark} {said}", style).stylize(click)
+            if lines and lines[-1].cell_length + 2 + part.cell_length <= width:
+                lines[-1] = Content("  ").join([lines[-1], part])
+            else:
+                lines.append(part)
+        return lines
 
 
 class Row(Horizontal):
@@ -585,24 +568,18 @@ class DecisionScreen(ModalScreen[End | Action]):
 # Opening it
 
 
-async def review(
-    app: AgentwatchApp, task_ids: Sequence[str], action: Action | None = None, *, marked: bool = False
-) -> None:
+async def review(app: AgentwatchApp, task_ids: Sequence[str], action: Action | None = None) -> None:
     """Open a dialog for each of these tasks, the next when the one before is decided or skipped.
 
     Without an `action`, each dialog is for what the contracts suggest for its task; the operator can take another.
-    A task whose program asks has a dialog for each of its requests, which are left out where tasks are `marked`:
-    no mark says yes to a request. What can no longer be decided when its turn comes is left out. Run it in a worker.
+    A task whose program asks has a dialog for each of its requests. What can no longer be decided when its turn comes
+    is left out. Run it in a worker.
     """
     turns: list[tuple[str, str | None]] = []
     for task_id in task_ids:
         task = app.monitor.tree.tasks.get(task_id)
         asked = [one.request_id for one in task.requests if one.can_answer] if task and action is None else []
         turns += [(task_id, request_id) for request_id in asked or (None,)]
-    if marked and (left_out := sum(request_id is not None for _, request_id in turns)):
-        turns = [turn for turn in turns if turn[1] is None]
-        words = f"{plural(left_out, 'request')} left out: each is answered on its own, with its key."
-        app.notify(words, markup=False, timeout=6)
     decided = 0
     for number, (task_id, request_id) in enumerate(turns, start=1):
         queue = (number, len(turns)) if len(turns) > 1 else None
@@ -631,30 +608,24 @@ def _case_of(
     None where it is gone."""
     monitor, own_id = app.monitor.of(task_id)
     task, now, tasks = monitor.tree.tasks.get(own_id), app.clock(), app.monitor.tree.tasks
-    if task is None:
+    asked = [one for one in task.requests if one.can_answer and request_id in (None, one.request_id)] if task else []
+    if task is None or (request_id is not None and not asked):
         return None
-    top = tasks.get(tasks[task_id].scope) if task_id in tasks and tasks[task_id].scope else None
-    where = top.title if top is not None else ""
-    asked = [one for one in task.requests if one.can_answer]
-    if request_id is not None:
-        asked = [one for one in asked if one.request_id == request_id]
-        if not asked:
-            return None
-    suggested = (policy.suggested(task), *_LIKELY)
-    likely = next((one for one in suggested if one is not None and why_not(task, one, now) is None), None)
-    wanted = action if isinstance(action, Action) else likely
-    # What its program waits for comes before all else that could be decided about it.
-    if action is None and task.request is not None:
-        wanted = Action.RESPOND
-    is_request = bool(asked) and (request_id is not None or wanted is Action.RESPOND)
-    reason = unfit(asked[0]) if is_request else why_not(task, wanted or Action.ACCEPT, now)
+    if not isinstance(action, Action):
+        likely = (policy.suggested(task) or Action.ACCEPT, *_LIKELY)
+        action = next((one for one in likely if why_not(task, one, now) is None), likely[0])
+        # What its program waits for comes before all else that could be decided about it.
+        action = Action.RESPOND if task.request is not None else action
+    is_request = bool(asked) and action is Action.RESPOND
+    reason = unfit(asked[0]) if is_request else why_not(task, action, now)
     if monitor.clerk is None:
-        reason = reason or "its workspace is not being watched yet"
+        reason = "its workspace is not being watched yet"
     elif monitor.clerk.desk.unreachable is not None:
-        reason = reason or clean(monitor.clerk.desk.unreachable, 400)
-    if reason is not None or wanted is None or monitor.clerk is None:
-        word = SPECS[wanted].word if wanted is not None else "Review"
-        return f"{word} {quoted(task.title if task.workspace else own_id, 60)}: {reason}."
+        reason = clean(monitor.clerk.desk.unreachable, 400)
+    if reason is not None or monitor.clerk is None:
+        return f"{SPECS[action].word} {quoted(task.title if task.workspace else own_id, 60)}: {reason}."
+    scope = tasks[task_id].scope if task_id in tasks else ""
+    where = tasks[scope].title if scope in tasks else ""
     if is_request:
         return RequestCase(monitor, monitor.clerk.desk, where, task, asked[0])
-    return AttemptCase(monitor, monitor.clerk.desk, where, task, wanted)
+    return AttemptCase(monitor, monitor.clerk.desk, where, task, action)

@@ -205,21 +205,21 @@ class MainScreen(DetailedScreen[None]):
 
     def _is_on(self, command_id: str) -> bool:
         sought = self.filter_bar.sought
-        return (
-            (command_id == "follow" and self.task_tree.follows)
-            or (command_id == "filter" and len(sought.words) + len(sought.terms) > int(sought.step is not None))
-            or (command_id == "filter.state" and sought.step is not None)
-            or (command_id == "views" and sought.text in self._views.values())
-        )
+        return {
+            "follow": self.task_tree.follows,
+            "filter": len(sought.words) + len(sought.terms) > int(sought.step is not None),
+            "filter.state": sought.step is not None,
+            "views": sought.text in self._views.values(),
+        }.get(command_id, False)
 
     def is_useless(self, command_id: str) -> bool:
-        return (
-            (command_id == "focus.next" and not self.has_class("-wide"))
-            or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.messages))
-            or (command_id == "views" and not self._views)
-            or (command_id == "back" and not self.filter_bar.sought and not self._is_in_details)
-            or super().is_useless(command_id)
-        )
+        useless = {
+            "focus.next": not self.has_class("-wide"),
+            "notices": not (self._monitor.tree.notices or self._monitor.messages),
+            "views": not self._views,
+            "back": not self.filter_bar.sought and not self._is_in_details,
+        }
+        return useless.get(command_id, False) or super().is_useless(command_id)
 
     # Commands
 
