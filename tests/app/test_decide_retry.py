@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -89,50 +88,6 @@ async def test_what_is_edited_is_checked_and_what_breaks_the_contract_is_not_rec
         assert packet["objective"] == "Build it in halves."
         assert entry.record.note == "later"
         assert "Operator: later" not in packet["notes"]
-
-
-async def test_a_key_that_is_typed_while_the_last_check_runs_is_checked_too(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.until(lambda: "✓ valid" in s.text())
-        area, of = s.dialog.query_one(TextArea), document(s)
-        area.text = area.text.replace("Build the API.", "Build it in halves.")
-        await s.until(lambda: "edited by you" in s.text())
-        s.wait_for_arming()
-        proposal, broken = of._proposal, area.text.replace('"attempt": 2', '"attempt": 7')
-        assert proposal is not None
-
-        def problems(text: str) -> list[str]:
-            if text != broken:
-                s.app.call_from_thread(of.write, broken)
-            return proposal.problems(text)
-
-        of._proposal = proposal._replace(problems=problems)
-        await s.press("ctrl+s")
-        await s.until(lambda: "The handoff is not what you saw: read it" in s.words)
-        assert s.entries() == ()
-
-
-async def test_a_note_that_was_just_typed_is_in_the_handoff(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.ready()
-        await s.press("x", "ctrl+s")
-        assert s.in_dialog
-        await s.until(lambda: "Operator: x" in document(s).text)
-        await s.record()
-        (entry,) = s.entries()
-        assert packet_of(entry.record.params.handoff)["notes"][0] == "Operator: x"
-
-
-async def test_a_task_without_a_handoff_gets_the_note_only(tmp_path: Path) -> None:
-    async with office(tmp_path, {"api.return.md": FAILED["api.return.md"]}) as s:
-        await s.open("r")
-        await s.until(lambda: "the next attempt gets your note only" in s.line("handoff "))
-        await s.press(*"go")
-        await s.record()
-        (entry,) = s.entries()
-        assert (entry.record.params.handoff, entry.record.note) == (None, "go")
 
 
 def editing(change: Callable[[Path], object], code: int = 0) -> Callable[[list[str], object], int]:
@@ -273,23 +228,6 @@ async def test_a_text_that_was_never_shown_is_not_signed(tmp_path: Path, key: st
         (entry,) = s.entries()
         assert entry.record.params.handoff == shown
         assert "Hint of attempt 1: Raise the time-out." in shown
-
-
-async def test_while_the_text_is_made_nothing_is_signed(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        host, goes_on = Silent(s.app.monitor), threading.Event()
-        host.answers, given = True, host.content
-        host.content = lambda digest: given(digest) if goes_on.wait(60) else None
-        s.tree.select("shop.api")
-        await s.press("r")
-        await s.until(lambda: s.in_dialog)
-        s.wait_for_arming()
-        await s.until(lambda: "not yet: the handoff is being checked" in s.words)
-        await s.press("ctrl+s")
-        goes_on.set()
-        await s.ready()
-        assert s.in_dialog
-        assert s.entries() == ()
 
 
 async def test_a_text_that_vanishes_meanwhile_is_not_signed_blank(tmp_path: Path) -> None:

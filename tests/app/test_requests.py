@@ -8,7 +8,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.app.deciding import FAILED, Office, box_of, office
+from tests.app.deciding import Office, box_of, office
 from tests.journeys.made import handoff
 from tests.unit.requests import asked
 
@@ -132,23 +132,6 @@ async def test_another_request_never_takes_its_place(tmp_path: Path) -> None:
         assert [entry.record.decision_id for entry in s.entries()] == [first.request_id]
 
 
-async def test_a_review_goes_through_requests_and_failed_tasks_one_by_one(tmp_path: Path) -> None:
-    files = {**FAILED, "ui.handoff.json": handoff("shop.ui")}
-    two = [permission(tmp_path, f"touch {n}", session_id="shop.ui", asked_at=time.time() - n) for n in (1, 2)]
-    async with asking(tmp_path, *two, files=files) as (s, _):
-        await s.until(lambda: s.app.monitor.tree.totals.needs_operator == 2)
-        await open_it(s, "R")
-        assert "1 of 3" in s.text()
-        # Not a yes to both.
-        await s.press("space")
-        await record(s)
-        assert len(s.entries()) == 1
-        await s.until(lambda: opened(s) is not None and "2 of 3" in s.text())
-        await s.until(lambda: "touch 2" in s.text())
-        await s.press("ctrl+n")
-        await s.until(lambda: decides(s) and "3 of 3" in s.text())
-
-
 async def test_the_keys_of_attempts_answer_no_request(tmp_path: Path) -> None:
     async with asking(tmp_path, permission(tmp_path)) as (s, _):
         for key in ("y", "x"):
@@ -179,18 +162,6 @@ async def test_foreign_words_stay_behind_the_bar_and_are_whole(tmp_path: Path) -
         assert "y" * 9_000 + "END" in text
         assert '“Ba[red]sh"”' in s.text()
         assert "\x1b" not in s.text()
-
-
-@pytest.mark.parametrize("size", [(40, 12), (140, 40)])
-@pytest.mark.parametrize("make", [permission, question])
-async def test_what_the_key_would_do_is_in_sight_in_every_size(
-    make: object, size: tuple[int, int], tmp_path: Path
-) -> None:
-    async with asking(tmp_path, make(tmp_path), size=size) as (s, _):  # type: ignore[operator]
-        await open_it(s)
-        for _ in range(8):
-            assert any(words in s.words for words in ("◌ read it first", "not yet:", "◆ ctrl+s")), s.text()
-            await s.press("tab")
 
 
 async def test_in_a_low_window_a_call_with_what_it_is_given_besides_is_read_before_it_is_allowed(
