@@ -134,8 +134,8 @@ async def snooze(app: AgentwatchApp, task_id: str | None) -> None:
                 app.notify(f"Snoozed {words}: {_name(task)}. Z undoes it.", markup=False, timeout=4)
 
 
-async def undo(app: AgentwatchApp) -> list[str]:
-    """Take back the latest of both. Returns the ids of its tasks."""
+async def undo(app: AgentwatchApp) -> None:
+    """Take back the latest of both."""
     undone: list[Acknowledgement] = []
 
     def act() -> None:
@@ -151,8 +151,6 @@ async def undo(app: AgentwatchApp) -> list[str]:
         count = sum(len(record.tasks) for record in undone)
         again = f"Undone: {plural(count, 'task')} {'asks' if count == 1 else 'ask'} again."
         app.post_message(Missing(again if undone else "There is nothing to undo."))
-    own_ids = {own_id for record in undone for own_id in record.tasks}
-    return [task_id for task_id, task in app.monitor.tree.tasks.items() if task.own_id in own_ids]
 
 
 async def _record(

@@ -480,7 +480,7 @@ class AgentwatchApp(App[None]):
         if not self.monitor.shelves:
             self._say_missing(Missing("Nothing can be put aside here.", warns=True))
         elif how == "undo":
-            tree.undo(await acknowledging.undo(self))
+            await acknowledging.undo(self)
         elif how == "snooze":
             await acknowledging.snooze(self, self._task_id)
         elif self.screen is self._main:
