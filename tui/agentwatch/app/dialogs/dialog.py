@@ -101,16 +101,19 @@ class Choice(Widget, can_focus=True):
     def action_step(self, by: int) -> None:
         """Take the next one, or the one before; where several can be taken, go there."""
         if not self._field.several:
-            self.action_choose(self._next(by))
+            self._choose(self._next(by))
         self._at = self._next(by) if self._field.several else self._at
         self.refresh()
 
     def action_take(self) -> None:
         """Take the one under the cursor, or give it back."""
-        self.action_choose(self._at if self._field.several and self._at is not None else self._next(1))
+        self._choose(self._at if self._field.several and self._at is not None else self._next(1))
 
-    def action_choose(self, number: int) -> None:
-        """Take this one, or give it back where several can be taken."""
+    def on_click(self, event: events.Click) -> None:
+        if (number := event.style.meta.get("choice")) is not None:
+            self._choose(number)
+
+    def _choose(self, number: int) -> None:
         field, self._at = self._field, number
         field.taken = sorted(set(field.taken) ^ {number}) if field.several else [number]
         self.refresh()
@@ -120,7 +123,7 @@ class Choice(Widget, can_focus=True):
         lines: list[Content] = []
         field, marks = self._field, ("□", "■") if self._field.several else ("○", "●")
         for number, (label, description) in enumerate(field.options):
-            mark, click = marks[number in field.taken], Style.from_meta({"@click": f"choose({number})"})
+            mark, click = marks[number in field.taken], Style.from_meta({"choice": number})
             style = (
                 "bold $text-accent" if number in field.taken else "" if field.question is not None else "$text-muted"
             )
