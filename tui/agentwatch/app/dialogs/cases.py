@@ -16,7 +16,9 @@ from agentwatch.decisions.form import (
     Missing,
     RequestForm,
     fact,
+    facts,
     request_facts,
+    with_document,
     words_of_child,
     words_of_request,
 )
@@ -70,7 +72,7 @@ class AttemptCase:
                 return f"The {name} has changed since you opened this."
         return f"It was decided meanwhile: {task.binding.action}." if task.binding is not None else None
 
-    def facts(self, now: float, cautions: Iterable[str]) -> Iterator[Fact]:
+    def facts(self, now: float, cautions: Iterable[str]) -> Iterator[Fact]:  # noqa: ARG002 - it has none
         """The facts of the frame."""
         where = "in the ledger, copy in .agentwatch/decisions"
         if self.monitor.host:
@@ -78,7 +80,8 @@ class AttemptCase:
         elif self.monitor.settings.read_only:
             where = "in the ledger, nowhere else (read only)"
         writes = f"{self.subject.decision_id[:DIGITS_OF_FILE]}….json {where}"
-        return _placed(self, self.form.facts(self.task or self.seen, now, writes, cautions))
+        about = self.seen, self.task or self.seen, self.subject, self.action, self.form.params()
+        return _placed(self, facts(*about, now=now, writes=writes))
 
     def missing(self, note: str, unread: str) -> Missing | None:  # noqa: ARG002 - nothing has to be read first
         """The step that the operator has to take first."""
@@ -99,13 +102,14 @@ class AttemptCase:
 
     async def sign(self, document: str, note: str) -> DecisionMade:
         """Record it as it is filled in. Raises DecisionError."""
-        return await self.monitor.decide(self.subject, self.action, self.form.recorded(document), note)
+        params = with_document(self.action, self.form.params(), document)
+        return await self.monitor.decide(self.subject, self.action, params, note)
 
     def outcome(self, decided: DecisionMade) -> str:
         """How that came out, in a sentence."""
         done = "recorded" if decided.fresh else "the very same was recorded before"
         delivered = "delivered" if decided.undelivered is None else f"not delivered: {clean(decided.undelivered, 500)}"
-        return f"{self.form.word} {quoted(name_of(self.seen), 24)}: {done}, {delivered}."
+        return f"{self.form.spec.word} {quoted(name_of(self.seen), 24)}: {done}, {delivered}."
 
 
 class RequestCase:

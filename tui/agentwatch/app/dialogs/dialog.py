@@ -226,7 +226,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self._is_recording = self._is_read = False
         self._wanted: Missing | None = None
         """The step that was missing when the key that records was pressed."""
-        self._note = Input(placeholder=case.form.placeholder, compact=True, select_on_focus=False, id="note")
+        self._note = Input(placeholder=case.form.spec.placeholder, compact=True, select_on_focus=False, id="note")
         self._passphrase = Input(
             placeholder="the passphrase of the key that signs decisions", password=True, compact=True
         )
@@ -236,7 +236,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self._standings = Static(id="standing", markup=False), Static(id="standing-low", markup=False)
         self._page = Page()
         self._document: Document | None = None
-        if isinstance(case, AttemptCase) and case.form.document:
+        if isinstance(case, AttemptCase) and case.form.spec.document:
             self._document = Document(case.form, case.monitor, case.desk.state, self._arm)
         self._widgets: dict[str, Widget] = {}
         """The widgets by the keys of `Missing`."""
@@ -263,7 +263,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         form = self.case.form
         with Vertical(id="decision"):
             with Vertical(id="ours") as ours:
-                ours.border_title = f"◆ {form.glyph} {form.word}"
+                ours.border_title = f"◆ {form.spec.glyph} {form.spec.word}"
                 if self._queue is not None:
                     ours.border_subtitle = f"{self._queue[0]} of {self._queue[1]}"
                 yield self._facts
@@ -272,8 +272,8 @@ class DecisionScreen(ModalScreen[End | Action]):
                         yield Row("other" if number else one.label, widget)
                 if self._document is not None:
                     yield Row(self._document.label, self._document.status)
-                if form.note:
-                    yield Row(form.note, self._note)
+                if form.spec.note:
+                    yield Row(form.spec.note, self._note)
                 yield self._unlock
                 yield self._standings[0]
             with Vertical(id="below"):
@@ -357,7 +357,6 @@ class DecisionScreen(ModalScreen[End | Action]):
         cautions: list[str] = []
         if self._document is not None:
             self._document.show_status()
-            cautions += self._document.cautions()
         if self.case.to_read:
             page, count = self._page, self._page.virtual_size.height
             if page.line(max(count - 1, 0)).content.plain.startswith("truncated: "):
