@@ -77,7 +77,7 @@ def test_too_many_claims_are_cut_and_said_to_be(repository: Repository) -> None:
 
 def test_a_text_that_is_no_return_claims_nothing(repository: Repository) -> None:
     result = check(repository.root, "# Notes\n")
-    assert (result.claims, result.traces) == ((), {})
+    assert (result.claims, result.looks) == ((), {})
 
 
 def test_a_workspace_that_is_gone_is_said_to_be(plain: Repository) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from agentwatch.evidence.disk import trace
 from agentwatch.evidence.inspect import MAX_SHOWN, difference, file_text
 from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository
 
@@ -18,17 +17,6 @@ def test_a_long_text_is_cut_and_said_to_be(plain: Repository) -> None:
 def test_the_reason_is_for_whoever_looks_and_not_for_whoever_wrote(plain: Repository) -> None:
     (plain.root / "folder").mkdir()
     assert file_text(plain.root, "folder").problem == "This is a directory, not a file, and is not opened."
-
-
-def test_a_trace_is_equal_until_the_file_changes_or_goes(plain: Repository) -> None:
-    plain.write("x.md", "one\n", at=BEFORE)
-    before = trace(f"{plain.root}/x.md")
-    assert trace(f"{plain.root}/x.md") == before
-    plain.write("x.md", "two\n", at=AFTER)
-    after = trace(f"{plain.root}/x.md")
-    (plain.root / "x.md").unlink()
-    assert len({before, after, trace(f"{plain.root}/x.md")}) == 3
-    assert trace(f"{plain.root}/x.md") == trace("a\0b")
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "~/x", "", "a\0b", "link", "gone", "."])

@@ -27,7 +27,7 @@ def test_a_file_that_was_put_there_with_an_older_time_is_not_called_older(
     where, now = repository if git else plain, time.time()
     where.write("x.md", at=now - 5_000 - HANDED_OFF)
     claim = only(check(where.root, claiming(kind, "x.md"), at=now - 1_000))
-    assert (claim.verdict, "a copy or a move keeps the older time" in claim.detail) == (U, True), claim.detail
+    assert (claim.verdict, "a copy or a move keeps its time" in claim.detail) == (U, True), claim.detail
 
 
 def test_a_commit_in_the_second_of_the_handoff_may_be_from_before_or_after(repository: Repository) -> None:

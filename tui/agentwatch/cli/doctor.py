@@ -20,7 +20,7 @@ from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, 
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.service import LocalService
 from agentwatch.errors import UsageError
-from agentwatch.evidence.git import find_repository
+from agentwatch.evidence.git import open_git
 from agentwatch.history.store import History
 from agentwatch.shell import FLEET, find_program, needing
 from agentwatch.sources.worktrees import NoRepositoryError
@@ -155,7 +155,7 @@ def _check_git(about: str, setup: Setup) -> Iterator[Check]:
         yield note(about, "not found: claims about changed files cannot be checked against it")
         return
     try:
-        repository = find_repository(os.path.realpath(setup.workspace))
+        repository = open_git(os.path.realpath(setup.workspace))
     except NoRepositoryError as error:
         yield note(about, f"{error}: claims are checked against the disk alone")
     else:
