@@ -581,6 +581,7 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     hides = has_skips and found.passed not in numbers and not any(one.status == "skipped" for one in said.quantities)
     is_unequal = passed and (is_counted or kind == "test") and not {sum(passed), *passed} & {found.passed, found.total}
     is_empty = found.passed == 0 if is_counted else EMPTY.search(output) or not RESULT.search(output)
+    is_aside = said.quantities and all(one.subject in ("suites", "files") for one in said.quantities)
     is_strict = kind not in ("", "test") and all(one.subject != "warnings" for one in said.quantities)
     is_faulty = FORGIVING.search(output) or (is_strict and FAULTS.search(output))
     is_part = "[no test" in output or not _OF_EACH.search(done.command.text)
@@ -595,7 +596,7 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
         (hides or (found.failed and not code), ", which it does not say"),
         (absent, f", but its output does not say {', '.join(dict.fromkeys(absent))[:80]}"),
         (checks_nothing(done.command), "; with these options it checks nothing"),
-        (kind == "test" and is_empty and not code, "; it printed no result, or no test was in it"),
+        (kind == "test" and (is_empty or is_aside) and not code, "; it printed no result, or no test was in it"),
         (not code and is_faulty, ", but its output speaks of faults"),
     )
     words = next((words for applies, words in doubts if applies), None)

@@ -250,19 +250,22 @@ name, and what is fetched by its host, too."""
 _DENIED: Final = re.compile(
     r"\b(?:not|never|no|nothing|none|neither|nor|without|cannot)\b|n['\u2019]t\b", re.IGNORECASE
 )
+_ATTESTED: Final = re.compile(r"^##+ runtime attestation.*?(?=^##? |\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 _NOTHING: Final = r"\Z."
 _SENTENCE: Final = re.compile(r"[.!?;]\s|\n|,\s+(?:and|but)\s")
 
 
 def unsaid_in(log: ToolLog, returned_text: str, workspace: str) -> tuple[Deed, ...]:
     """The deeds of a log that a return does not speak of, each once, in their order."""
-    sentences = _SENTENCE.split(returned_text[:_LOOKED_AT].replace("*", ""))
+    text = returned_text[:_LOOKED_AT].replace("*", "")
+    listed, sentences = _SENTENCE.split(text), _SENTENCE.split(_ATTESTED.sub("\n", text))
 
     @cache
     def is_spoken_of(kind: DeedKind, subject: str) -> bool:
         word = rf"(?<![\w./-])(?:{_SAID.get(kind, _NOTHING)})(?![\w-])(?![:\s]+(?:not|nothing|none|no|never)\b)"
         name = rf"(?<![\w.-]){re.escape(subject)}(?!/?[\w-])" if len(subject) > 2 else _NOTHING
-        found = map(re.compile(f"(.*?)(?:{word}|{name})", re.IGNORECASE).match, sentences)
+        some = listed if kind is DeedKind.OUTSIDE else sentences
+        found = map(re.compile(f"(.*?)(?:{word}|{name})", re.IGNORECASE).match, some)
         return any(one is not None and _DENIED.search(one[1]) is None for one in found)
 
     found: dict[tuple[DeedKind, str], Deed] = {}
