@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from agentwatch.app.actions import COMMANDS, HELP
-from agentwatch.cli.rules import every_rule
+from agentwatch.cli.manual import every_rule
 from agentwatch.config import SETTINGS, Settings
 from tests.schemas import SCHEMAS
 

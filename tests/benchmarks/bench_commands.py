@@ -130,10 +130,6 @@ _TREE: Final = ["tree", "--json"]
 _EVERY: Final = (_TREE, ["pending"], ["check"], ["wait", "t7", "--timeout", "0"], ["hook"])
 
 
-def short() -> list[Row]:
-    return list(_of_files(500, "500 tasks", 3, [_TREE]))
-
-
 def run() -> Iterator[Row]:
     yield from _of_files(5_000, "5,000 tasks", 5, _EVERY)
     yield from _large_session()

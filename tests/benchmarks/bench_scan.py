@@ -69,11 +69,3 @@ def run() -> list[Row]:
         Row("scan, read and check 10,000 documents", "os.walk, read, json.loads", load, once, 3.0),
         Row("warm start with 10,000 documents", "a cold start", cold, warm, 0.2),
     ]
-
-
-def short() -> list[Row]:
-    with tempfile.TemporaryDirectory() as directory:
-        root = Path(directory)
-        write(root, 500)
-        load, once = interleaved([lambda: walk_and_load(root), lambda: FilesSource(root).scan()], 7)
-    return [Row("scan, read and check 1,000 documents", "os.walk, read, json.loads", load, once, 3.0)]

@@ -120,8 +120,3 @@ def run() -> Iterator[Row]:
     for size in SIZES:
         yield from at(size, 41)
     yield from idle(5_000, _IDLE_SECONDS, worktrees=11)
-
-
-def short() -> list[Row]:
-    # The way to the pixel is too short to be measured surely beside others.
-    return at(200, 11)[1:]

@@ -64,7 +64,3 @@ def frames(tasks: int, rounds: int) -> list[Row]:
             2.0,
         ),
     ]
-
-
-def short() -> list[Row]:
-    return frames(200, rounds=3)[:1]

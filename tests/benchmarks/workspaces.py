@@ -7,9 +7,6 @@ import os
 import time
 from pathlib import Path
 
-from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
-from agentwatch.delegation.events import Event, Seen
-
 _RETURN = """\
 ## Status
 state: {state}
@@ -43,23 +40,6 @@ def returned(number: int, *, failed: bool = False, mode: str = "code") -> str:
 def place(root: Path, number: int) -> Path:
     """Where `write` puts a task."""
     return root / f"group{number // 100}" / f"t{number}"
-
-
-def events(count: int) -> list[Event]:
-    """`count` tasks, ten to a parent, a third of them returned."""
-    seen: list[Event] = []
-    for number in range(count):
-        parent = f"t{(number - 1) // 10}" if number else None
-        task_id = f"t{number}"
-        handoff = Handoff(task_id, f"Do part {number}", parent_task_id=parent)
-        seen.append(Seen(2 * number, 1_000.0 + number, f"{task_id}.handoff.json", f"{number:064x}", handoff))
-        if number % 3 == 0:
-            outcome = Outcome.FAILED if number % 300 == 0 else Outcome.COMPLETED
-            document = Return(Contract.RETURN_FORMAT, outcome.upper(), outcome, task_id, summary=f"Part {number}")
-            seen.append(
-                Seen(2 * number + 1, 2_000.0 + number, f"{task_id}.return.md", f"{number + 10**9:064x}", document)
-            )
-    return seen
 
 
 def write(root: Path, tasks: int, noise: int = 0, *, failed: bool = False, age: float = 0.0) -> None:

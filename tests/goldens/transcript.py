@@ -88,6 +88,7 @@ def play(session: Session, file: Path) -> str:
 def tidy(text: str) -> str:
     """Take out how one Python writes its help, and what is about to go."""
     text = re.sub(r"^  (  agentwatch doctor|teamwork) .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\(choose from .*\)", lambda one: one[0].replace("'", ""), text)
     text = re.sub(
         r"^[! ] usage: .*(?:\n[! ] {9,}\S.*)+", lambda one: re.sub(r"\n. +", " ", one[0]), text, flags=re.MULTILINE
     )

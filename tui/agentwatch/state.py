@@ -36,6 +36,9 @@ _screens: Final[set[int]] = set()
 _is_attended = True
 """Nobody has stepped away from them."""
 
+_scratch_directories: Final[set[Path]] = set()
+"""Those of this process."""
+
 
 def user_home() -> Path:
     """The user's home directory. Raises UsageError where the system knows none, as for a container's bare user id."""
@@ -121,7 +124,22 @@ def scratch_directory() -> Iterator[Path]:
     top = state_directories() / _SCRATCH
     Directory.make(top, UNSYNCED).close()
     with TemporaryDirectory(dir=top, ignore_cleanup_errors=True) as path:
-        yield Path(path).resolve()
+        _scratch_directories.add(Path(path))
+        try:
+            yield Path(path).resolve()
+        finally:
+            _scratch_directories.discard(Path(path))
+
+
+def remove_scratch_directories() -> None:
+    """Remove those of this process, which is about to end without leaving its blocks."""
+    import shutil
+
+    for path in tuple(_scratch_directories):
+        for _ in range(_TRIES):  # another thread may still write there
+            shutil.rmtree(path, ignore_errors=True)
+            if not path.exists():
+                break
 
 
 def remove_old_cache() -> None:

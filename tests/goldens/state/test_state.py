@@ -51,17 +51,16 @@ def test_nothing_of_an_old_state_is_lost(
 def test_old_hooks_and_servers_are_known_as_ours(world: World) -> None:
     shop = world.root / "shop"
     out = world.run("doctor", cwd=shop).out
-    assert "2 commands have keys of your own" in out
     assert "`agentwatch init --write` mends it" in out
     world.run("init", "--agent", "opencode", "--write", cwd=shop)
-    assert world.run("init", "--agent", "claude", "--write", cwd=shop).code == 0
+    assert world.run("init", "--agent", "claude-code", "--write", cwd=shop).code == 0
     hooks = json.loads((shop / ".claude" / "settings.json").read_text())["hooks"]
     commands = [one["command"] for groups in hooks.values() for group in groups for one in group["hooks"]]
     # The old places are replaced, not added to.
     assert sum("agentwatch" in one for one in commands) == 3
     assert not any("/opt/" in one for one in commands)
     # Twice: the first one goes back to before the last writing.
-    for agent in ("claude", "opencode", "codex") * 2:
+    for agent in ("claude-code", "opencode", "codex") * 2:
         world.run("init", "--agent", agent, "--remove", "--write", cwd=shop)
     assert json.loads((shop / ".claude" / "settings.json").read_text())["hooks"] == {
         "PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "make format"}]}]

@@ -64,8 +64,7 @@ def test_the_doctor_finds_wrong_keys_and_views_of_the_settings(stage: Stage) -> 
         in doctor.out
     )
     settings.write_text("[keys]\nfollow = 'F'\n", "utf-8")
-    doctor = stage.run("doctor", stage.workspace)
-    assert (doctor.code, "✓ settings: 1 command has keys of your own" in doctor.out) == (0, True)
+    assert stage.run("doctor", stage.workspace).code == 0
 
 
 def test_the_doctor_runs_no_command_and_promises_nothing(stage: Stage) -> None:

@@ -114,7 +114,7 @@ def test_one_answer_holds(workspace: Path, capsys: pytest.CaptureFixture[str]) -
     with open_one(workspace) as asked:
         assert run("--allow", asked.request_id) == ExitCode.DONE
         assert run("--allow", asked.request_id) == ExitCode.DONE
-        assert "said so at" in capsys.readouterr().out
+        assert "before: " in capsys.readouterr().out
         with pytest.raises(AlreadyDecidedError) as caught:
             run("--deny", "--", asked.request_id)
         assert caught.value.exit_code == ExitCode.TAKEN

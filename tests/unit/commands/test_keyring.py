@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from keyring.errors import KeyringLocked
 
 from agentwatch.cli import keys as keyring
 from agentwatch.decisions.keys import PRIVATE, Keys, store, stored
-from tests.unit.decisions.made import Operator
 from tests.unit.decisions.rings import Ring, in_use
 
 Types = Callable[..., list[str]]
@@ -131,18 +129,3 @@ def test_a_rotated_key_has_its_new_passphrase_in_the_keyring(
     assert "each decision asks for the passphrase from now on" in capsys.readouterr().err
     assert not keys.in_keyring
     keys.load(lambda: "daisy")
-
-
-def test_decisions_that_are_later_than_the_clock_count_when_their_key_was_replaced(
-    keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    operator = Operator(tmp_path)
-    entry = operator.decide(created_at=datetime.now(UTC) + timedelta(hours=1)).entry
-    keyring.rotate(keys)
-    assert "the clock was set back" in capsys.readouterr().err
-    assert (operator.chain().entries, operator.chain().problems) == ((entry,), ())
-    # Where nobody can tell, it is said.
-    operator.ledger.directory.rename(tmp_path / "elsewhere")
-    operator.ledger.directory.write_text("no directory")
-    keyring.rotate(keys)
-    assert "counts only where it is not later than the clock of now" in capsys.readouterr().err

@@ -63,11 +63,10 @@ def test_a_host_that_cannot_be_told_is_named_and_the_others_are_told(
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ([], "it takes the hosts"),
+        ([], "`keys send HOST ...`"),
         (["-oProxyCommand=x"], "unrecognized arguments"),
         (["ssh://build1"], "this is no address"),
         (["nats://broker/box"], "ssh does not reach it"),
-        (["build1", "--host"], "--host belongs to trust and distrust"),
     ],
 )
 def test_what_is_no_host_is_said(words: list[str], error: str, keys: Keys, capsys: pytest.CaptureFixture[str]) -> None:

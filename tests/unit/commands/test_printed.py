@@ -8,20 +8,18 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
 from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.cli import pending, start
+from agentwatch.cli import pending
+from agentwatch.cli.command import parse
 from agentwatch.decisions.service import LocalService
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.delegation.tree import Tree
 from tests.unit.decisions.test_policy import returned
 from tests.unit.history.recorded import Workspace
@@ -73,19 +71,6 @@ def words_of(shell: str, lines: list[str], directory: str) -> list[list[str]]:
     return [[next(words) for _ in range(int(count))] for count in words]
 
 
-@contextmanager
-def called(module: str, function: str) -> Iterator[list[tuple[Any, ...]]]:
-    """What a command understands of its arguments."""
-    heard: list[tuple[Any, ...]] = []
-
-    def hear(*given: Any, **more: Any) -> int:
-        heard.append((*given, more))
-        return 0
-
-    with patch(f"agentwatch.cli.{module}.{function}", hear):
-        yield heard
-
-
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
 @given(st.integers(0, 2**64))
 @pytest.mark.slow
@@ -105,19 +90,13 @@ def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: st
         assert list(Path(root).iterdir()) == [workspace]
         for (task, action, _), words in zip(asked, found, strict=True):
             assert words[0] == "decide"
-            # What stands for words of the operator's is refused until they are in its place.
-            for place, word in enumerate(words[:-1]):
-                if word in ("--escalate", "--respond", "--note") and words[place + 1] in ("MODE", "TEXT"):
-                    words[place + 1] = "filled"
-            with called("decide", "decide") as heard:
-                start("decide", words[1:])
-            load, task_id, wish, more = heard[0]
-            where = load.args[0]
-            returned_digest = task.latest.returned.digest if task.latest and task.latest.returned else None
-            assert (where, task_id, wish.action) == (workspace, task.task_id, action)
-            note = "filled" if action is Action.ACCEPT else ""
-            assert (wish.note, wish.handoff, wish.mitigation) == (note, None, None)
-            assert (wish.attempt, wish.digest, more["yes"]) == (task.attempt, returned_digest or "none", False)
+            options = parse("decide", words[1:])
+            where, digest = options.path, task.latest.returned.digest if task.latest and task.latest.returned else None
+            given = {one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False)}
+            assert (where, options.task, given) == (str(workspace), task.task_id, {action})
+            note = "TEXT" if action is Action.ACCEPT else ""
+            assert (options.note, options.handoff, options.mitigation) == (note, None, None)
+            assert (options.attempt, options.return_sha256, options.yes) == (task.attempt, digest or "none", False)
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
@@ -137,8 +116,10 @@ def test_nothing_that_a_program_asks_changes_what_a_printed_answer_means(shell: 
         assert list(Path(root).iterdir()) == [workspace]
         for one, words in zip(asked, found, strict=True):
             assert words[0] == "answer"
-            with called("answer", "answer") as heard:
-                start("answer", words[1:])
-            where, request_id, wish, more = heard[0]
-            assert (where, request_id, wish.action) == (workspace, one.request_id, one.actions[0])
-            assert (wish.note, wish.rule, more["yes"]) == ("", None, False)
+            options = parse("answer", words[1:])
+            assert (options.path, options.request) == (str(workspace), one.request_id)
+            assert (bool(options.allow), bool(options.option)) == (
+                one.actions[0] == "allow",
+                one.actions[0] == "answer",
+            )
+            assert (options.deny, options.rule, options.yes) == (None, None, False)

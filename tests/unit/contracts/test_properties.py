@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentwatch.contracts.reading import read_document
 from tests.goldens.documents import adapter
 from tests.goldens.documents.table import Case, write_children, write_files
 from tests.unit.contracts.documents import (
@@ -219,6 +220,17 @@ def test_a_document_cut_anywhere_is_unknown_or_broken(document: dict[str, Any] |
             assert any(one["severity"] == "error" for one in file["findings"])
         else:
             assert [one["rule"] for one in file["findings"]] == ["DOC002"]
+
+
+@pytest.mark.parametrize("document", [RETURN, FAILURE, PARTIAL])
+def test_a_return_that_breaks_off_between_its_parts_is_still_being_written(document: str) -> None:
+    for part in ("## Deliverables", "## Evidence", "## Runtime Attestation", "files_created:", "files_modified:"):
+        cut = read_document(document[: document.index(part)], "x.return.md")
+        assert cut is not None
+        assert not cut.complete, part
+    whole = read_document(document, "x.return.md")
+    assert whole is not None
+    assert whole.complete
 
 
 def test_bytes_cut_anywhere_inside_a_character_are_read() -> None:

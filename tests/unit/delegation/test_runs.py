@@ -182,6 +182,8 @@ def test_a_child_that_ends_while_its_return_is_an_early_marker_ended_without_a_r
     task = tree_of([marker, *ran(ROOT, ended)]).tasks["a"]
     assert (task.state, task.why) == (State.INVALID, "it ended without a result: its return still says WORKING")
     assert task.ask == "general ended without a result; retry, or accept it as it is"
+    final = replace(ended, said=message(returned("completed"), at=marker.at + 9))
+    assert tree_of([marker, *ran(ROOT, final)]).tasks["a"].state is State.COMPLETED
     own_words = child("one", RunState.ENDED, prompt=prompt, said=message(returned("working"), at=115.0))
     assert tree_of(ran(ROOT, own_words)).tasks["a"].state is State.INVALID
     assert tree_of([marker, *ran(ROOT, replace(ended, state=RunState.WORKING))]).tasks["a"].state is State.WORKING

@@ -80,6 +80,7 @@ STEPS: dict[str, tuple[str, list[Step]]] = {
     "large, then right": ("x.handoff.json", [(LARGE, "SRC004"), (LARGE, ""), (A, "seen")]),
     "large, then not ours": ("returns/x.json", [(LARGE, "SRC004"), (OTHER, "gone")]),
     "seen, then large": ("x.json", [(A, "seen"), (LARGE, "SRC004"), (None, "gone")]),
+    "seen, then large, then as before": ("x.json", [(A, "seen"), (LARGE, "SRC004"), (A, "seen")]),
     "breaks the reader": ("a.return.json", [("BREAK", "SRC008"), ("BREAK", ""), (A, "seen")]),
     "not ours": ("package.json", [(OTHER, ""), (OTHER + " ", ""), (None, "")]),
 }

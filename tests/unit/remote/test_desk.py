@@ -13,7 +13,8 @@ from tests.unit.decisions.made import NOON
 from tests.unit.remote.far import ALICE, STRANGER, Host, Line
 from tests.unit.requests.asked import request
 
-from agentwatch.cli.answer import Wish, answer
+from agentwatch.cli.answer import answer_request
+from agentwatch.cli.command import parse
 from agentwatch.config import Settings
 from agentwatch.decisions.envelope import seal
 from agentwatch.decisions.errors import (
@@ -232,14 +233,14 @@ def test_the_command_answers_a_request_that_is_on_a_host(
     monitor = Monitor(Path("/ssh:build1:/shop"), Settings(), CombinedSource([]), time.time, **given)
     monitor._open_parts()
     monitor.load(Batch([Requested(1, time.time(), asked.request_id, asked)], Health("live", "")))
-    wish, holder = Wish(Action.DENY, "Use build/."), host.holder()
+    options = parse("answer", ["--deny", "Use build/.", "--yes", asked.request_id[:8]])
+    holder = host.holder()
     with holder.offer(asked) as offer:
-        code = answer(monitor.workspace, asked.request_id[:8], wish, settings=Settings(), yes=True, far=monitor)
-        assert code == 0
+        assert answer_request(options, monitor.workspace, Settings(), monitor) == 0
         record = holder.look(offer)
         assert record is not None
         assert (record.operator, record.note) == ("kim", "Use build/.")
     assert "its host hands it to the program" in capsys.readouterr().out
     line.lost_since = time.time()
     with pytest.raises(DecisionError, match="cannot be reached"):
-        answer(monitor.workspace, asked.request_id[:8], wish, settings=Settings(), yes=True, far=monitor)
+        answer_request(options, monitor.workspace, Settings(), monitor)

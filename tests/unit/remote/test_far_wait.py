@@ -13,7 +13,7 @@ import pytest
 from tests.unit.decisions.made import Operator
 from tests.unit.decisions.test_policy import Told, returned
 
-from agentwatch.cli.wait import wait, wait_for_host
+from agentwatch.cli.wait import wait_for_host, wait_here
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.tree import Tree
@@ -126,7 +126,7 @@ def test_it_says_what_wait_says_on_the_host(
     def load(_workspace: Path, _settings: Settings, **_: object) -> Monitor:
         return behind.monitor
 
-    assert wait(operator.workspace, Settings(), load, "x", None, timeout=0.0, indent=None) == code
+    assert wait_here(operator.workspace, Settings(), load, "x", None, timeout=0.0, indent=None) == code
     here = capsys.readouterr()
     assert json.loads(far.out) == json.loads(here.out)
     assert far.err == here.err.replace(str(operator.workspace), "ssh://build1/srv/shop")

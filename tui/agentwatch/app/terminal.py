@@ -27,7 +27,7 @@ from textual.color import Color
 from textual.drivers import linux_driver
 from textual.filter import LineFilter
 
-from agentwatch.state import attend_screens
+from agentwatch.state import attend_screens, remove_scratch_directories
 
 _ASKING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -176,6 +176,7 @@ def _watch(watching: int, terminals: dict[int, list[Any] | None], ask: Callable[
                     os.write(descriptor, _GIVE_BACK)
                 finally:
                     os.set_blocking(descriptor, True)
+    remove_scratch_directories()
     os._exit(code)
 
 

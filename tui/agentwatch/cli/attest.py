@@ -1,48 +1,38 @@
-"""Sign in-toto statements: state, findings, verdicts and decisions of tasks, and the digests of their handoffs and
-returns. Whoever has your public key can verify them, with agentwatch or without.
-"""
+"""The command that signs statements."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from agentwatch import __version__
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import PATH, argument, flag
+from agentwatch.cli.command import PATH, argument, command, flag
 from agentwatch.cli.shared import passphrase, report_problems, use_task_as_path
 from agentwatch.composition import desk_of, scanned
 from agentwatch.config import load
 from agentwatch.decisions.envelope import STATEMENT_TYPE, seal
 from agentwatch.decisions.errors import DecisionError, reason
-from agentwatch.decisions.service import LocalService
 from agentwatch.decisions.statement import keep, statement_of, subject_of
-from agentwatch.delegation.task import Task
 from agentwatch.errors import UsageError
 from agentwatch.history.recording import write_new
-from agentwatch.monitor import Monitor
 from agentwatch.text import clean, complain, quoted, say
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural
 
-ARGUMENTS: Final = (
+
+@command(
     argument("task", "TASK", "the task id; with --all, a directory is taken for PATH", offers="tasks", nargs="?"),
     PATH,
     flag("--all", "of every task with a handoff or a return, a line each"),
-    argument("--output", "FILE", "a new file (default: standard output)", short="-o"),
+    argument("--output -o", "FILE", "a new file (default: standard output)"),
+    exit_codes="exit codes: 0 signed, 1 signed, and something could not be read, 2 wrong usage, or the key or the disk"
+    " refused",
 )
-EXIT_CODES: Final = (
-    "exit codes: 0 signed, 1 signed, and something could not be read, 2 wrong usage, or the key or the disk refused"
-)
-_NOTHING: Final = "nobody wrote a handoff or a return of it, so there is nothing that a statement could be about"
-
-
-def run(options: Namespace) -> int:
-    """Sign a statement about one task, or about all, into a new file or to standard output.
-
-    Returns 1 where not all could be read, which the statements say, too; else 0. Raises UsageError and DecisionError.
+def attest(options: Namespace) -> int:
+    """Sign in-toto statements: state, findings, verdicts and decisions of tasks, and the digests of their handoffs and
+    returns. Whoever has your public key can verify them, with agentwatch or without.
     """
     if options.all:
         use_task_as_path(options, "name a task or say --all: one of the two")
@@ -51,41 +41,17 @@ def run(options: Namespace) -> int:
     workspace, settings = workspace_at(options.path), load()
     desk = desk_of(workspace, settings, passphrase())
     monitor = scanned(workspace, settings, desk=desk, requests=True)
-    tasks = [task for task in _tasks(monitor, options.task) if subject_of(task)]
+    tasks = [task for task, _ in monitor.tree.preorder() if options.all or task.task_id == options.task]
+    if not tasks and not options.all:
+        raise UsageError(f"there is no task {quoted(options.task, 80)} here; `agentwatch tree` lists them")
+    tasks = [task for task in tasks if subject_of(task)]
     if not tasks:
-        raise UsageError(f"{clean(options.task or 'these tasks', 80)}: {_NOTHING}")
-    envelopes = _sign(monitor, desk, tasks)
-    text = b"".join(envelopes.values()).decode("ascii")
-    if options.output is None:
-        say(text.removesuffix("\n"))
-    else:
-        write_new(Path(options.output), [text])
-        signed = f"{plural(len(envelopes), 'statement')} in {clean(options.output)}"
-        say(f"{signed}, signed with {desk.keys.show().keyid[:16]}…")
-    try:
-        keep(desk.state, envelopes)
-    except OSError as error:
-        complain(f"{clean(str(desk.state))} cannot be written ({reason(error)}): reports will not name what was signed")
-    return report_problems(monitor.problems)
-
-
-def _tasks(monitor: Monitor, task_id: str | None) -> list[Task]:
-    if task_id is None:
-        return [task for task, _ in monitor.tree.preorder()]
-    task = monitor.tree.tasks.get(task_id)
-    if task is None:
-        raise UsageError(f"there is no task {quoted(task_id, 80)} here; `agentwatch tree` lists them")
-    return [task]
-
-
-def _sign(monitor: Monitor, desk: LocalService, tasks: list[Task]) -> dict[str, bytes]:
+        raise UsageError("nobody wrote a handoff or a return, so there is nothing that a statement could be about")
     chain = desk.read()
     if chain.problems:
-        raise DecisionError(
-            f"nothing is signed over a damaged ledger: {chain.problems[0].message}; `agentwatch verify`"
-        )
-    key, now = desk.key(), datetime.now(UTC)
-    envelopes = {}
+        why = chain.problems[0].message
+        raise DecisionError(f"nothing is signed over a damaged ledger: {why}; `agentwatch verify`")
+    key, now, envelopes = desk.key(), datetime.now(UTC), dict[str, bytes]()
     for task in tasks:
         payload = statement_of(
             task_document(monitor.tree, task).plain(),
@@ -97,4 +63,15 @@ def _sign(monitor: Monitor, desk: LocalService, tasks: list[Task]) -> dict[str, 
             now=now,
         )
         envelopes[task.task_id] = seal(payload, key, STATEMENT_TYPE)
-    return envelopes
+    text = b"".join(envelopes.values()).decode("ascii")
+    if options.output is None:
+        say(text.removesuffix("\n"))
+    else:
+        write_new(Path(options.output), [text])
+        signed = f"{plural(len(envelopes), 'statement')} in {clean(options.output)}"
+        say(f"{signed}, signed with {key.public.keyid[:16]}…")
+    try:
+        keep(desk.state, envelopes)
+    except OSError as error:
+        complain(f"{clean(str(desk.state))} cannot be written ({reason(error)}): reports will not name what was signed")
+    return report_problems(monitor.problems)

@@ -1,19 +1,18 @@
-"""Check handoffs and returns against their contracts."""
+"""The command that checks handoffs and returns against their contracts."""
 
 from __future__ import annotations
 
 import os
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from pydantic import Field
-
-from agentwatch.cli.command import argument, format_of
+from agentwatch.cli.command import argument, command
 from agentwatch.contracts.shapes import Contract, Document, Finding, Return, Severity
-from agentwatch.decisions.delivery import forged
+from agentwatch.decisions.delivery import UNVERIFIED, forged
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.errors import UsageError
@@ -24,12 +23,6 @@ from agentwatch.text import clean, complain, indented, say
 from agentwatch.view.document import Document as JsonObject
 from agentwatch.view.document import FindingDoc
 from agentwatch.view.words import plural
-
-ARGUMENTS: Final = (
-    argument("paths", "PATH", "files, or directories that are searched", nargs="+"),
-    format_of("text", "json", "github"),
-)
-_EXCERPT: Final = 100
 
 
 class _File(NamedTuple):
@@ -42,6 +35,10 @@ class _File(NamedTuple):
     is_named: bool = False
     closed: str = ""
 
+    @property
+    def place(self) -> str:
+        return f"{self.root}/{self.relative}"
+
 
 class CheckedFile(JsonObject):
     """The findings of one file. `contract` and `state` are null where it could not be read."""
@@ -50,7 +47,6 @@ class CheckedFile(JsonObject):
     contract: Contract | None
     state: str | None
     findings: list[FindingDoc]
-    lines: list[str] = Field(default=[], exclude=True)
 
 
 class CheckedDoc(JsonObject):
@@ -59,35 +55,40 @@ class CheckedDoc(JsonObject):
     files: list[CheckedFile]
 
 
-def run(options: Namespace) -> int:
-    """Check files, and what looks like a handoff or return in directories; print the findings.
-
-    Returns 1 where there is an error finding, else 0: a file that is named and is neither handoff nor return is said,
-    and is no error. Raises UsageError for a path that is not there.
-    """
-    paths: list[str] = options.paths
+@command(
+    argument("paths", "PATH", "files, or directories that are searched", nargs="+"),
+    argument("--format", None, "default: text", choices=("text", "json", "github"), default="text"),
+)
+def check(options: Namespace) -> int:
+    """Check handoffs and returns against their contracts."""
     checked: list[CheckedFile] = []
-    for file in _files(paths):
+    for file in _files(options.paths):
         judged = _check_file(file)
         if judged is not None:
             checked.append(judged)
         elif file.is_named:
             complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
-    checked += (one for path in dict.fromkeys(paths) if os.path.isdir(path) for one in _forged(path))
+    checked += (one for path in dict.fromkeys(options.paths) if os.path.isdir(path) for one in _forged(path))
+    counts = Counter(finding.severity for file in checked for finding in file.findings)
     if options.format == "json":
         say(indented(CheckedDoc(files=checked).model_dump(mode="json")))
     else:
-        (_print_github if options.format == "github" else _print_text)(checked)
-    return int(any(finding.severity is Severity.ERROR for file in checked for finding in file.findings))
+        write = _github_line if options.format == "github" else _line
+        for one in (write(finding) for file in checked for finding in file.findings):
+            say(one)
+    if options.format == "text":
+        found = ", ".join(plural(counts[one], one) for one in (Severity.ERROR, Severity.WARNING))
+        say(f"{plural(len(checked), 'file')} checked: {found if counts else 'nothing found'}")
+    return int(counts[Severity.ERROR] > 0)
 
 
 def _files(paths: Sequence[str]) -> Iterable[_File]:
-    """The files to check, each once, those of a directory in the order of their names, and what cannot be listed."""
+    """The files to check, each once, those of a directory in the order of their names, and what cannot be listed.
+    Raises UsageError for a path that is not there."""
+    files: dict[str, _File] = {}
     for path in paths:
         if not os.path.lexists(path):
             raise UsageError(f"{clean(path)}: no such file or directory")
-    files: dict[str, _File] = {}
-    for path in paths:
         # resolve() would follow a link, which must not be read.
         lone = Path(os.path.abspath(path))  # noqa: PTH100
         found = [_File(to_path(path), os.path.realpath(lone.parent), lone.name, is_named=True)]
@@ -99,7 +100,7 @@ def _files(paths: Sequence[str]) -> Iterable[_File]:
                 names = [place] if isinstance(listing, OSError) else [join(place, name) for name in listing[1]]
                 found += (_File(to_path(f"{start}{one}" if one else base), root, one, closed=closed) for one in names)
         for one in sorted(found, key=lambda one: one.relative):
-            files.setdefault(f"{one.root}/{one.relative}", one)
+            files.setdefault(one.place, one)
     return files.values()
 
 
@@ -107,24 +108,28 @@ def _forged(directory: str) -> Iterator[CheckedFile]:
     """Findings for files among the decisions of a directory that are none."""
     # What it imports takes a while to load.
     from agentwatch.composition import known_desk
-    from agentwatch.decisions.delivery import UNVERIFIED
 
     desk = known_desk(Path(os.path.realpath(directory)))
-    if desk is None:
-        return
     try:
-        for path, why in desk.forged():
-            shown = path if directory == "." else str(Path(directory, path))
+        for path, why in desk.forged() if desk is not None else ():
+            shown = to_path(path if directory == "." else str(Path(directory, path)))
             if why == UNVERIFIED:
                 complain(f"{clean(shown)}: not checked: {why}")
-                continue
-            yield _unread(to_path(shown), forged(why))
+            else:
+                yield _checked(shown, [forged(why)])
     except DecisionError as error:
         complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")
 
 
-def _unread(path: str, finding: Finding) -> CheckedFile:
-    return CheckedFile(path=path, contract=None, state=None, findings=[FindingDoc.of(finding, path=path)])
+def _checked(path: str, findings: Iterable[Finding], reading: Document | None = None) -> CheckedFile:
+    """The findings of a file, and the state of a task that has only this document, as the delegation tree has it."""
+    state, document = None, reading.document if reading is not None else None
+    if reading is not None and isinstance(document, Return):
+        state = "invalid" if reading.has_error or document.outcome is None else document.outcome.value
+    elif document is not None and document.recognised:
+        state = "submitted"
+    documents = [FindingDoc.of(finding, path=path) for finding in findings]
+    return CheckedFile(path=path, contract=document.contract if document else None, state=state, findings=documents)
 
 
 def _check_file(file: _File) -> CheckedFile | None:
@@ -135,7 +140,7 @@ def _check_file(file: _File) -> CheckedFile | None:
     except FileRefusedError as refused:
         # What a file holds that cannot be read is not known, whatever it is called.
         is_told = file.is_named or looks_like_ours(file.relative) or refused.rule == NOT_READABLE
-        return _unread(file.path, refused.finding) if is_told else None
+        return _checked(file.path, [refused.finding]) if is_told else None
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.
         return None
@@ -147,25 +152,18 @@ def _check_file(file: _File) -> CheckedFile | None:
         return None
     # Only its name says that it is a report, as other programs call theirs.
     if not reading.document.recognised and reading.contract is Contract.REPORT_CONTRACT:
-        stem = f"{file.root}/{file.relative[: -len('.report.json')]}"
+        stem = file.place.removesuffix(".report.json")
         if not any(os.path.lexists(f"{stem}.handoff{end}") for end in (".json", ".md")):
             return None
-    findings = (*text.findings, *reading.findings)
-    missing = _missing(file, reading.document) if isinstance(reading.document, Return) else ()
-    lines: list[str] = []
-    if findings or missing:
-        lines = text.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    findings = [*text.findings, *reading.findings]
     severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
-    for path in missing:
-        line = next((number for number, text_of_line in enumerate(lines, 1) if path in text_of_line), None)
-        findings += (replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line),)
-    documents = [FindingDoc.of(finding, path=file.path) for finding in findings]
-    return CheckedFile(
-        path=file.path, contract=reading.contract, state=_state(reading), findings=documents, lines=lines
-    )
+    for path in _missing(file, reading.document) if isinstance(reading.document, Return) else ():
+        line = next((number for number, words in enumerate(text.text.splitlines(), 1) if path in words), None)
+        findings.append(replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line))
+    return _checked(file.path, findings, reading)
 
 
-def _missing(file: _File, document: Return) -> tuple[str, ...]:
+def _missing(file: _File, document: Return) -> Iterator[str]:
     """The artifacts of a completed return that are nowhere in its project: rule 6 of subagent-return.
 
     Their paths are relative to the project. Finished work may have been archived as a whole, so such a path
@@ -173,76 +171,38 @@ def _missing(file: _File, document: Return) -> tuple[str, ...]:
     """
     project = _project(file) if promises_artifacts(document) else None
     if project is None:
-        return ()
-    returned = f"{file.root}/{file.relative}"[len(project) :].strip("/")
-    places = {path: place_of(path, project).relative for path in document.artifacts}
-    meant = {path: [place, *beside(place, returned)] for path, place in places.items() if place is not None}
-    return tuple(
-        path for path, some in meant.items() if all(look(project, one).kind is FileKind.MISSING for one in some)
-    )
+        return
+    returned = file.place.removeprefix(project).strip("/")
+    for path in document.artifacts:
+        place = place_of(path, project).relative
+        places = [] if place is None else [place, *beside(place, returned)]
+        if places and all(look(project, one).kind is FileKind.MISSING for one in places):
+            yield path
 
 
 def _project(file: _File) -> str | None:
     """The directory that paths in a return are relative to: that of git, else where the command was called."""
-    place = Path(file.root, file.relative).parent
+    place, here = Path(file.place).parent, os.path.realpath(".")
     for above in (place, *place.parents):
         if os.path.lexists(above / ".git"):
             return str(above)
-    here = os.path.realpath(".")
     if place.is_relative_to(here):
         return here
     return None if file.is_named else file.root
 
 
-def _state(reading: Document) -> str | None:
-    """The state of a task that has only this document: that of the delegation tree; None where it makes no task."""
-    if not isinstance(reading.document, Return):
-        return "submitted" if reading.document.recognised else None
-    if reading.has_error or reading.document.outcome is None:
-        return "invalid"
-    return reading.document.outcome.value
+def _line(finding: FindingDoc) -> str:
+    place = clean(finding.path) + (f":{finding.line}" if finding.line else "")
+    return f"{place}: {finding.rule} {finding.severity} {clean(finding.message)}"
 
 
-def _print_text(checked: list[CheckedFile]) -> None:
-    counts = {Severity.ERROR: 0, Severity.WARNING: 0}
-    for file in checked:
-        for finding in file.findings:
-            counts[finding.severity] += 1
-            place = clean(file.path) + (f":{finding.line}" if finding.line else "")
-            say(f"{place}: {finding.rule} {finding.severity} {clean(finding.message)}")
-            for line in _excerpt(file.lines, finding.line):
-                say(line)
-    if any(counts.values()):
-        outcome = ": " + ", ".join(plural(count, severity.value) for severity, count in counts.items())
-    else:
-        sessions = "what agents wrote in their own sessions, `agentwatch tree` checks, and `sources` says where that is"
-        outcome = ", nothing found" if checked else f": there is no handoff and no return; {sessions}"
-    say(f"{plural(len(checked), 'file')} checked{outcome}")
+def _github_line(finding: FindingDoc) -> str:
+    """A line that GitHub shows beside the code."""
+    line = f",line={finding.line}" if finding.line else ""
+    path = _escaped(clean(finding.path), "%\r\n:,")
+    message = _escaped(clean(finding.message), "%\r\n")
+    return f"::{finding.severity} file={path}{line},title={finding.rule}::{message}"
 
 
-def _excerpt(lines: Sequence[str], number: int | None) -> list[str]:
-    """The line of the file, safe to show, and a mark below what stands in it."""
-    if number is None or not 1 <= number <= len(lines):
-        return []
-    shown = clean(lines[number - 1].rstrip(), _EXCERPT)
-    gutter = " " * len(str(number))
-    text = shown.lstrip(" ")
-    indent = len(shown) - len(text)
-    return [f"  {number} | {shown}", f"  {gutter} | {' ' * indent}{'^' * max(len(text), 1)}"]
-
-
-def _print_github(checked: list[CheckedFile]) -> None:
-    for file in checked:
-        for finding in file.findings:
-            line = f",line={finding.line}" if finding.line else ""
-            path = _property(clean(file.path))
-            title = _property(finding.rule)
-            say(f"::{finding.severity} file={path}{line},title={title}::{_data(clean(finding.message))}")
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escaped(text: str, characters: str) -> str:
+    return "".join(f"%{ord(one):02X}" if one in characters else one for one in text)

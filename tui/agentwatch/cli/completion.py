@@ -1,6 +1,4 @@
-"""Print a script that makes a shell complete commands, options, task ids and topics.
-With -- WORD ..., print what the last word of a command line could be.
-"""
+"""The command that completes command lines."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Final
 
-from agentwatch.cli.command import COMMANDS, argument, load_command
+from agentwatch.cli.command import COMMANDS, argument, command, load_command
 from agentwatch.text import clean, exact, say
 
 # No library does this: shtab writes what cannot ask for task ids and knows no fish, argcomplete wants one parser that
@@ -22,11 +20,6 @@ from agentwatch.text import clean, exact, say
 # The ids of tasks come from agents. To the shell they are data: what it could not print stands for nothing, none looks
 # like an option, and bash, which inserts what it gets as it is, quotes them.
 
-ARGUMENTS: Final = (
-    argument("shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")),
-    argument("words", "WORDS", SUPPRESS, nargs="*", default=()),
-)
-USAGE: Final = "agentwatch completion [-h] SHELL [-- WORDS ...]"
 _SECONDS: Final = 3.0
 """After a key was pressed, nobody waits longer for an answer."""
 
@@ -70,14 +63,18 @@ complete -c agentwatch -f -a '(__agentwatch_words)'""",
 }
 
 
-def run(options: Namespace) -> int:
-    """Print the script, or what the last of the words could be, one a line, with its meaning behind a tab.
-
-    Then it complains of nothing, whatever happens, and ends by itself after a while.
+@command(
+    argument("shell", "SHELL", "bash, zsh or fish", choices=("bash", "zsh", "fish")),
+    argument("words", "WORDS", SUPPRESS, nargs="*", default=()),
+)
+def completion(options: Namespace) -> int:
+    """Print a script that makes a shell complete commands, options, task ids and topics.
+    With -- WORD ..., print what the last word of a command line could be.
     """
     if not options.end:
         say(_SCRIPTS[options.shell])
         return 0
+    # It complains of nothing, whatever happens, and ends by itself after a while.
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, _SECONDS)
     with redirect_stderr(io.StringIO()):
@@ -86,8 +83,8 @@ def run(options: Namespace) -> int:
         except Exception:  # noqa: BLE001  a prompt is no place for it
             lines = []
     signal.setitimer(signal.ITIMER_REAL, 0)
-    if lines:
-        say("\n".join(lines))
+    for line in lines:
+        say(line)
     return 0
 
 
@@ -102,23 +99,22 @@ def _offered(words: Sequence[str]) -> list[tuple[str, str]]:
     return [(word, text) for word, text in known if word and word.startswith(last) and word == exact(word)]
 
 
-def _known_to(command: str, before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
-    arguments = load_command(command).ARGUMENTS
+def _known_to(name: str, before: Sequence[str], last: str) -> Iterable[tuple[str, str]]:
+    arguments = load_command(name).arguments
     options = {name: one for one in arguments if one.is_option for name in one.names}
     places = [one for one in arguments if not one.is_option]
-    wanted, used, given = None, list[str](), 0
+    wanted, given = None, 0
     for word in before:
         if wanted is None and word in options:
-            used += options[word].names
             wanted = options[word] if "metavar" in options[word].options else None
         else:
             given, wanted = given + (wanted is None), None
     if wanted is None and (last.startswith("-") or not places):
-        return [(one.names[0], one.options["help"]) for one in options.values() if one.names[0] not in used]
+        return [(name, one.options["help"]) for name, one in options.items() if name not in before]
     asked = wanted or places[min(given, len(places) - 1)]
-    known = [(choice, "") for choice in asked.choices] or _look_up(asked.offers)
+    known = [(choice, "") for choice in asked.options.get("choices", ())] or _look_up(asked.offers)
     # A word that looks like an option would be one.
-    return [(word, text) for word, text in known if word.startswith(last) and not word.startswith("-")]
+    return [(word, text) for word, text in known if not word.startswith("-")]
 
 
 def _look_up(kind: str) -> list[tuple[str, str]]:

@@ -1,44 +1,42 @@
-"""Decide about the latest attempt of a task, after one more question."""
+"""The command that decides about a task."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, flag, one_of
+from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, command, flag, one_of
 from agentwatch.cli.shared import (
     barred,
     confirmed,
+    desk_in,
     fact_lines,
-    is_on_terminal,
     passphrase,
     refuse_placeholder,
+    refuse_uneven,
+    require_yes,
+    say_recorded,
     target_of,
 )
 from agentwatch.composition import check_claims, desk_of, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.errors import DecisionError, NoAnswerError, NotAllowedError, ReturnChangedError
+from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
-from agentwatch.delegation.task import State, Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, complain, exact, quoted, say
-from agentwatch.view.words import plural
+from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
-    from agentwatch.composition import Load
     from agentwatch.decisions.form import DecisionForm
-    from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Answer, Params, Record
-    from agentwatch.decisions.service import DecisionService
+    from agentwatch.delegation.task import Task
 
-MODE: Final = "MODE"
-"""The placeholder for a mode in a printed line."""
 MITIGATIONS: Final = ("changed_inputs", "reduced_scope", "corrected_constraints")
 
 
@@ -48,292 +46,183 @@ def _option(action: Action) -> Argument:
         return flag(f"--{action}", text)
     if "answers" in SPECS[action].takes:
         return argument(f"--{action}", metavar, text, action="append")
-    return argument(f"--{action}", metavar, text, offers="modes")
+    return argument(f"--{action}", metavar, text)
 
 
-ARGUMENTS: Final = (
+@command(
     TASK,
     PLACE,
-    *one_of(*(_option(action) for action in OF_ATTEMPTS), required=True),
-    argument("--mitigation", "", "what is materially different in this retry", choices=MITIGATIONS),
+    *one_of(*map(_option, OF_ATTEMPTS), required=True),
+    argument("--mitigation", None, "what is materially different in this retry", choices=MITIGATIONS),
     argument("--note", "TEXT", "what you want to say to it; also into the handoff", default=""),
     argument("--handoff", "FILE", "your own handoff for the next attempt"),
     argument("--return-sha256", "HEX", "of the return that you looked at, or `none`; refused if it differs"),
     argument("--attempt", "N", "the one that you looked at; refused if it is another", type=int),
     YES,
+    exit_codes="exit codes: 0 recorded, 1 you said no, or the retry policy does not allow it, 6 decided before, and"
+    " differently, 7 the return is not the one you looked at, 2 wrong usage, or the key or the disk refused",
 )
-EXIT_CODES: Final = (
-    "exit codes: 0 recorded, 1 you said no, or the retry policy does not allow it, 6 decided before, and differently, 7"
-    " the return is not the one you looked at, 2 wrong usage, or the key or the disk refused"
-)
-_CLAIMS_SUCCESS: Final = (State.COMPLETED, State.PARTIAL)
-_LARGEST_HANDOFF: Final = 1024 * 1024
-_MOST_PROBLEMS: Final = 5
-
-
-class Wish(NamedTuple):
-    """The decision that the operator asks for. `answers` are in the order of the blockers; `handoff` is a text and its
-    name; `attempt` and `digest` are those that were looked at, None if that is not known."""
-
-    action: Action
-    mode: str | None = None
-    answers: tuple[str, ...] = ()
-    mitigation: str | None = None
-    note: str = ""
-    handoff: tuple[str, str] | None = None
-    attempt: int | None = None
-    digest: str | None = None
-
-
-def run(options: Namespace) -> int:
-    """Decide here or on a host. Raises UsageError and DecisionError."""
-    digest = options.return_sha256
-    if digest not in (None, "none") and (len(digest) != 64 or not set(digest) <= set("0123456789abcdef")):
-        raise UsageError("--return-sha256 takes all 64 hex digits; `agentwatch tree --json` has them")
+def decide(options: Namespace) -> int:
+    """Decide about the latest attempt of a task, after one more question."""
+    require_yes(options)
     settings = load()
     with target_of(options.path, settings) as (workspace, far):
-        action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
-        given = getattr(options, action)
-        takes = SPECS[action].takes
-        if options.mitigation and "mitigation" not in takes:
-            raise UsageError("--mitigation belongs to --retry: it is what makes another retry worth it")
-        if options.handoff is not None and "handoff" not in takes:
-            raise UsageError("--handoff belongs to --retry and --escalate: nothing else begins another attempt")
-        refuse_placeholder(options.note, *(given if "answers" in takes else ()))
-        if "mode" in takes and given == MODE:
-            raise UsageError(f"not recorded: {MODE} stands for a mode; name one in its place")
-        wish = Wish(
-            action,
-            mode=given if "mode" in takes else None,
-            answers=tuple(given) if "answers" in takes else (),
-            mitigation=options.mitigation,
-            note=options.note,
-            handoff=None if options.handoff is None else _read_handoff(options.handoff),
-            attempt=options.attempt,
-            digest=digest,
-        )
-        look: Load
-        if far is None:
-            desk = desk_of(workspace, settings, passphrase())
-            look = partial(scanned, workspace, settings, desk=desk, requests=True)
-        else:
-            monitor = far.scanned(workspace, settings, passphrase=passphrase())
-            look = lambda **_: monitor  # noqa: E731  it was looked at once for all
-        return decide(look, options.task, wish, settings=settings, yes=options.yes)
+        if far is not None:
+            monitor = far.scanned(workspace, settings, passphrase())
+            return _decide(options, settings, lambda: monitor)
+        desk = desk_of(workspace, settings, passphrase())
+        look = partial(scanned, workspace, settings, desk=desk, inspects=False, requests=True, dates=True)
+        return _decide(options, settings, look)
 
 
-def _read_handoff(path: str) -> tuple[str, str]:
-    """The text of the operator's own file, and its name."""
-    file = Path(path)
+def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor]) -> int:
+    """Decide in a workspace that `look` reads. Returns the exit code; raises DecisionError and UsageError."""
+    from agentwatch.decisions import policy
+    from agentwatch.decisions.form import DecisionForm, fact, words_of_child
+    from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
+
+    action, note = _action(options), options.note
+    value, takes = getattr(options, action), SPECS[action].takes
+    monitor = look()
+    task = _checked_task(monitor, options.task)
+    desk = desk_in(monitor)
+    subject = desk.subject(task)
+    if options.attempt not in (None, subject.attempt):
+        now = f"it is at attempt {subject.attempt}"
+        raise ReturnChangedError(f"not recorded: you looked at attempt {options.attempt}, and {now}")
+    if options.return_sha256 not in (None, digest := subject.return_sha256 or "none"):
+        raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: it is {digest} now")
+    params = Params(
+        mitigation=Mitigation(options.mitigation) if options.mitigation else None,
+        handoff=_read_text(options.handoff) if options.handoff is not None else None,
+        mode=value if "mode" in takes else None,
+        answers=tuple(_answers(value, task)) if "answers" in takes else (),
+    )
+    entry = desk.read().latest.get(subject.decision_id)
+    if entry is not None and not entry.record.is_expired(datetime.now(UTC)):
+        if not _agrees(entry.record, action, params, note):
+            raise AlreadyDecidedError(entry.record)
+        # Recorded before: what was not delivered then is delivered now.
+        params, note = entry.record.params, entry.record.note
+    else:
+        if (why := policy.refusal(task, action, params, note)) is not None:
+            raise NotAllowedError(f"not recorded: {action} is not possible here: {why}")
+        form, cautions = DecisionForm(task, subject, action, given=params), list[str]()
+        params = _with_document(form, options, monitor, cautions)
+        where = f"{clean(str(desk.state))}/decisions{'' if settings.read_only else ', copy in .agentwatch/decisions'}"
+        if monitor.host:
+            where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
+        facts = form.facts(task, datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}", cautions)
+        for line in fact_lines([fact("decision", str(action)), *facts]):
+            say(line)
+        for line in signed_lines(note, params, words_of_child(task)):
+            say(line)
+        if not options.yes and not confirmed("Record this decision?"):
+            say("nothing is recorded")
+            return ExitCode.NOT
+    if (why := desk.why_locked()) is not None:
+        complain(clean(why))
+
+    def returned() -> str | None:
+        """The sha256 of the return as it is now. What a session gave back is read from its store again."""
+        before = task.latest.returned if task.latest else None
+        return (look() if before and before.stored else monitor).returned_now(task.task_id)()
+
+    made = desk.decide(subject, action, params, returned=returned, note=note)
+    say_recorded(made, "decision")
+    if not settings.read_only:
+        with suppress(DecisionError):
+            # What was not delivered before, or was edited since, is put right.
+            desk.mirror()
+    if made.undelivered is not None:
+        complain(clean(f"recorded, not delivered: {made.undelivered}"))
+    else:
+        say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
+    return ExitCode.DONE
+
+
+def _action(options: Namespace) -> Action:
+    """The action that is asked for. Raises UsageError where other options do not go with it."""
+    action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
+    if options.mitigation and "mitigation" not in SPECS[action].takes:
+        raise UsageError("--mitigation belongs to --retry: it is what makes another retry worth it")
+    if options.handoff is not None and "handoff" not in SPECS[action].takes:
+        raise UsageError("--handoff belongs to --retry and --escalate: nothing else begins another attempt")
+    value = getattr(options, action)
+    refuse_placeholder(options.note, *(value if isinstance(value, list) else [value]))
+    return action
+
+
+def _checked_task(monitor: Monitor, task_id: str) -> Task:
+    """A task, with its claims checked and those of its fitter: on them depends what may be decided."""
+    complain_of(monitor.health.problems)
+    tasks = monitor.tree.tasks
+    if task_id not in tasks:
+        unseen = f"no task {quoted(task_id)} is seen in {clean(str(monitor.workspace))}"
+        raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")
+    if not monitor.host:
+        fitters = [one.task_id for one in tasks.values() if one.packet and one.packet.restores == task_id]
+        check_claims(monitor, [task_id, *fitters])
+    return monitor.tree.tasks[task_id]
+
+
+def _read_text(path: str) -> str:
     try:
-        with file.open("rb") as opened:
-            data = opened.read(_LARGEST_HANDOFF + 1)
-        if len(data) > _LARGEST_HANDOFF:
-            raise UsageError(f"{path}: larger than {_LARGEST_HANDOFF:,} bytes, which no agent reads")
-        return data.decode(), file.name
+        return Path(path).read_text("utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; give --handoff a file that can be read") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
 
 
-def decide(look: Load, task_id: str, wish: Wish, *, settings: Settings, yes: bool) -> int:
-    """Decide about the latest attempt of a task. Returns one of `ExitCode`. Raises DecisionError."""
-    from agentwatch.decisions import policy
-    from agentwatch.decisions.form import DecisionForm, fact, words_of_child
-    from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
-    from agentwatch.decisions.service import operator_name
-
-    monitor, task = _loaded(task_id, look)
-    if not (yes or is_on_terminal()):
-        raise UsageError("there is no terminal to ask on; say --yes, and --return-sha256 with what you looked at")
-    if monitor.clerk is None:
-        raise ValueError(monitor)
-    desk = monitor.clerk.desk
-    if (unreachable := desk.unreachable) is not None:
-        raise DecisionError(f"not recorded: {unreachable}")
-    subject = desk.subject(task)
-    if wish.attempt not in (None, subject.attempt):
-        now = f"it is at attempt {subject.attempt}"
-        raise ReturnChangedError(f"not recorded: you looked at attempt {wish.attempt}, and {now}")
-    if wish.digest not in (None, subject.return_sha256 or "none"):
-        now = subject.return_sha256 or "none at all"
-        raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: it is {now} now")
-    entry = desk.read().latest.get(subject.decision_id)
-    if entry is not None and not entry.record.is_expired(datetime.now(UTC)):
-        if not agrees(wish, entry.record):
-            raise AlreadyDecidedError(entry.record)
-        say(f"recorded before: {_by(entry.record)}; decision {subject.decision_id}")
-        _look_around(desk)
-        return ExitCode.DONE
-    mitigation = Mitigation(wish.mitigation) if wish.mitigation else None
-    given = Params(mitigation=mitigation, mode=wish.mode, answers=tuple(_answers(wish, task)))
-    if (reason := policy.refusal(task, wish.action, given, wish.note)) is not None:
-        raise NotAllowedError(f"not recorded: {wish.action} is not possible here: {reason}")
-    form = DecisionForm(task, subject, wish.action, given=given)
-    beware: list[str] = []
-    params = params_of(form, wish, monitor, operator_name(), beware)
-    where = f"{clean(str(desk.state))}/decisions{'' if settings.read_only else ', copy in .agentwatch/decisions'}"
-    if monitor.host:
-        where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
-    writes = f"{subject.decision_id}.json in {where}"
-    facts = form.facts(task, datetime.now(UTC).timestamp(), writes, beware)
-    noted = [fact("note", exact(wish.note))] if wish.note else []
-    for line in fact_lines([fact("decision", str(wish.action)), *facts, *noted]):
-        say(line)
-    for line in lines(wish, params, words_of_child(task)):
-        say(line)
-    if not yes and not confirmed("Record this decision?"):
-        say("nothing is recorded")
-        return ExitCode.NOT
-    returned = _returned(monitor, settings, task, look)
-    why_locked = desk.why_locked()
-    if why_locked is not None and desk.keys.in_keyring:
-        complain(clean(why_locked))
-    _report(desk.decide(subject, wish.action, params, returned=returned, note=wish.note))
-    if not settings.read_only:
-        _look_around(desk)
-    return ExitCode.DONE
-
-
-def _report(decided: DecisionMade) -> None:
-    if decided.fresh:
-        say(f"recorded: decision {decided.record.decision_id}")
-    else:
-        say(f"already decided, in the same way: {_by(decided.record)}; decision {decided.record.decision_id}")
-    if decided.doubt is not None:
-        complain(clean(decided.doubt))
-    if decided.undelivered is not None:
-        complain(clean(f"recorded, not delivered: {decided.undelivered}"))
-    else:
-        say("delivered: `agentwatch wait` gives it to the agents, and `agentwatch pending` says when it was read")
-
-
-def _loaded(task_id: str, look: Load) -> tuple[Monitor, Task]:
-    monitor = look(inspects=False)
-    complain_of(monitor.health.problems)
-    task = monitor.tree.tasks.get(task_id)
-    has_fitter = task is not None and any(one.over for attempt in task.attempts for one in attempt.decisions)
-    if task is not None and (task.own_state in _CLAIMS_SUCCESS or has_fitter):
-        # Whether it may be retried, or has to be accepted, depends on whether its claims, or those of its fitter, are
-        # true, and that on when its handoff was given. A host has told it already.
-        monitor = look(inspects=False, dates=True)
-        tasks = monitor.tree.tasks
-        if not monitor.host:
-            fitters = (one.task_id for one in tasks.values() if one.packet and one.packet.restores == task_id)
-            check_claims(monitor, [task_id, *fitters])
-        task = tasks.get(task_id)
-    if task is None:
-        unseen = f"no task {quoted(task_id)} is seen in {clean(str(monitor.workspace))}"
-        raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")
-    return monitor, task
-
-
-def agrees(wish: Wish, record: Record) -> bool:
-    """Whether a wish agrees with the record. Parts that it does not mention agree."""
-    recorded = record.params
-    pairs = (
-        (wish.note, record.note),
-        (wish.mitigation, recorded.mitigation),
-        (wish.mode, recorded.mode),
-        (wish.answers, tuple(one.answer for one in recorded.answers)),
-        (wish.handoff and wish.handoff[0], recorded.handoff),
-    )
-    return wish.action is record.action and all(said == known for said, known in pairs if said)
-
-
-def _answers(wish: Wish, task: Task) -> Iterator[Answer]:
+def _answers(texts: Sequence[str], task: Task) -> Iterator[Answer]:
     from agentwatch.decisions.record import Answer
 
     blockers = task.result.blockers if task.result else ()
-    if wish.answers and len(blockers) > 1 and len(wish.answers) < len(blockers):
-        given = f"{plural(len(wish.answers), 'answer')} to {plural(len(blockers), 'question')}"
-        asked = "".join(f"\n  {number}. {clean(one, 300)}" for number, one in enumerate(blockers, 1))
-        raise UsageError(f"not recorded: {given}; give one --respond for each, in this order:{asked}")
-    if blockers and len(wish.answers) > len(blockers):
-        raise UsageError(
-            f"{len(wish.answers)} answers are given, and it asks {len(blockers)}; put them into one --respond"
-        )
-    questions = (*blockers, *(None for _ in wish.answers))
-    yield from (Answer(question, answer) for question, answer in zip(questions, wish.answers, strict=False))
+    if blockers:
+        refuse_uneven("--respond", texts, blockers)
+    yield from (Answer(question, text) for question, text in zip(blockers or [None] * len(texts), texts, strict=True))
 
 
-def params_of(form: DecisionForm, wish: Wish, monitor: Monitor, operator: str, beware: list[str]) -> Params:
-    """All parameters, with the amended handoff of the next attempt, or the final error report; `beware` gets the
-    warnings about that handoff. Raises AmendError, and UsageError where a handoff was given that is not sound."""
+def _agrees(record: Record, action: Action, params: Params, note: str) -> bool:
+    """Whether the same is recorded; what was not given agrees."""
+    given = [(note, record.note)]
+    given += [(getattr(params, one), getattr(record.params, one)) for one in SPECS[action].takes]
+    return record.action is action and all(one == recorded for one, recorded in given if one)
+
+
+def _with_document(form: DecisionForm, options: Namespace, monitor: Monitor, cautions: list[str]) -> Params:
+    """The parameters with the handoff of the next attempt, or the final error report; `cautions` gets the warnings
+    about it. Raises AmendError, and UsageError where a handoff was given that is not sound."""
     from agentwatch.decisions.handoff import AmendError, handoff_check
+    from agentwatch.decisions.service import operator_name
 
+    if (own := form.params().handoff) is not None:
+        name = Path(options.handoff).name
+        problems = handoff_check(form.task, form.subject, name, mode=form.params().mode)(own)
+        if problems:
+            raise UsageError("\n  ".join((f"{name} cannot be handed on:", *problems[:5])))
+        return form.recorded(own)
     if not form.document:
         return form.params()
-    trouble, proposal = None, None
-    try:
-        failed = list(monitor.tree.failed_below(form.task))
-        proposal = form.propose(monitor.text, wish.note, failed, operator)
-    except (AmendError, NoAnswerError) as error:
-        trouble = error
-    if wish.handoff is not None:
-        text, name = wish.handoff
-        problems = handoff_check(form.task, form.subject, name, mode=wish.mode)(text)
-        if problems:
-            raise UsageError(f"{name} cannot be handed on:{_shown(problems)}")
-    elif proposal is None:
-        raise AmendError(f"{trouble}, and give --handoff FILE") from trouble
-    else:
-        text, name = proposal.text, proposal.name
-        if form.document == "handoff" and (problems := proposal.problems(text)):
-            raise AmendError(
-                f"the last handoff is not sound, so it cannot be amended; give --handoff FILE:{_shown(problems)}"
-            )
-    if proposal is not None and wish.handoff is None:
-        beware += proposal.cautions()
-    return form.recorded(text)
+    failed = list(monitor.tree.failed_below(form.task))
+    proposal = form.propose(monitor.text, options.note, failed, operator_name())
+    if form.document == "handoff" and (problems := proposal.problems(proposal.text)):
+        why = "the last handoff is not sound, so it cannot be amended; give --handoff FILE:"
+        raise AmendError("\n  ".join((why, *problems[:5])))
+    cautions += proposal.cautions()
+    return form.recorded(proposal.text)
 
 
-def _shown(problems: list[str]) -> str:
-    return "".join(f"\n  {problem}" for problem in problems[:_MOST_PROBLEMS])
-
-
-def lines(wish: Wish, params: Params, said: list[tuple[str, str]]) -> Iterator[str]:
+def signed_lines(note: str, params: Params, said: Sequence[tuple[str, str]]) -> Iterator[str]:
     """The texts that will be signed, whole, and the words of the child."""
-    answers = [(f"To {quoted(one.question or 'it', 300)}", one.answer) for one in params.answers]
-    documents = [("The final error report", params.report), ("The handoff for the next attempt", params.handoff)]
-    for title, text in (("The note", wish.note), *answers, *documents):
+    texts = [
+        ("The note", note),
+        *((f"To {quoted(one.question or 'it', 300)}", one.answer) for one in params.answers),
+        ("The final error report", params.report),
+        ("The handoff for the next attempt", params.handoff),
+        ("The child's words", "\n".join(f"{label}: {text}" for label, text in said)),
+    ]
+    for title, text in texts:
         if text:
-            yield from ("", f"  {title}:", *barred(text))
-    if said:
-        yield from ("", "  The child's words:")
-        for label, text in said:
-            yield from barred(f"{label}: {text}")
-
-
-def _returned(monitor: Monitor, settings: Settings, task: Task, look: Load) -> Callable[[], str | None]:
-    """How to look at the return once more, when the decision is recorded. A host looks at its own itself."""
-    from agentwatch.decisions.service import return_digest
-
-    returned = task.latest.returned if task.latest else None
-    if monitor.host or returned is None:
-        return lambda: returned.digest if returned is not None else None
-    if not returned.stored:
-        return lambda: return_digest(monitor.workspace, returned.path, settings.max_bytes)
-
-    def now() -> str | None:
-        again = look(inspects=False).tree.tasks.get(task.task_id)
-        returned_now = again.latest.returned if again and again.latest else None
-        return returned_now.digest if returned_now else None
-
-    return now
-
-
-def _look_around(desk: DecisionService) -> None:
-    """Deliver what waits from before, and name what is in the mirror that nobody decided."""
-    try:
-        mirror = desk.mirror()
-    except DecisionError as error:
-        complain(clean(str(error)))
-        return
-    for forgery in mirror.foreign:
-        complain(f"not yours: {clean(forgery.path)}: {clean(forgery.why)}")
-
-
-def _by(record: Record) -> str:
-    return f"{clean(record.operator, 60)} said {record.action} at {record.created_at}"
+            yield from barred(title, text)

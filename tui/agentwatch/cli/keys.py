@@ -1,32 +1,32 @@
-"""Show the key that signs your decisions, or change it; say whose keys are trusted."""
+"""The command for the keys that sign decisions, and for those of others."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from getpass import getpass
 from typing import Final
 
-from agentwatch.cli.command import argument, flag
+from agentwatch.cli.command import argument, command, flag
 from agentwatch.config import load
 from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, parse_public
-from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, LedgerError
-from agentwatch.decisions.keys import PRIVATE, Keys, OtherKey, Role, forget, store, stored
-from agentwatch.decisions.ledger import Ledger
-from agentwatch.decisions.record import written
+from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
+from agentwatch.decisions.keys import PRIVATE, Keys, Role, forget, store, stored
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import Address, ssh_addresses
-from agentwatch.remote.pipe import command, reason
+from agentwatch.remote.pipe import command as remote_command
+from agentwatch.remote.pipe import reason
 from agentwatch.shell import command_line, resolve_command
-from agentwatch.state import state_directories
 from agentwatch.text import clean, complain, quoted, say
 
-ARGUMENTS: Final = (
+_SSH_SECONDS: Final = 120.0
+"""Somebody may have to type a password."""
+
+
+@command(
     argument(
         "what",
         "WHAT",
@@ -43,52 +43,39 @@ ARGUMENTS: Final = (
         "with send: hosts, as ssh knows them; with trust: what `agentwatch keys` prints there; with distrust: that, or"
         " its name",
         nargs="*",
-        offers="hosts",
     ),
     argument("--name", "NAME", "with trust: what you call who has the key; with send: what the hosts call you"),
     flag("--host", "with trust and distrust: it is the key of a host that you watch from here"),
     flag(
         "--keyring", "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"
     ),
+    exit_codes="exit codes: 0 done, 1 a host was not reached, 2 wrong usage, or the key or the disk refused",
 )
-EXIT_CODES: Final = "exit codes: 0 done, 2 wrong usage, or the key or the disk refused"
-
-_DIGITS: Final = 8
-"""Of a fingerprint, that are enough to name a key."""
-_SSH_SECONDS: Final = 120.0
-"""Somebody may have to type a password."""
-
-
-def run(options: Namespace) -> int:
-    """Carry out one of the subcommands. Raises KeyProblemError and UsageError."""
-    what, whose, keys = options.what, options.whose, Keys()
-    is_other = what in ("trust", "distrust")
-    if what == "send" and not whose:
-        raise UsageError("`keys send HOST ...`: it takes the hosts that shall trust your key, as ssh knows them")
-    given = (len(whose) == 1, options.name is not None)
-    if what != "send" and (is_other, what == "trust") != given:
-        raise UsageError("`keys trust KEY --name NAME`, `keys distrust KEY`: these two take a key, and no other")
-    if options.host and not is_other:
-        raise UsageError("--host belongs to trust and distrust")
-    if options.keyring and what != "passphrase":
-        raise UsageError("--keyring is about the passphrase: `agentwatch keys passphrase --keyring`")
-    role = Role.HOST if options.host else Role.OPERATOR
+def keys(options: Namespace) -> int:
+    """Show the key that signs your decisions, or change it; say whose keys are trusted."""
+    what, whose, keys, role = options.what, options.whose, Keys(), Role.HOST if options.host else Role.OPERATOR
+    if bool(whose) != (what in ("send", "trust", "distrust")) or (len(whose) > 1 and what != "send"):
+        raise UsageError(
+            "only these take others: `keys send HOST ...`, `keys trust KEY --name NAME`, `keys distrust KEY`"
+        )
     match what:
         case "send":
-            return send(keys, ssh_addresses(whose, load().hosts), options.name)
+            return send(keys, ssh_addresses(whose, load().hosts), options.name or operator_name())
         case "trust":
-            _trust(keys, whose[0], options.name, role)
+            _trust(keys, parse_public(whose[0]), options.name or "", role)
         case "distrust":
-            _distrust(keys, whose[0], role)
+            other = keys.distrust_other(role, _named(keys, whose[0], role))
+            say(f"not trusted any more: {quoted(other.name)}; what was recorded until now stays valid")
         case "passphrase":
             change_passphrase(keys, in_keyring=options.keyring)
         case "authorized":
             _list_others(keys)
         case "rotate":
             rotate(keys)
+        case "create":
+            _own_key(keys)
+            show(keys)
         case _:
-            if what == "create":
-                _own_key(keys)
             show(keys)
     return ExitCode.DONE
 
@@ -100,8 +87,10 @@ def show(keys: Keys) -> None:
     except KeyMissingError as error:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
     try:
-        kept = "a passphrase protects it" if keys.is_encrypted() else "no passphrase: anyone who can read it can decide"
-        kept += ", and the system's keyring holds it" if keys.is_encrypted() and keys.in_keyring else ""
+        kept = "no passphrase: anyone who can read it can decide"
+        if keys.is_encrypted():
+            holds = ", and the system's keyring holds it" if keys.in_keyring else ""
+            kept = f"a passphrase protects it{holds}"
     except KeyMissingError as error:
         kept = str(error)
     say(f"public key   {public.text}")
@@ -133,10 +122,8 @@ def rotate(keys: Keys) -> None:
     except KeyMissingError:
         locked = keys.in_keyring
     new = _new_passphrase() if locked else None
-    last = _last_signed(keys)
-    keys.rotate(new, signed_until=last)
+    keys.rotate(new)
     say("replaced: what the old key has signed stays valid; what it signs from now on does not count")
-    _complain_of_clock(last, "the old key counts until then")
     if new is not None and keys.in_keyring:
         try:
             store(keys.directory / PRIVATE, new)
@@ -146,9 +133,8 @@ def rotate(keys: Keys) -> None:
     show(keys)
 
 
-def _trust(keys: Keys, key: str, name: str, role: Role) -> None:
-    other = keys.trust_other(role, parse_public(key), name)
-    fingerprint = f"{other.public.keyid[:16]}…"
+def _trust(keys: Keys, public: PublicKey, name: str, role: Role) -> None:
+    fingerprint = f"{keys.trust_other(role, public, name).public.keyid[:16]}…"
     if role is Role.HOST:
         say(f"trusted: what is signed with {fingerprint} comes from the host {quoted(name)}")
         return
@@ -157,22 +143,6 @@ def _trust(keys: Keys, key: str, name: str, role: Role) -> None:
     if keys.is_encrypted() and not keys.in_keyring:
         complain("your key here has a passphrase, which nobody can type for a relay: it could record nothing")
     say(f"This host signs what it records. Over there: agentwatch keys trust {own.text} --name HOST --host")
-
-
-def _distrust(keys: Keys, which: str, role: Role) -> None:
-    """Trust a key no more, that is named by its name, its text or digits of its fingerprint."""
-    last = _last_signed(keys) if role is Role.OPERATOR else ""
-    other = keys.distrust_other(role, _named(keys, which, role), signed_until=last)
-    if role is Role.HOST:
-        say(f"not trusted any more: the host {quoted(other.name)}")
-        return
-    say(f"not trusted any more: {quoted(other.name)} decides nothing here; what was recorded until now stays valid")
-    _complain_of_clock(last, "what was recorded until then is valid")
-
-
-def _complain_of_clock(last: str, meaning: str) -> None:
-    if last > written(datetime.now(UTC)):
-        complain(f"the clock was set back: the last decision is of {last}, so {meaning}")
 
 
 def _list_others(keys: Keys) -> None:
@@ -188,31 +158,12 @@ def _list_others(keys: Keys) -> None:
 
 
 def _named(keys: Keys, which: str, role: Role) -> PublicKey:
-    if which.startswith("ed25519:"):
-        return parse_public(which)
-
-    def fits(one: OtherKey) -> bool:
-        return one.name == which or (len(which) >= _DIGITS and one.public.keyid.startswith(which))
-
-    found = [one for one in keys.others(role) if fits(one)]
-    found = [one for one in found if one.distrusted_at is None] or found
-    if len(found) != 1:
-        why = "several keys fit" if found else "no key of that name is trusted here"
-        raise KeyProblemError(f"{quoted(which)}: {why}; `agentwatch keys authorized` lists them")
-    return found[0].public
-
-
-def _last_signed(keys: Keys) -> str:
-    """The time of the last decision of all workspaces, in the form of records; "" if there is none."""
-    trust, last, states = keys.trust(), "", state_directories()
-    for state in sorted(states.iterdir()) if os.path.isdir(states) else ():
-        try:
-            entries = Ledger(state, state.name).read(trust).entries
-        except LedgerError as error:
-            complain(f"{clean(str(error))}: what it holds counts only where it is not later than the clock of now")
-        else:
-            last = max([last, *(entry.record.created_at for entry in entries)])
-    return last
+    """The trusted key with this text or name. Raises KeyProblemError."""
+    others = sorted(keys.others(role), key=lambda one: one.distrusted_at is not None)
+    found = next((one.public for one in others if which in (one.name, one.public.text)), None)
+    if found is None:
+        raise KeyProblemError(f"{quoted(which)}: no such key is trusted here; `agentwatch keys authorized` lists them")
+    return found
 
 
 def change_passphrase(keys: Keys, *, in_keyring: bool) -> None:
@@ -221,19 +172,15 @@ def change_passphrase(keys: Keys, *, in_keyring: bool) -> None:
     _require_terminal()
     old = _present_passphrase(keys) if locked else ""
     empty = ("the same" if in_keyring else "none") if locked else None
-    new = _new_passphrase(empty) or (old if in_keyring else "")
-    keyring = ""
+    new, ring = _new_passphrase(empty) or (old if in_keyring else ""), ""
     if in_keyring:
-        try:
-            # Before the key needs it.
-            keyring = store(key, new)
-        except KeyProblemError as error:
-            raise KeyProblemError(f"{error}; nothing was changed") from error
+        # Before the key needs it.
+        ring = store(key, new)
     if new != old:
         keys.protect(new or None, (lambda: old) if locked else None)
     keys.choose_keyring(chosen=in_keyring)
-    if keyring:
-        say(f"set, and kept in the keyring {quoted(keyring)}: decisions ask it first, and you if it does not answer")
+    if ring:
+        say(f"set, and kept in the keyring {quoted(ring)}: decisions ask it first, and you if it does not answer")
     elif new:
         say("set: each decision asks for it once; nobody can decide without it, and nobody can recover it")
     else:
@@ -278,36 +225,32 @@ def _require_terminal() -> None:
         raise UsageError("a passphrase can be typed only on a terminal")
 
 
-def send(keys: Keys, addresses: Sequence[Address], name: str | None, program: Sequence[str] = ("ssh",)) -> int:
+def send(keys: Keys, addresses: Sequence[Address], name: str, program: Sequence[str] = ("ssh",)) -> int:
     """Have hosts that are reached over ssh trust the operator's key, one after another: ssh may ask the operator.
 
-    Raises KeyProblemError and UsageError.
+    Returns 1 where one does not. Raises KeyProblemError and UsageError.
     """
-    key, name, failed = _own_key(keys), name or operator_name(), False
+    key, code = _own_key(keys), ExitCode.DONE
     for address in addresses:
-        words = command(address, ["keys", "trust", key.text, "--name", name], program)
+        words = remote_command(address, ["keys", "trust", key.text, "--name", name], program)
         try:
             line = resolve_command(words)
             done = subprocess.run(  # noqa: S603  a list, and no shell here
                 line, capture_output=True, text=True, errors="replace", timeout=_SSH_SECONDS, check=False
             )
+            why = done.returncode and reason(done.returncode, done.stderr.splitlines(), address.target)
         except subprocess.TimeoutExpired:
-            failed = True
-            complain(f"{address.target}: it does not answer")
-            continue
+            why = "it does not answer"
         except OSError as error:
             raise UsageError(f"{program[0]} cannot be started here ({error.strerror}): install OpenSSH") from error
-        if done.returncode:
-            failed = True
-            why = reason(done.returncode, done.stderr.splitlines(), address.target)
+        if why:
+            code = ExitCode.NOT
             complain(f"{address.target}: {clean(why, 600)}")
         else:
             say(f"{address.target}: you may decide there, as {name}")
     say(f"your public key: {key.text}")
-    if failed:
-        return ExitCode.NOT
-    watched = " ".join(f"ssh://{one.target}/PATH" for one in addresses)
-    say(f"next, to watch and decide there: agentwatch {watched}")
-    relay = command_line(["agentwatch", "relay", "--nats", "nats://SERVER", "--trust", f"{name}={key.text}"])
-    say(f"a sandbox that only dials out: {relay}")
-    return ExitCode.DONE
+    if code is ExitCode.DONE:
+        say(f"next, to watch and decide there: agentwatch {' '.join(f'ssh://{one.target}/PATH' for one in addresses)}")
+        relay = command_line(["agentwatch", "relay", "--nats", "nats://SERVER", "--trust", f"{name}={key.text}"])
+        say(f"a sandbox that only dials out: {relay}")
+    return code

@@ -1,4 +1,4 @@
-"""Print every state change of the workspace's files, sessions and decisions, in order."""
+"""The command that prints what happened."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from agentwatch.cli.command import PLACE, SESSION, argument, flag, one_of, seconds
-from agentwatch.cli.shared import report_problems, selection_of, target_of
+from agentwatch.cli.command import PLACE, SESSION, argument, command, flag, one_of, seconds
+from agentwatch.cli.shared import report_problems, target_of
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings, load
 from agentwatch.delegation.asks import request_words
@@ -26,7 +25,7 @@ from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, T
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.evidence.inspector import Inspector, Target
+from agentwatch.evidence.inspector import Inspector
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History, Recalled
@@ -40,29 +39,16 @@ from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words, state_words
 
 if TYPE_CHECKING:
-    from agentwatch.remote.source import RemoteSource
     from agentwatch.requests.store import Inbox
     from agentwatch.sources.sessions.source import SessionsSource
 
-ARGUMENTS: Final = (
-    PLACE,
-    flag("--json", "one JSON object a line"),
-    flag("--activity", "also what working tasks do: each call, words and todo"),
-    *one_of(
-        flag("--follow", "go on with each change as it happens, until ctrl+c", short="-f"),
-        argument("--export", "FILE", "write what was observed into a new FILE, for `replay FILE`"),
-    ),
-    argument("--since", "TIME", "only tasks that were active in this time: 90m, 12h, 7d", type=seconds),
-    SESSION,
-)
-_NOTHING: Final = "no session of an agent, and no history of its files"
-_KEPT: Final = "it is kept while `agentwatch` watches the workspace"
-_ID: Final = 80
+_NOTHING: Final = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
 _REASON: Final = 200
-_BY: Final = 60
-"""Characters of a task's id, of a reason and of who asks, in a line."""
+"""Characters of a reason in a line."""
 _LOOK_SECONDS: Final = 0.5
 """How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
+
+TextOf = Callable[[str], str | None]
 
 
 class LoggedStateDoc(Document):
@@ -87,78 +73,6 @@ class LoggedRequestDoc(Document):
     request: RequestDoc
 
 
-def run(options: Namespace) -> int:
-    """Print or export the past of a workspace here or on a host. Returns 1 where something could not be read."""
-    gc.enable()
-    settings = load()
-    log = _Log(settings, options)
-    with target_of(options.path, settings) as (workspace, far):
-        selection = selection_of(options, is_far=far is not None)
-        if options.export is not None and options.since is not None:
-            raise UsageError("a recording is of all that was observed: --since does not go with --export")
-        if far is not None:
-            source = far.fleet.source(workspace)
-            if options.export is None:
-                return _print_log_of_host(source, log, follow=options.follow)
-            batch = source.scan()
-            return _export(options.export, far.names[workspace], _past_in(batch), source.content, batch.health.problems)
-        with past_of(workspace, settings, selection, may_be_none=options.export is None) as past:
-            if options.export is not None:
-                return _export(options.export, workspace.name, past.events, past.text, past.problems)
-            return _print_log(workspace, settings, log, past, follow=options.follow)
-
-
-def _export(file: str, name: str, events: Iterable[Event], text: TextOf, problems: Sequence[Problem]) -> int:
-    """Write a recording into a new file. Raises UsageError."""
-    count = write_new(Path(file), recording_lines(name, events, text)) - 1
-    warning = "The texts of documents and sessions are in it: read it before you send it."
-    say(f"{count:,} observations in {clean(file)}. {warning}")
-    return report_problems(problems)
-
-
-def _print_log(workspace: Path, settings: Settings, log: _Log, past: Past, *, follow: bool) -> int:
-    """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, one a
-    line, and with `follow` others as they happen, until nobody reads the output any more. Nothing is written."""
-    news = _news(workspace, past.inbox)
-    log.print(story([*past.events, *next(news)], time.time()))
-    source = source_of(workspace, settings, sessions=past.sessions)
-    inspector = Inspector(
-        workspace, lambda one: source.content(one.digest) or past.text(one.digest), transcript_of=source.transcript
-    )
-    if follow:
-        source.remember(past.recalled.files, past.recalled.watched_at)
-        complain_of(past.problems)
-        _follow(source, news, log, past.problems, inspector)
-        return 0
-    log.print(inspector.check(log.returned(inspector)))
-    if not past.events and not past.problems:
-        complain(f"{clean(str(workspace))}: {_NOTHING}: {_KEPT}")
-    return report_problems(past.problems)
-
-
-def _print_log_of_host(source: RemoteSource, log: _Log, *, follow: bool) -> int:
-    """The same of a workspace on another machine, of what its relay knows."""
-    batch = source.scan()
-    log.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
-    log.print(story(_past_in(batch), time.time()))
-    log.print(one for one in batch.events if isinstance(one, Checked | Lost))
-    if not follow:
-        return report_problems(batch.health.problems)
-    complain_of(batch.health.problems)
-    for news in _batches(source, batch.health.problems):
-        events = [*news.events, Tick(0, time.time())]
-        (log.replace if news.anew else log.print)(events)
-    return 0
-
-
-def _past_in(batch: Batch) -> list[Event]:
-    """All that a relay has told of files, sessions, decisions and requests."""
-    return [one for one in batch.events if not isinstance(one, Ruled | Checked | Lost | Reached)]
-
-
-TextOf = Callable[[str], str | None]
-
-
 class Past(NamedTuple):
     """Observations of files in the order observed, and of each run and request its last. `text` gives the text of a
     digest, None if it is not kept (any more); any thread may call it. `inbox` has told the requests."""
@@ -171,6 +85,37 @@ class Past(NamedTuple):
     inbox: Inbox
 
 
+@command(
+    PLACE,
+    flag("--json", "one JSON object a line"),
+    flag("--activity", "also what working tasks do: each call, words and todo"),
+    *one_of(
+        flag("--follow -f", "go on with each change as it happens, until ctrl+c"),
+        argument("--export", "FILE", "write what was observed into a new FILE, for `replay FILE`"),
+    ),
+    argument("--since", "TIME", "only tasks that were active in this time: 90m, 12h, 7d", type=seconds),
+    SESSION,
+)
+def log(options: Namespace) -> int:
+    """Print every state change of the workspace's files, sessions and decisions, in order."""
+    gc.enable()
+    settings = load()
+    printer = _Printer(settings, options)
+    with target_of(options.path, settings, options.session) as (workspace, far):
+        if far is not None:
+            if options.follow or options.export:
+                raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
+            return _print_batch(far.fleet.source(workspace).scan(), printer)
+        with past_of(workspace, settings, options.session, may_be_none=options.export is None) as past:
+            if options.export is None:
+                return _print_past(workspace, settings, printer, past, follow=options.follow)
+            lines = recording_lines(workspace.name, past.events, past.text)
+            count = write_new(Path(options.export), lines) - 1
+            warning = "The texts of documents and sessions are in it: read it before you send it."
+            say(f"{count:,} observations in {clean(options.export)}. {warning}")
+            return report_problems(past.problems)
+
+
 @contextmanager
 def past_of(
     workspace: Path, settings: Settings, selection: str | None = None, *, may_be_none: bool = False
@@ -179,7 +124,8 @@ def past_of(
 
     Raises WorkspaceError if nothing is known, unless it `may_be_none`.
     """
-    history = History(state_directory(workspace))
+    state = state_directory(workspace)
+    history, inbox = History(state), inbox_of(workspace)
     sessions = sessions_of(workspace, selection) if settings.sessions else None
 
     def text(digest: str) -> str | None:
@@ -187,49 +133,72 @@ def past_of(
         return sessions.content(digest) if kept is None and sessions is not None else kept
 
     with closing(sessions) if sessions else nullcontext():
-        recalled, inbox = history.recall(), inbox_of(workspace)
-        asked = inbox.look()
-        runs, health = sessions.scan()[:2] if sessions is not None else ((), Health("live", ""))
-        problems = [*health.problems]
-        if history.notice:
-            problems.append(Problem("history", str(state_directory(workspace)), history.notice))
-        if inbox.notice:
-            problems.append(Problem("requests", str(state_directory(workspace)), inbox.notice))
-        if not (recalled.events or runs or asked or may_be_none):
-            raise WorkspaceError(f"{workspace}: {_NOTHING}: {'; '.join(map(str, problems[:3])) or _KEPT}")
-        yield Past((*recalled.events, *runs, *asked), problems, text, recalled, sessions, inbox)
+        recalled, asked = history.recall(), inbox.look()
+        batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
+        problems = [*batch.health.problems]
+        for name, part in (("history", history), ("requests", inbox)):
+            if part.notice:
+                problems.append(Problem(name, str(state), part.notice))
+        events = (*recalled.events, *batch.events, *asked)
+        if not (events or may_be_none):
+            raise WorkspaceError(f"{workspace}: {'; '.join(map(str, problems[:3])) or _NOTHING}")
+        yield Past(events, problems, text, recalled, sessions, inbox)
 
 
-class _Log:
+class _Printer:
     """Prints what events change, whether they are of the past or come from a source."""
 
     def __init__(self, settings: Settings, options: Namespace) -> None:
-        self._rules, self._as_json = rules_of(settings), options.json
+        self._as_json = options.json
         self._since = -math.inf if options.since is None else time.time() - options.since
         # As the screen does: a task outlives its files.
-        self.tree = Tree(self._rules, remembers=True)
+        self.tree = Tree(rules_of(settings), remembers=True)
         self._changes = StateChanges(self.tree, with_activity=options.activity)
 
     def print(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
-        self._print(self._changes.apply(events))
-
-    def replace(self, events: Iterable[Event]) -> None:
-        """All that is known is this; print what that changes."""
-        self.tree = Tree(self._rules, remembers=True)
-        self.tree.apply(*events)
-        self._print(self._changes.replace_tree(self.tree, time.time()))
-
-    def returned(self, inspector: Inspector) -> list[Target]:
-        """The returns whose claims were not checked yet, as far as was looked."""
-        touched, self._changes.touched = self._changes.touched, set()
-        return inspector.news_of(self.tree, touched)
-
-    def _print(self, changes: Iterable[Change]) -> None:
-        for change in [*changes]:
+        for change in self._changes.apply(events):
             task = self.tree.tasks.get(change.task_id)
             if task is None or (task.alive_at or self._since) >= self._since:
                 say(json.dumps(log_document(change).plain()) if self._as_json else log_line(change))
+
+    def check(self, inspector: Inspector, *, waits: bool) -> None:
+        """Check the claims of returns that came since the call before; print what that changes where it `waits`."""
+        touched, self._changes.touched = self._changes.touched, set()
+        targets = inspector.news_of(self.tree, touched)
+        if waits:
+            self.print(inspector.check(targets))
+        else:
+            inspector.want(targets)
+
+
+def _print_batch(batch: Batch, printer: _Printer) -> int:
+    """Print what the relay of a host knows of the past of a workspace."""
+    printer.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
+    last = [one for one in batch.events if isinstance(one, Checked | Lost)]
+    past = [one for one in batch.events if not isinstance(one, Ruled | Checked | Lost | Reached)]
+    printer.print([*story(past, time.time()), *last])
+    return report_problems(batch.health.problems)
+
+
+def _print_past(workspace: Path, settings: Settings, printer: _Printer, past: Past, *, follow: bool) -> int:
+    """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, one a
+    line, and with `follow` others as they happen, until nobody reads the output any more. Nothing is written."""
+    news = _news(workspace, past.inbox)
+    printer.print(story([*past.events, *next(news)], time.time()))
+    source = source_of(workspace, settings, sessions=past.sessions)
+    inspector = Inspector(
+        workspace, lambda one: source.content(one.digest) or past.text(one.digest), transcript_of=source.transcript
+    )
+    if follow:
+        source.remember(past.recalled.files, past.recalled.watched_at)
+        complain_of(past.problems)
+        _follow(source, news, printer, past.problems, inspector)
+        return 0
+    printer.check(inspector, waits=True)
+    if not past.events and not past.problems:
+        complain(f"{clean(str(workspace))}: {_NOTHING}")
+    return report_problems(past.problems)
 
 
 def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
@@ -240,41 +209,24 @@ def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
     from agentwatch.decisions.watcher import DecisionWatcher
 
     clerk = DecisionWatcher(desk)
-    known: tuple[int | None, ...] = ()
     while True:
-        places = desk.changes()
-        yield [*inbox.look(), *(clerk.look(mirror=False) if places != known else ())]
-        # Decisions that could not be read are tried again.
-        known = () if clerk.notice else places
+        yield [*inbox.look(), *clerk.look(mirror=False)]
 
 
 def _follow(
-    source: Source, news: Iterator[Sequence[Event]], log: _Log, told: Collection[Problem], inspector: Inspector
+    source: Source,
+    news: Iterator[Sequence[Event]],
+    printer: _Printer,
+    told: Sequence[Problem],
+    inspector: Inspector,
 ) -> None:
-    """Print what has changed since the history was written, then what changes from now on, and each false claim."""
-    missed: list[Event] = []
-    checked: SimpleQueue[Sequence[Checked]] = SimpleQueue()
-    inspector.start(checked.put)
-    try:
-        for batch in _batches(source, told):
-            missed += [*batch.events, *next(news)]
-            if batch.health.mode == "starting":
-                continue
-            # The time that passes ends a decision that nobody reads.
-            log.print([*missed, Tick(0, time.time())])
-            missed.clear()
-            inspector.want(log.returned(inspector))
-            log.print(chain.from_iterable(checked.get() for _ in range(checked.qsize())))
-    finally:
-        inspector.stop()
-
-
-def _batches(source: Source, told: Collection[Problem]) -> Iterator[Batch]:
-    """The batches of a source, until nobody reads the output any more; at times, empty ones. New problems are told on
-    stderr, unless they were `told` before."""
+    """Print what has changed since the history was written, then what changes from now on, and each false claim; each
+    new problem is told on stderr. Returns when nobody reads the output any more."""
     signal.signal(signal.SIGTERM, _end)
     batches: SimpleQueue[Batch] = SimpleQueue()
-    batch = Batch((), Health("starting", ""))
+    checked: SimpleQueue[Sequence[Checked]] = SimpleQueue()
+    missed, mode = list[Event](), "starting"
+    inspector.start(checked.put)
     source.start(batches.put)
     try:
         while _is_read():
@@ -282,13 +234,23 @@ def _batches(source: Source, told: Collection[Problem]) -> Iterator[Batch]:
             try:
                 batch = batches.get(timeout=_LOOK_SECONDS)
             except Empty:
-                yield Batch((), batch.health)
-                continue
-            complain_of([problem for problem in batch.health.problems if problem not in told])
-            told = batch.health.problems
-            yield batch
+                batch = None
+            if batch is not None:
+                mode = batch.health.mode
+                missed += batch.events
+                complain_of([problem for problem in batch.health.problems if problem not in told])
+                told = batch.health.problems
+            missed += next(news)
+            if mode != "starting":
+                # The time that passes ends a decision that nobody reads.
+                printer.print([*missed, Tick(0, time.time())])
+                missed.clear()
+                printer.check(inspector, waits=False)
+                while not checked.empty():
+                    printer.print(checked.get())
     finally:
         source.stop()
+        inspector.stop()
 
 
 def _is_read() -> bool:
@@ -311,13 +273,13 @@ def log_line(change: Change) -> str:
             text = f"· {clean(doing_words(change.doing), _REASON)}"
         case RequestChange(request=request):
             text = clean(f"{request_words(request)}: {standing_words(request, change.at)}", _REASON)
-            text += f", {clean(request.by, _BY)}" if request.by else ""
+            text += f", {clean(request.by, 60)}" if request.by else ""
         case StateChange():
             after = state_words(change.after or "gone", contradicted=change.contradicted)
             text = f"{change.before or 'new'} → {after}"
             text += f"  attempt {change.attempt}" if change.attempt > 1 else ""
             text += f"  {clean(change.reason, _REASON)}" if change.reason else ""
-    return f"{iso(change.at) or '-':<20}  {exact(change.task_id, _ID)}  {text}"
+    return f"{iso(change.at) or '-':<20}  {exact(change.task_id, 80)}  {text}"
 
 
 def log_document(change: Change) -> Document:

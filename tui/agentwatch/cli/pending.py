@@ -1,4 +1,4 @@
-"""Print what needs you, with the commands that answer it, and the decisions on their way."""
+"""The command that prints what needs the operator, with the commands that answer it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from agentwatch.cli.answer import options_of, ways_of
-from agentwatch.cli.command import PLACES, SESSION, flag
-from agentwatch.cli.shared import PLACEHOLDER, print_workspaces, report_problems
+from agentwatch.cli.command import PLACES, SESSION, command, flag
+from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems
 from agentwatch.config import load
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import FORGED
@@ -29,26 +29,9 @@ from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
 from agentwatch.text import clean, exact, quoted, say
 from agentwatch.view import document as view
+from agentwatch.view import words
 from agentwatch.view.plain import shown
 from agentwatch.view.times import ago
-from agentwatch.view.words import (
-    aside_words,
-    counted_aside,
-    history_words,
-    in_line,
-    on_their_way,
-    question_at,
-    taken_words,
-)
-
-ARGUMENTS: Final = (
-    PLACES,
-    flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
-    flag("--acknowledged", "print what was put aside instead, with `ack` or on the screen"),
-    flag("--json", "print JSON (schema_version 1)"),
-    SESSION,
-)
-EXIT_CODES: Final = "exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage"
 
 
 class PendingRequestDoc(view.RequestDoc):
@@ -120,33 +103,40 @@ class PendingsDoc(view.Document):
     workspaces: list[PendingDoc]
 
 
-def run(options: Namespace) -> int:
-    """Print the workspaces. Writes nothing. Returns 1 if something could not be read, else 0."""
+@command(
+    PLACES,
+    flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
+    flag("--acknowledged", "print what was put aside instead, with `ack` or on the screen"),
+    flag("--json", "print JSON (schema_version 1)"),
+    SESSION,
+    exit_codes="exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage",
+)
+def pending(options: Namespace) -> int:
+    """Print what needs you, with the commands that answer it, and the decisions on their way."""
     if options.past and options.acknowledged:
         raise UsageError("--past and --acknowledged are two lists; ask for one of them")
     # What was committed is in every worktree: its history would be told once for each.
     open_desk, with_worktrees = partial(LocalService, read_only=True), not options.past
-    return print_workspaces(options, load(), print_pending, open_desk, with_worktrees=with_worktrees)
+    return print_workspaces(options, load(), _print_pending, open_desk, with_worktrees=with_worktrees)
 
 
-def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
+def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
     """Print what asks in a monitor that has loaded, with a desk; or what would if it were not past or put aside."""
-    if monitor.clerk is None:
-        raise ValueError(monitor)
-    tree, desk, past, acknowledged = monitor.tree, monitor.clerk.desk, options.past, options.acknowledged
-    aside = tree.put_aside()
-    asking = tree.past_questions() if past else aside if acknowledged else tree.asking()
-    moving = [] if past or acknowledged else on_their_way(tree)
+    tree, desk, where, now = monitor.tree, desk_in(monitor), monitor.written, time.time()
+    past, aside, moving = tree.past_questions(), tree.put_aside(), words.on_their_way(tree)
     forged = [placed for placed in tree.notices if placed.rule == FORGED.id]
-    now = time.time()
+    asking, stands = tree.asking(), "needs you"
+    if options.past or options.acknowledged:
+        asking, stands = (past, "is left from before") if options.past else (aside, "is put aside")
+        moving = []
     if options.json:
         document = PendingDoc(
             schema_version=view.SCHEMA_VERSION,
             workspace=monitor.directory,
             complete=not monitor.problems,
             problems=view.problem_documents(monitor.problems),
-            tasks=[task_document(tree, task, desk, monitor.written) for task in asking],
-            past=len(tree.past_questions()),
+            tasks=[task_document(tree, task, desk, where) for task in asking],
+            past=len(past),
             acknowledged=sum(task.acknowledged for task in aside),
             snoozed=sum(task.snoozed for task in aside),
             decisions=[_decision_document(decision, now) for decision in moving],
@@ -155,19 +145,17 @@ def print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[
         say_document(document.plain())
         return report_problems(monitor.problems)
     for task in asking:
-        _say_task(task, desk, monitor.written, now)
+        _say_task(task, desk, where, now)
     for decision in moving:
         _say_decision(decision, now)
     if not asking and not moving:
-        seen = " that can be seen" if monitor.problems else ""
-        stands = "is left from before" if past else "is put aside" if acknowledged else "needs you"
-        say(f"nothing{seen} {stands}")
+        say(f"nothing{' that can be seen' if monitor.problems else ''} {stands}")
     for placed in forged:
         say(f"! {clean(placed.path)}: {clean(placed.message)}")
-    if not past and (history := history_words(tree)):
-        say(f"{history}: see `agentwatch pending --past`")
-    if not (past or acknowledged) and (counted := counted_aside(tree)):
-        say(f"{counted}: see `agentwatch pending --acknowledged`")
+    if not options.past and past:
+        say(f"{words.history_words(tree)}: see `agentwatch pending --past`")
+    if not (options.past or options.acknowledged) and aside:
+        say(f"{words.counted_aside(tree)}: see `agentwatch pending --acknowledged`")
     return report_problems(monitor.problems)
 
 
@@ -179,18 +167,17 @@ def commands(task: Task, desk: DecisionService, workspace: Path | str) -> dict[A
     try:
         subject = desk.subject(task)
         _ = subject.decision_id
-        options = policy.options(task)
-        first = policy.suggested(task)
+        options, first = policy.options(task), policy.suggested(task)
         actions = sorted((one for one in OF_ATTEMPTS if options[one].allowed), key=lambda one: one is not first)
-        seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none"]
         # Behind `--` nothing is an option, whatever an agent calls its task.
-        about = [*seen, "--", task.task_id, str(workspace)]
-        return {action: command_line([*called(), "decide", *_asked(task, action), *about]) for action in actions}
+        seen = ["--attempt", str(task.attempt), "--return-sha256", subject.return_sha256 or "none", "--"]
+        about = [*seen, task.task_id, str(workspace)]
+        return {action: command_line([*called(), "decide", *_way(task, action), *about]) for action in actions}
     except (RecordError, ValueError):
         return {}
 
 
-def _asked(task: Task, action: Action) -> list[str]:
+def _way(task: Task, action: Action) -> list[str]:
     """The options that ask for an action."""
     spec, metavar = SPECS[action], SPECS[action].option[0]
     if "mode" in spec.takes and is_line_fault(task):
@@ -201,42 +188,43 @@ def _asked(task: Task, action: Action) -> list[str]:
 
 
 def _say_task(task: Task, desk: DecisionService, workspace: Path | str, now: float) -> None:
-    aside = aside_words(task, now)
+    aside = words.aside_words(task, now)
     say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}{aside and f', {aside}'}")
     asked = [request for request in task.requests if request.waits_for_operator]
-    question = question_at(task, now)
+    question = words.question_at(task, now)
     if not asked or not question.startswith(request_words(asked[0])):
-        say(f"  {in_line(task, question, 400)}")
+        say(f"  {words.in_line(task, question, 400)}")
     for request in asked:
         _say_request(request, workspace, now)
     if task.request is not None:
         # It goes on once that is answered: no other attempt of it is meant.
         return
     lines = commands(task, desk, workspace)
+    _say_ways(next(iter(lines.values()), ""), [_way(task, action) for action in lines])
     if not lines:
         say("  its id cannot stand in a decision: give it another one")
-        return
-    ways = [" ".join(_asked(task, action)) for action in lines]
-    say(f"    {next(iter(lines.values()))}")
-    if ways[1:]:
-        say(f"    or, in place of {ways[0]}: {', '.join(ways[1:])}")
 
 
 def _say_request(request: Request, workspace: Path | str, now: float) -> None:
-    words = shown(request_words(request), 400)
-    say(f"  {words}  asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}")
+    asked = f"asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}"
+    say(f"  {shown(request_words(request), 400)}  {asked}")
     for query in request.queries:
         if query.options:
             say(f"    {quoted(query.question, 200)}{', several' if query.several else ''}:")
             for option in options_of(query, 200):
                 say(f"      - {option}")
     ways = ways_of(request)
-    if ways:
-        say(f"    {request_line(request, workspace)}")
-        if ways[1:]:
-            say(f"    or, in place of {' '.join(ways[0])}: {', '.join(' '.join(way) for way in ways[1:])}")
-    else:
+    _say_ways(request_line(request, workspace), ways)
+    if not ways:
         say(f"    {clean(request.why_not or 'it is answered in its program', 400)}")
+
+
+def _say_ways(line: str, ways: list[list[str]]) -> None:
+    """Print the command line of the first way, and the others."""
+    if ways:
+        say(f"    {line}")
+    if ways[1:]:
+        say(f"    or, in place of {' '.join(ways[0])}: {', '.join(map(' '.join, ways[1:]))}")
 
 
 def request_line(request: Request, workspace: Path | str) -> str:
@@ -251,8 +239,8 @@ def _say_decision(decision: Decision, now: float) -> None:
     steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
     by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
     say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
-    for words in filter(None, (decision.waits, taken_words(decision))):
-        say(f"  {clean(words)}")
+    for line in filter(None, (decision.waits, words.taken_words(decision))):
+        say(f"  {clean(line)}")
 
 
 def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path | str) -> PendingTaskDoc:
@@ -270,7 +258,8 @@ def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path
             for one in waiting
         ],
         not_possible={one: options[one].why_not for one in OF_ATTEMPTS if not options[one].allowed},
-        **({"return_path": latest.return_path, "return_sha256": latest.return_sha256} if latest else {}),
+        return_path=latest.return_path if latest else None,
+        return_sha256=latest.return_sha256 if latest else None,
     )
 
 

@@ -1,6 +1,4 @@
-"""Tell screens on other machines what is seen here, and record what their operators decide, if this host trusts
-the operator's key.
-"""
+"""The command that tells screens on other machines what is seen here."""
 
 from __future__ import annotations
 
@@ -14,10 +12,9 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
 
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import CREDS, argument, flag
+from agentwatch.cli.command import CREDS, argument, command, flag
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings, load
 from agentwatch.decisions.envelope import SigningKey
@@ -33,7 +30,8 @@ from agentwatch.shell import FLEET, needing
 from agentwatch.text import clean, complain, say
 from agentwatch.workspaces import names_of
 
-ARGUMENTS: Final = (
+
+@command(
     argument("paths", "PATH", "workspaces (default: the current directory)", nargs="*"),
     flag("--stdio", "through input and output, as ssh runs it for `agentwatch ssh://HOST/PATH`"),
     argument("--nats", "URL", "through this NATS server, for `agentwatch nats://SERVER/NAME`"),
@@ -47,38 +45,37 @@ ARGUMENTS: Final = (
     ),
     argument("--name", "NAME", "what this host calls itself (default: its name)", default=""),
 )
-
-
-def run(options: Namespace) -> int:
-    """Relay workspaces until the screen has gone, or somebody ends it. Raises UsageError and KeyProblemError."""
+def relay(options: Namespace) -> int:
+    """Tell screens on other machines what is seen here, and record what their operators decide, if this host trusts
+    the operator's key.
+    """
     gc.enable()
     if options.stdio == (options.nats is not None):
-        raise UsageError(
-            "say how it is told: --stdio, as ssh runs it for `agentwatch ssh://HOST/PATH`, or --nats URL for"
-            " `agentwatch nats://SERVER/NAME`"
-        )
-    if options.nats is None and (options.creds or options.trust):
-        raise UsageError("--creds and --trust belong to --nats")
+        raise UsageError("say how it is told: --stdio, as ssh runs it, or --nats URL")
     for name, public in list(map(introduced, options.trust)):
         Keys().trust_other(Role.OPERATOR, public, name)
     # Before anything can be written to what the screen reads.
     end: RelayEnd | None = _stdio() if options.stdio else None
     # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
-    asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
+    asked, missing = dict[Path, list[str]](), dict[str, str]()
     for path in options.paths or ["."]:
         try:
             asked.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
         except WorkspaceError as error:
-            missing[path] = error
-    if missing and not (asked and options.stdio):
-        raise next(iter(missing.values()))
+            if not options.stdio:
+                raise
+            missing[path] = clean(str(error))
+    if not asked:
+        raise WorkspaceError(next(iter(missing.values())))
     settings = load()
-    key = _key_of_host(next(iter(asked)), settings)
+    # The key that signs what this host says is the one that signs its decisions. The first use makes it.
+    desk = desk_of(next(iter(asked)), settings)
+    if (why := desk.why_locked()) is not None:
+        raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase --keyring` can keep it here")
     if end is None:
-        end = _nats(options.nats, key, options.creds, options.name)
-    words = {path: clean(str(error)) for path, error in missing.items()}
-    if why := asyncio.run(_relay(asked, settings, end, key, host=options.name, missing=words)):
-        complain(f"agentwatch: the relay has ended: {why}")
+        end = _nats(options, desk.key())
+    if ended := asyncio.run(_relay(options, asked, missing, settings, end=end, key=desk.key())):
+        complain(f"agentwatch: the relay has ended: {ended}")
     return 0
 
 
@@ -89,35 +86,32 @@ def _stdio() -> StdioEnd:
     return StdioEnd(0, outgoing)
 
 
-def _nats(server: str, key: SigningKey, creds: str | None, name: str) -> RelayEnd:
-    """The end on a NATS server, of a host with this name, which prints its state on standard error."""
+def _nats(options: Namespace, key: SigningKey) -> RelayEnd:
+    """The end on a NATS server, which prints its state on standard error."""
     with needing(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
 
-    deciding = [one for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None]
-    names = ", ".join(dict.fromkeys(clean(one.name) for one in deciding))
-    host = name or socket.gethostname()
+    deciding = {clean(one.name): None for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None}
+    host = options.name or socket.gethostname()
     introduced_as = f"{host if is_host(host) else 'NAME'}={key.public.text}"
-    say(f"relaying over {clean(shown(server))} as {key.public.text}")
-    say(f"may decide here: {names or 'nobody yet; `--trust NAME=KEY` says who may'}")
+    say(f"relaying over {clean(shown(options.nats))} as {key.public.text}")
+    say(f"may decide here: {', '.join(deciding) or 'nobody yet; `--trust NAME=KEY` says who may'}")
     say(f"next, unless the server knows this host: agentwatch fleet config --trust {introduced_as} > nats.conf")
-    return NatsEnd(server, key, login=Login(key, file_of(creds)), note=_report_state)
+    return NatsEnd(options.nats, key, login=Login(key, file_of(options.creds)), note=_report_state)
 
 
 def _report_state(state: LinkState) -> None:
     complain("agentwatch: connected" if state.up else f"agentwatch: {clean(state.words, 600)}; trying again")
 
 
-def _key_of_host(workspace: Path, settings: Settings) -> SigningKey:
-    """The key that signs what this host says: the one that signs its decisions. The first use makes it."""
-    desk = desk_of(workspace, settings)
-    if (why := desk.why_locked()) is not None:
-        raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase --keyring` can keep it here")
-    return desk.key()
-
-
 async def _relay(
-    workspaces: Mapping[Path, Sequence[str]], settings: Settings, end: RelayEnd, key: SigningKey, **more: Any
+    options: Namespace,
+    workspaces: Mapping[Path, Sequence[str]],
+    missing: Mapping[str, str],
+    settings: Settings,
+    *,
+    end: RelayEnd,
+    key: SigningKey,
 ) -> str:
     """Relay until it ends. Returns why."""
     names = names_of(workspaces)
@@ -131,7 +125,7 @@ async def _relay(
         return await desks[monitor].record(request)
 
     asked = {names[one]: paths for one, paths in workspaces.items()}
-    running = Relay(monitors, end, key, asked=asked, decide=decide, **more)
+    running = Relay(monitors, end, key, asked=asked, decide=decide, host=options.name, missing=missing)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, running.end)

@@ -6,40 +6,43 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.arguments import workspaces_at
-from agentwatch.composition import scanned, shown_worktrees
+from agentwatch.composition import monitor_of_host, scanned, shown_worktrees
 from agentwatch.config import Settings
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Problem, complain_of
 from agentwatch.text import clean, complain, indented, say, whole
-from agentwatch.workspaces import Places
+from agentwatch.view.words import plural
+from agentwatch.workspaces import Place, Places
 
 if TYPE_CHECKING:
-    from agentwatch.cli.hosts import RemoteWorkspaces
     from agentwatch.decisions.form import Fact
-    from agentwatch.decisions.service import LocalService
+    from agentwatch.decisions.ledger import DecisionMade
+    from agentwatch.decisions.service import DecisionService, LocalService
     from agentwatch.remote.address import Address
+    from agentwatch.remote.fleet import Fleet
 
 PLACEHOLDER: Final = "TEXT"
 """The placeholder for words of the operator in a printed line."""
-_SCHEMA_VERSION: Final = 1
 
 
-def targets_of(words: Sequence[str], settings: Settings) -> tuple[Sequence[Path], Sequence[Address]]:
-    """The real paths of directories, addresses and those that hosts are named for, each once; of none, the directory
-    where we are. Raises WorkspaceError, UsageError and ConfigError."""
+def targets_of(
+    words: Sequence[str], settings: Settings, session: str | None = None
+) -> tuple[Sequence[Path], Sequence[Address]]:
+    """The real paths of directories, addresses and those that hosts are named for, each once; a `session` may be asked
+    for only here. Raises WorkspaceError, UsageError and ConfigError."""
     if not (settings.hosts or any(":" in word for word in words)):
-        return workspaces_at(words), ()
+        return workspaces_at(words) if words else (), ()
     from agentwatch.remote.address import Address, is_address, meant, named, parse
 
     hosts, paths, addresses = named(settings.hosts), list[str](), list[Address]()
-    for word in words or ["."]:
+    for word in words:
         if word in hosts:
             addresses += hosts[word]
         elif is_address(word):
@@ -48,37 +51,55 @@ def targets_of(words: Sequence[str], settings: Settings) -> tuple[Sequence[Path]
             raise UsageError(f"{word} is neither a directory nor an address; {question}")
         else:
             paths.append(word)
+    if addresses and session is not None:
+        raise UsageError("--session is about sessions of this machine: a host tells of all of its own")
     return workspaces_at(paths) if paths else (), list(dict.fromkeys(addresses))
 
 
+class RemoteWorkspaces:
+    """The workspaces of a fleet, by the paths that name them here, for a command that looks once."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet: Final = fleet
+        self.places: Final = {place.workspace: place for place in fleet.found().places}
+
+    def scanned(self, workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Monitor:
+        """A monitor that has looked at one of them. Blocks, and writes nothing."""
+        monitor = monitor_of_host(self.fleet, self.places[workspace], settings, passphrase)
+        monitor.scan()
+        monitor.written = self.fleet.address(workspace)
+        monitor.directory = self.fleet.directory(workspace) or monitor.written
+        return monitor
+
+
 @contextmanager
-def target_of(word: str, settings: Settings) -> Iterator[tuple[Path, RemoteWorkspaces | None]]:
+def connected(addresses: Sequence[Address]) -> Iterator[RemoteWorkspaces | None]:
+    """The workspaces behind some addresses, connected meanwhile. Raises UsageError and DecisionError."""
+    if not addresses:
+        yield None
+        return
+    from agentwatch.remote.fleet import Fleet
+
+    fleet = Fleet(addresses)
+    try:
+        yield RemoteWorkspaces(fleet)
+    finally:
+        fleet.close()
+
+
+@contextmanager
+def target_of(
+    word: str, settings: Settings, session: str | None = None
+) -> Iterator[tuple[Path, RemoteWorkspaces | None]]:
     """One workspace: a directory, an address, or the name of a host with one workspace; and where it is on a host, its
     connection. Raises as `targets_of`."""
-    workspaces, addresses = targets_of([word], settings)
-    if len(addresses) > 1:
-        known = ", ".join(one.written for one in addresses)
-        raise UsageError(f"{word} names several workspaces: give one of {known}")
-    with _connected(addresses) as far:
-        yield workspaces[0] if far is None else far.only(addresses[0]), far
-
-
-def _connected(addresses: Sequence[Address]) -> AbstractContextManager[RemoteWorkspaces | None]:
-    if not addresses:
-        return nullcontext()
-    from agentwatch.cli.hosts import connected
-
-    return connected(addresses)
-
-
-def selection_of(options: Namespace, *, is_far: bool = False) -> str | None:
-    """The sessions that are asked for, in a workspace here or on a host. Raises UsageError."""
-    if options.session is None:
-        return None
-    if is_far:
-        raise UsageError("--session is about sessions of this machine: a host tells of all of its own")
-    session: str = options.session
-    return session
+    workspaces, addresses = targets_of([word], settings, session)
+    with connected(addresses) as far:
+        found = [*workspaces, *(far.places if far else ())]
+        if len(found) != 1:
+            known = ", ".join(map(far.fleet.address, far.places)) if far else ""
+            raise UsageError(f"{word} names {f'several workspaces: give one of {known}' if known else 'none'}")
+        yield found[0], far
 
 
 def print_workspaces(
@@ -96,34 +117,31 @@ def print_workspaces(
     each task names its workspace; the documents of worktrees stand in that of the one that was asked for. Returns the
     highest exit code.
     """
-    here, addresses = targets_of(options.paths, settings)
-    documents, codes = list[dict[str, Any]](), list[int]()
-    with _connected(addresses) as far:
-        places, names = (far.places, far.names) if far is not None else ({}, {})
-        workspaces = [*here, *places]
-        is_one = len(workspaces) == 1
-        found = Places(())
+    here, addresses = targets_of(options.paths or ["."], settings, options.session)
+    documents, codes, worktrees = list[dict[str, Any]](), list[int](), Places(())
+    with connected(addresses) as far:
+        places: dict[Path, Place] = far.places if far is not None else {}
+        is_one = len(here) + len(places) == 1
         if is_one and here and with_worktrees:
-            found = shown_worktrees(here[0], settings, selection_of(options))
-        workspaces += [place.workspace for place in found.places]
+            worktrees = shown_worktrees(here[0], settings, options.session)
+        workspaces = [*here, *places, *(place.workspace for place in worktrees.places)]
         for number, workspace in enumerate(workspaces):
             if not options.json and len(workspaces) > 1:
-                say(f"{chr(10) if number else ''}{clean(names.get(workspace, str(workspace)))}")
+                name = places[workspace].name if workspace in places else None
+                say(f"{chr(10) if number else ''}{clean(name or str(workspace))}")
             if far is not None and workspace in places:
-                selection_of(options, is_far=True)
                 monitor = far.scanned(workspace, settings)
             else:
-                desk = open_desk(workspace)
-                monitor = scanned(workspace, settings, selection_of(options), desk=desk, requests=True)
+                monitor = scanned(workspace, settings, options.session, desk=open_desk(workspace), requests=True)
             codes.append(print_one(monitor, options, documents.append))
     if options.json:
         for document in documents[is_one:]:
             document["tasks"] = [{**task, "workspace": document["workspace"]} for task in document["tasks"]]
-        several = {"schema_version": _SCHEMA_VERSION, "workspaces": documents}
+        several = {"schema_version": 1, "workspaces": documents}
         say(indented({**documents[0], "worktrees": documents[1:]} if is_one else several))
-    for complaint in found.complaints:
+    for complaint in worktrees.complaints:
         complain(clean(complaint))
-    return max(codes)
+    return max(codes, default=ExitCode.DONE)
 
 
 def report_problems(problems: Sequence[Problem]) -> int:
@@ -146,21 +164,47 @@ def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:
         yield f"  {label:<11}{' '.join(words for words, _ in parts)}"
 
 
-def barred(text: str) -> Iterator[str]:
-    """All of a foreign text, each line of it behind a bar."""
+def barred(title: str, text: str) -> Iterator[str]:
+    """All of a foreign text below its title, each line of it behind a bar."""
+    yield from ("", f"  {title}:")
     for piece in whole(text):
         yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
 
 
-def refuse_placeholder(*words: str) -> None:
-    """Raises UsageError where one of the operator's words is the one that stands for them in a printed line."""
-    if PLACEHOLDER in words:
-        raise UsageError(f"not recorded: {PLACEHOLDER} stands for words of yours; write them in its place")
+def refuse_placeholder(*words: str | None) -> None:
+    """Raises UsageError where one of the operator's words is one that stands for them in a printed line."""
+    for word in {*words} & {PLACEHOLDER, "MODE"}:
+        raise UsageError(f"not recorded: {word} stands for words of yours; write them in its place")
 
 
-def is_on_terminal() -> bool:
-    """Whether somebody can be asked."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+def refuse_uneven(option: str, answers: Sequence[str], questions: Sequence[str]) -> None:
+    """Raises UsageError where there is not one answer for each question."""
+    if len(answers) != len(questions):
+        given = f"{plural(len(answers), 'answer')} to {plural(len(questions), 'question')}"
+        asked = "".join(f"\n  {number}. {clean(one, 300)}" for number, one in enumerate(questions, 1))
+        raise UsageError(f"not recorded: {given}; give one {option} for each, in this order:{asked}")
+
+
+def desk_in(monitor: Monitor) -> DecisionService:
+    """The desk that a monitor was opened with. Raises UsageError where there is none."""
+    if monitor.clerk is None:
+        raise UsageError("nothing can be decided here")
+    return monitor.clerk.desk
+
+
+def say_recorded(made: DecisionMade, what: str) -> None:
+    """Say what is in the ledger now, or was before."""
+    record = made.record
+    before = "" if made.fresh else f"before: {clean(record.operator, 60)} said {record.action} at {record.created_at}; "
+    say(f"recorded: {before}{what} {record.decision_id}")
+    if made.doubt is not None:
+        complain(clean(made.doubt))
+
+
+def require_yes(options: Namespace) -> None:
+    """Raises UsageError where nobody can be asked and the command line says no `--yes`."""
+    if not (options.yes or (sys.stdin.isatty() and sys.stdout.isatty())):
+        raise UsageError("there is no terminal to ask on; say --yes")
 
 
 def confirmed(question: str) -> bool:
@@ -171,10 +215,7 @@ def confirmed(question: str) -> bool:
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     sys.stdout.write(f"\n{question} [y/N] ")
     sys.stdout.flush()
-    typed = sys.stdin.readline()
-    if not typed.endswith("\n"):
-        say("")
-    return typed.strip().casefold() in ("y", "yes")
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
 def passphrase() -> Callable[[], str] | None:

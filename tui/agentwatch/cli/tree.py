@@ -1,18 +1,17 @@
-"""Print the delegation tree of a workspace once; of several, each below its path."""
+"""The command that prints the delegation tree."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from agentwatch.cli.command import PLACES, SESSION, argument, flag
+from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
 from agentwatch.composition import known_desk
 from agentwatch.config import load
 from agentwatch.delegation.claims import Verdict
-from agentwatch.delegation.task import State, Task, sums_of
+from agentwatch.delegation.task import Task, sums_of
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import complain_of
@@ -21,7 +20,11 @@ from agentwatch.view.plain import summary
 from agentwatch.view.query import found_in, parse
 from agentwatch.view.words import history_words, in_line, plural, question_at, state_words, why_at
 
-ARGUMENTS: Final = (
+_LEVELS: Final = 40
+"""Levels that are indented."""
+
+
+@command(
     PLACES,
     flag("--json", "print the documented JSON (schema_version 1)"),
     flag("--fail", "exit with 1 when a task needs the operator, or not all can be read"),
@@ -30,20 +33,14 @@ ARGUMENTS: Final = (
     ),
     SESSION,
 )
-_LEVELS: Final = 40
-"""Levels that are indented; deeper ones say their depth instead."""
-
-
-def run(options: Namespace) -> int:
-    """Print workspaces. Returns 1 with `--fail` where a task needs the operator, or one that cannot be seen might."""
+def tree(options: Namespace) -> int:
+    """Print the delegation tree of a workspace once; of several, each below its path."""
     return print_workspaces(options, load(), print_tree, known_desk)
 
 
 def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
-    """Print the tree of a monitor that has loaded: all of it, or what a query finds, with the tasks above that.
-
-    Raises UsageError if something is wrong in the query.
-    """
+    """Print the tree of a monitor that has loaded: all of it, or what a query finds, with the tasks above that. Returns
+    1 with `--fail` where a task needs the operator, or one that cannot be seen might. Raises UsageError."""
     tree, query = monitor.tree, parse(options.where)
     if query.fault:
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
@@ -53,66 +50,59 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
 
         say_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
     else:
-        from agentwatch.view.chains import chain_name, end_of_chain
+        from agentwatch.view.chains import chain_name
         from agentwatch.view.order import Order
 
         order = Order(tree)
         order.apply(tree.tasks, tree.now)
         groups = [group for group, runs in order.groups.items() if runs]
         for group in groups:
-            told = [
+            lines = [
                 _line(task, depth, chain_name(task, chain), tree.now)
                 for task, depth, chain in order.preorder(group)
                 if found is None or not found.shown.isdisjoint(one.task_id for one in (task, *chain))
             ]
-            if told and len(groups) > 1:
-                say(f"{group.upper()}  {order.tally(group).words(group, tree.now)[0]}")
-            for line in told:
+            if lines and len(groups) > 1:
+                lines.insert(0, f"{group.upper()}  {order.tally(group).words(group, tree.now)[0]}")
+            for line in lines:
                 say(line)
-        rows = None if found is None else {end_of_chain(tree.tasks, task_id) for task_id in found.matches}
-        say(_summary(monitor, options, None if rows is None else len(rows)))
+        say(_summary(monitor, None if found is None else len(found.matches)))
     complain_of(monitor.problems)
-    asking = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
-    return 1 if options.fail and (asking or monitor.problems) else 0
+    asks = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
+    return 1 if options.fail and (asks or monitor.problems) else 0
 
 
 def _line(task: Task, depth: int, chain: str, now: float) -> str:
-    agent = f"  [{clean(task.agent, 40)}]" if task.agent else ""
-    number = f"  attempt {task.attempt}" if task.attempt > 1 else ""
-    said = state_words(task.state, contradicted=task.contradicted) + (", accepted" if task.is_accepted else "")
-    silent = f"  (silent: {clean(why_at(task, now), 200)})" if task.stale else ""
-    ask = f"  NEEDS YOU: {in_line(task, question_at(task, now), 120)}" if task.ask else ""
-    indent = "  " * depth if depth <= _LEVELS else "  " * _LEVELS + f"›{depth} "
-    title = summary(f"{chain} · {task.title}" if chain else task.title, 80)
-    return f"{indent}{task.glyph} {title}  {said}{silent}{number}{agent}{ask}"
+    parts = [
+        f"{'  ' * min(depth, _LEVELS)}{task.glyph} {summary(f'{chain} · {task.title}' if chain else task.title, 80)}",
+        state_words(task.state, contradicted=task.contradicted) + (", accepted" if task.is_accepted else ""),
+        f"(silent: {clean(why_at(task, now), 200)})" if task.stale else "",
+        f"attempt {task.attempt}" if task.attempt > 1 else "",
+        f"[{clean(task.agent, 40)}]" if task.agent else "",
+        f"NEEDS YOU: {in_line(task, question_at(task, now), 120)}" if task.ask else "",
+    ]
+    return "  ".join(filter(None, parts))
 
 
-def _summary(monitor: Monitor, options: Namespace, found: int | None) -> str:
-    totals = monitor.tree.totals
-    files = len({placed.path for placed in monitor.tree.notices})
-    noted = f"; {plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else ""
-    if not totals.tasks:
-        where = clean(monitor.directory)
-        if monitor.tree.lost_since is not None:
-            return f"nothing is known of {where} on {clean(monitor.host)}"
-        chosen = ", or of the session that you chose" if options.session is not None else ""
-        return f"no handoffs or returns in {where}{chosen}{noted}"
-    history = history_words(monitor.tree)
-    old = f"; {history}: see `agentwatch pending --past`" if history else ""
-    now = sums_of(task for task in monitor.tree.tasks.values() if not task.past)
-    past = f"{totals.tasks - now.tasks:,} of history" if now.tasks < totals.tasks else ""
-    counted = plural(now.tasks, "task") + (past and f", and {past}")
-    if found is not None:
-        # What is found may be history, too.
-        counted = f"{found:,} found of {plural(totals.tasks, 'task')}" + (past and f" ({past})")
-    false = Counter[State]()
-    for one, count in now.counts.items():
-        false[one.state] += count if one.verdict is Verdict.CONTRADICTED else 0
-    states = ", ".join(
-        f"{count} {state}" + (f" ({false[state]} contradicted)" if false[state] else "")
-        for state, count in sorted(now.states.items(), key=lambda item: (-item[1], item[0]))
-    )
-    silent = f"; {now.stale} silent" if now.stale else ""
-    how = f": {states}" if states else ""
-    lost = f"; {clean(monitor.host)} cannot be reached" if monitor.tree.lost_since is not None else ""
-    return f"{counted}{how}{silent}; {now.needs_operator} need you{lost}{old}{noted}"
+def _summary(monitor: Monitor, found: int | None) -> str:
+    tree, total = monitor.tree, monitor.tree.totals.tasks
+    files = len({placed.path for placed in tree.notices})
+    now = sums_of(task for task in tree.tasks.values() if not task.past)
+    states = sorted(now.states.items(), key=lambda item: (-item[1], item[0]))
+    false, history, where = now.verdicts[Verdict.CONTRADICTED], history_words(tree), clean(monitor.directory)
+    lost = f"{clean(monitor.host)} cannot be reached" if tree.lost_since is not None else ""
+    counted = plural(now.tasks, "task") + (f", and {total - now.tasks:,} of history" if now.tasks < total else "")
+    counted += f": {', '.join(f'{count} {state}' for state, count in states)}" if states else ""
+    if not total:
+        counted = f"nothing is known of {where}" if lost else f"no handoffs or returns in {where}"
+    parts = [
+        f"{found:,} found" if found is not None else "",
+        counted,
+        f"{false} contradicted" if false else "",
+        f"{now.stale} silent" if now.stale else "",
+        f"{now.needs_operator} need you" if total else "",
+        lost,
+        f"{history}: see `agentwatch pending --past`" if history else "",
+        f"{plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else "",
+    ]
+    return "; ".join(filter(None, parts))

@@ -1,4 +1,4 @@
-"""Verify the file of a decision, or of statements; without one, the whole ledger and what lies in the workspace."""
+"""The command that verifies what was signed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import PATH, argument, flag
+from agentwatch.cli.command import PATH, argument, command, flag
 from agentwatch.composition import scanned
 from agentwatch.config import load
-from agentwatch.decisions.delivery import MOST, Forgery, differing, files_in
+from agentwatch.decisions.delivery import MOST, differing, files_in
 from agentwatch.decisions.delivery import NAME as MIRROR
 from agentwatch.decisions.envelope import VARIABLE, Trust, given
 from agentwatch.decisions.errors import DecisionError, reason
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import Chain, RefusedError, verified
+from agentwatch.decisions.ledger import Chain, verified
 from agentwatch.decisions.record import Record, read_request
 from agentwatch.decisions.service import LocalService
 from agentwatch.decisions.statement import Statement, is_statement, subject_of
@@ -31,19 +31,18 @@ from agentwatch.errors import ExitCode, UsageError
 from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
 from agentwatch.view.words import plural, state_words
 
-ARGUMENTS: Final = (
-    argument("file", "FILE", "a decision, or statements of `attest`; a directory is taken for PATH", nargs="?"),
-    PATH,
-    flag("--set-aside", "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"),
-)
-EXIT_CODES: Final = "exit codes: 0 all is well, 1 something is not, 2 wrong usage"
-
 _LARGEST: Final = 64 * 1024 * 1024
 """Bytes of a file: of a decision much less, of a bundle of statements one for each of ten thousand tasks."""
 
 
-def run(options: Namespace) -> int:
-    """Verify, and print what holds. Nothing is written but with `--set-aside`. Returns 0 or 1."""
+@command(
+    argument("file", "FILE", "a decision, or statements of `attest`; a directory is taken for PATH", nargs="?"),
+    PATH,
+    flag("--set-aside", "move what is wrong in the ledger to aside/, when you have looked at it and have no backup"),
+    exit_codes="exit codes: 0 all is well, 1 something is not, 2 wrong usage",
+)
+def verify(options: Namespace) -> int:
+    """Verify the file of a decision, or of statements; without one, the whole ledger and what lies in the workspace."""
     file, path = options.file, options.path
     if file is not None and os.path.isdir(file):
         file, path = None, file
@@ -52,52 +51,40 @@ def run(options: Namespace) -> int:
     if options.set_aside:
         if file is not None:
             raise UsageError("--set-aside is about the whole ledger; give no FILE")
-        return _set_aside(desk)
-    if file is not None:
-        return say_checks(_of_file(file, workspace, desk))
-    chain = desk.read()
-    return say_checks([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, _trust(desk))])
-
-
-def _set_aside(desk: LocalService) -> int:
-    """Move what is wrong in the ledger away, so that decisions can be made again."""
-    names = desk.ledger.set_aside(desk.keys.trust())
-    for name in names:
-        say(f"{clean(name)}: set aside; what was decided there must be decided again")
-    if not names:
-        say("nothing in the ledger had to be set aside")
-    return ExitCode.DONE
-
-
-def _trust(desk: LocalService) -> Trust:
-    """The keys of this user and those that an orchestrator was started with."""
-    return desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
-
-
-def _of_file(path: str, workspace: Path, desk: LocalService) -> Iterator[Check]:
-    file = Path(path)
+        names = desk.ledger.set_aside(desk.keys.trust())
+        for name in names:
+            say(f"{clean(name)}: set aside; what was decided there must be decided again")
+        if not names:
+            say("nothing in the ledger had to be set aside")
+        return ExitCode.DONE
+    # The keys of this user, and those that an orchestrator was started with.
+    trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
+    if file is None:
+        chain = desk.read()
+        return say_checks([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, trust)])
     try:
-        with Directory.open(file.parent) as directory:
-            data = directory.read(file.name, _LARGEST)
+        with Directory.open(Path(file).parent) as directory:
+            data = directory.read(Path(file).name, _LARGEST)
     except OSError as error:
-        why = f"{path}: {reason(error)}; give a file of a decision or of statements, or none to verify the ledger"
+        why = f"{file}: {reason(error)}; give a file of a decision or of statements, or none to verify the ledger"
         raise UsageError(why) from error
     tree = scanned(workspace, load(), desk=desk, inspects=False, requests=True).tree
-    if is_statement(data):
-        yield from _of_statements(data, tree, desk, _trust(desk))
-        return
-    if b'"payloadType"' not in data:
-        yield bad("signature", "it is neither a signed decision nor a signed statement: empty, or something else")
-        return
+    return say_checks((_of_statements if is_statement(data) else _of_decision)(data, tree, desk, trust))
+
+
+def _of_decision(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> Iterator[Check]:
     try:
-        record, keyid = verified(data, _trust(desk), None)
-    except RefusedError as error:
+        record, keyid = verified(data, trust, None)
+    except DecisionError as error:
         yield bad("signature", str(error))
         return
-    what = f"{_what(record)}, by {quoted(record.operator, 60)}"
-    yield good("signature", f"{what}, signed with your key {keyid[:16]}…")
+    asked, is_expired = record.request, record.is_expired(datetime.now(UTC))
+    what = f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}"
+    if asked is not None:
+        what = f"{record.action} of a {asked.kind} of {quoted(asked.program)}, session {quoted(asked.session)}"
+    yield good("signature", f"{what}, by {quoted(record.operator, 60)}, signed with your key {keyid[:16]}…")
     if record.signed_request is not None:
-        request, operator = read_request(record.signed_request, _trust(desk))
+        request, operator = read_request(record.signed_request, trust)
         said = f"{quoted(record.operator, 60)} signed it on another machine, with the key {operator[:16]}…"
         yield good("operator", f"{said} for this host, at {request.asked.created_at}")
     if record.workspace_id != desk.workspace_id:
@@ -105,25 +92,15 @@ def _of_file(path: str, workspace: Path, desk: LocalService) -> Iterator[Check]:
         return
     yield good("workspace", "it is about this one")
     yield _in_chain(record, data, desk)
-    if record.request is not None:
-        held = "held until" if record.is_expired(datetime.now(UTC)) else "holds until"
-        yield note("expiry", f"it {held} {record.expires_at}, for the one process that asked")
-        yield good("input", f"the exact input has the sha256 {record.request.input_sha256}")
-        return
-    if record.is_expired(datetime.now(UTC)):
+    if asked is not None:
+        yield note("expiry", f"it {'held' if is_expired else 'holds'} until {record.expires_at}, for who asked")
+        yield good("input", f"the exact input has the sha256 {asked.input_sha256}")
+    elif is_expired:
         yield bad("expiry", f"it held until {record.expires_at}; the operator must decide again")
     else:
         yield good("expiry", f"it holds until {record.expires_at or 'further notice'}")
-    yield _of_return(record, tree, desk)
-
-
-def _what(record: Record) -> str:
-    """The decision and its subject, in a few words."""
-    asked = record.request
     if asked is None:
-        return f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}"
-    where = f"of {quoted(asked.program)}, session {quoted(asked.session)}, task {quoted(record.task_id)}"
-    return f"{record.action} of a {asked.kind} {where}"
+        yield _of_return(record, tree, desk)
 
 
 def _in_chain(record: Record, data: bytes, desk: LocalService) -> Check:
@@ -134,8 +111,7 @@ def _in_chain(record: Record, data: bytes, desk: LocalService) -> Check:
     if entry is None:
         return bad("ledger", "it is not in it: an old copy, or one of a decision that was set aside")
     if chain.latest[record.decision_id] is not entry:
-        what = "attempt" if record.request is None else "request"
-        return bad("ledger", f"number {record.seq}, and the {what} has been decided again since")
+        return bad("ledger", f"number {record.seq}, and the same has been decided again since")
     return good("ledger", f"number {record.seq}, byte for byte")
 
 
@@ -144,8 +120,7 @@ def _of_return(record: Record, tree: Tree, desk: LocalService) -> Check:
     attempt = next((one for one in task.attempts if one.number == record.attempt), None) if task else None
     if attempt is None or task is None:
         return note("return", "the attempt is not seen here any more")
-    digest = attempt.returned.digest if attempt.returned else None
-    if digest == record.return_sha256:
+    if (attempt.returned.digest if attempt.returned else None) == record.return_sha256:
         return good("return", "it is still the one that was decided about")
     if attempt is not task.latest:
         return note("return", "it is another one now: there has been another attempt")
@@ -157,21 +132,20 @@ def _of_return(record: Record, tree: Tree, desk: LocalService) -> Check:
 
 def _of_ledger(chain: Chain, desk: LocalService) -> Iterator[Check]:
     where = clean(str(desk.ledger.directory))
-    if not chain.entries and not chain.problems:
-        yield good("ledger", f"nothing has been decided in {where}")
-    elif chain.entries:
+    if chain.entries:
         decisions = plural(len(chain.entries), "decision")
         yield good("ledger", f"{decisions} in {where}, each signed, and each following the one before it")
+    elif not chain.problems:
+        yield good("ledger", f"nothing has been decided in {where}")
     for problem in chain.problems:
         yield bad("ledger", f"{problem.message} ({problem.kind})")
 
 
 def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Check]:
-    place = f"{DOT}/{MIRROR}"
-    names, found = list[str](), list[Forgery]()
+    names, found, place = list[str](), list[tuple[str, str]](), f"{DOT}/{MIRROR}"
     try:
         with open_dot_directory(workspace, MIRROR) as directory:
-            names, found = files_in(directory), list(differing(directory, chain, trust))
+            names, found = files_in(directory), [(one.path, one.why) for one in differing(directory, chain, trust)]
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -190,12 +164,10 @@ def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Check]:
 
 def _of_statements(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> Iterator[Check]:
     """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
-    hosts = {one.public.keyid: one for one in desk.keys.others(Role.HOST)}
-    trust = trust.with_more(Trust(tuple(one.trusted for one in hosts.values())))
-    names = {keyid: f"the key of {quoted(one.name)}" for keyid, one in hosts.items()}
-    here = {
-        artifact["name"]: artifact["digest"]["sha256"] for task in tree.tasks.values() for artifact in subject_of(task)
-    }
+    hosts = desk.keys.others(Role.HOST)
+    trust = trust.with_more(Trust(tuple(one.trusted for one in hosts)))
+    names = {one.public.keyid: f"the key of {quoted(one.name)}" for one in hosts}
+    here = {one["name"]: one["digest"]["sha256"] for task in tree.tasks.values() for one in subject_of(task)}
     for number, line in enumerate(data.splitlines(keepends=True), start=1):
         try:
             statement, keyid = verified_statement(line, trust)
@@ -205,29 +177,21 @@ def _of_statements(data: bytes, tree: Tree, desk: LocalService, trust: Trust) ->
         stated = state_words(statement.state, contradicted=statement.contradicted)
         said = f"{stated}: {quoted(statement.task_id)}, attempt {statement.attempt}, at {statement.made_at}"
         yield good("signature", f"{said}, signed with {names.get(keyid, 'your key')} {keyid[:16]}…")
-        is_of_here = statement.workspace_id == desk.workspace_id
+        is_of_here, task = statement.workspace_id == desk.workspace_id, tree.tasks.get(statement.task_id)
         if not is_of_here:
             yield note("workspace", f"it was made in another one, {quoted(statement.workspace_id)}; files are compared")
-        else:
-            yield from _since(statement, tree)
+        elif task is not None and (task.state, task.attempt) != (statement.state, statement.attempt):
+            yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")
         yield from _of_documents(statement, here, is_of_here=is_of_here)
-
-
-def _since(statement: Statement, tree: Tree) -> Iterator[Check]:
-    task = tree.tasks.get(statement.task_id)
-    if task is not None and (task.state, task.attempt) != (statement.state, statement.attempt):
-        yield note("state", f"it has gone on since: {task.state} now, attempt {task.attempt}")
 
 
 def _of_documents(statement: Statement, here: Mapping[str, str], *, is_of_here: bool) -> Iterator[Check]:
     """The documents of a statement of this workspace have to be here; a copy may hold less."""
-    found = {name: here.get(name) for name, _ in statement.subject}
     for name, digest in statement.subject:
-        if found[name] is None and is_of_here:
-            yield bad("subject", f"{quoted(name)} cannot be compared: it is not here any more, or cannot be read")
-        elif found[name] is None:
-            yield note("subject", f"{quoted(name)} is not here, so nothing is known of it")
-        elif found[name] != digest:
+        if name not in here:
+            missing = "cannot be compared: it is not here any more, or cannot be read"
+            yield (bad if is_of_here else note)("subject", f"{quoted(name)} {missing}")
+        elif here[name] != digest:
             yield bad("subject", f"{quoted(name)} is another one here: it was changed, or this is another attempt")
-    if same := sum(found[name] == digest for name, digest in statement.subject):
+    if same := sum(here.get(name) == digest for name, digest in statement.subject):
         yield good("subject", f"{plural(same, 'document')} here as stated")

@@ -1,9 +1,10 @@
-"""Wait for the operator's decision about a task, and print it as JSON."""
+"""The commands with which agents get a decision: wait for it, and claim it."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from argparse import Namespace
@@ -12,12 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agentwatch.cli.command import PLACE, TASK, argument, flag
+from agentwatch.arguments import workspace_at
+from agentwatch.cli.command import PATH, PLACE, TASK, argument, command, flag
 from agentwatch.cli.shared import target_of
 from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.asking import CALL_AGAIN, Asker, is_needless, question_about, waited
-from agentwatch.decisions.reader import Expired, Question, Verified
+from agentwatch.decisions.asking import CALL_AGAIN, Asker, answer, is_needless, question_about, waited
+from agentwatch.decisions.reader import Expired, Found, Question, Verified
+from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
@@ -33,14 +36,13 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 90.0
 """Shells of agents end a command, or move it away, after two minutes."""
-_BY: Final = "agentwatch wait"
 _FINAL: Final = (ExitCode.DONE, ExitCode.EXPIRED, ExitCode.UNASKED)
 """Waiting any longer changes nothing."""
 _AGAIN_SECONDS: Final = 0.5
 """Between two questions to a host."""
-_MOST_REFUSED: Final = 10
 
-ARGUMENTS: Final = (
+
+@command(
     TASK,
     PLACE,
     argument(
@@ -52,37 +54,26 @@ ARGUMENTS: Final = (
     ),
     argument("--attempt", "N", "which attempt (default: the latest that is seen)", type=int),
     flag("--json", "the JSON on one line"),
+    exit_codes="exit codes: 0 decided, 3 pending: call again, 4 the decision has expired: the operator must decide"
+    " again, 5 pending, and fake decisions were refused: call again, 8 nothing is asked of the operator: go on, 2 wrong"
+    " usage",
 )
-EXIT_CODES: Final = (
-    "exit codes: 0 decided, 3 pending: call again, 4 the decision has expired: the operator must decide again,"
-    " 5 pending, and fake decisions were refused: call again, 8 nothing is asked of the operator: go on, 2 wrong usage"
-)
-
-
-def run(options: Namespace) -> int:
-    """Wait here, or have a host look. Returns one of `ExitCode`."""
+def wait(options: Namespace) -> int:
+    """Wait for the operator's decision about a task, and print it as JSON."""
     if not 0 <= options.timeout < math.inf:
         raise UsageError(f"a time-out of {options.timeout} s cannot be waited; give 0 or more")
     if options.attempt is not None and options.attempt < 1:
         raise UsageError(f"there is no attempt {options.attempt}; they count from 1")
-    settings = settings_in_sight()
-    about: tuple[str, int | None] = options.task, options.attempt
-    wishes: dict[str, Any] = {"timeout": options.timeout, "indent": None if options.json else 2}
+    settings, indent = _settings_in_sight(), None if options.json else 2
     with target_of(options.path, settings) as (workspace, far):
+        about: tuple[str, int | None] = options.task, options.attempt
+        how: dict[str, Any] = {"timeout": options.timeout, "indent": indent}
         if far is not None:
-            return wait_for_host(far.fleet.source(workspace), far.fleet.address(workspace), *about, **wishes)
-        return wait(workspace, settings, scanned, *about, **wishes)
+            return wait_for_host(far.fleet.source(workspace), far.fleet.address(workspace), *about, **how)
+        return wait_here(workspace, settings, scanned, *about, **how)
 
 
-def settings_in_sight() -> Settings:
-    """The operator's settings. A sandbox may hide them, and nothing in them decides what an agent is told."""
-    try:
-        return load()
-    except ConfigError:
-        return Settings()
-
-
-def wait(
+def wait_here(
     workspace: Path,
     settings: Settings,
     load: Load,
@@ -111,28 +102,28 @@ def wait(
         complain_of(problems)
         return find_task(workspace, settings, task_id, load_decided, inspects=True)[0] if is_needless(task) else task
 
-    question, final = Question(task_id, attempt), (Verified, Expired)
-    found, task = asker.reader.wait(question, 0.0), None
-    if not isinstance(found, final):
-        task, left = find(), end - time.monotonic()
-        if left > 0 and not is_needless(task):
-            found = asker.reader.wait(question, left)
-            # It may have returned meanwhile.
-            task = None if isinstance(found, final) else find()
-    if isinstance(found, final):
-        question = question_about(
-            load_decided(workspace, settings, inspects=False, about=task_id).tree, task_id, attempt
-        )
+    def ask(question: Question) -> tuple[Found, Task | None]:
+        """What is decided, as soon as something is, and the task where nothing is."""
         found = asker.reader.wait(question, 0.0)
-        if not isinstance(found, final) and not is_needless(find()):
-            # One of before was decided; this one asks, or has not returned.
-            found = asker.reader.wait(question, max(end - time.monotonic(), 0.0))
-        task = None if isinstance(found, final) else find()
+        if isinstance(found, Verified | Expired):
+            return found, None
+        task, left = find(), end - time.monotonic()
+        if left <= 0 or is_needless(task):
+            return found, task
+        found = asker.reader.wait(question, left)
+        # It may have returned meanwhile.
+        return found, None if isinstance(found, Verified | Expired) else find()
+
+    found, task = ask(Question(task_id, attempt))
+    if isinstance(found, Verified | Expired):
+        # One of before may be decided; this one asks, or has not returned.
+        tree = load_decided(workspace, settings, inspects=False, about=task_id).tree
+        found, task = ask(question_about(tree, task_id, attempt))
     handoff_path = asker.hand_out(found.record) if isinstance(found, Verified) else None
     document = waited(found, task, task_id, handoff_path=handoff_path)
     _print(document, indent)
     # Only now somebody has it.
-    problem = asker.note_read(found, _BY) if isinstance(found, Verified) else None
+    problem = asker.note_read(found, "agentwatch wait") if isinstance(found, Verified) else None
     return _explain(document, task_id, str(workspace), problem)
 
 
@@ -146,7 +137,7 @@ def wait_for_host(
     while True:
         document = _ask_host(source, "wait", task_id, "" if attempt is None else str(attempt))
         left = end - time.monotonic()
-        if (document is not None and exit_code_of(document) in _FINAL) or left <= 0:
+        if (document is not None and _exit_code(document) in _FINAL) or left <= 0:
             break
         time.sleep(min(_AGAIN_SECONDS, left))
     if document is None:
@@ -159,10 +150,49 @@ def wait_for_host(
         return ExitCode.PENDING
     _print(document, indent)
     problem = None
-    if exit_code_of(document) == ExitCode.DONE:
+    if _exit_code(document) == ExitCode.DONE:
         read = _ask_host(source, "read", str(document.get("decision_id")))
         problem = f"{source.host.label} was not told that it was read" if read is None else read.get("trouble")
     return _explain(document, task_id, written, problem)
+
+
+@command(
+    argument("decision", "DECISION", "its decision_id, 32 hex digits"),
+    PATH,
+    argument("--by", "NAME", "who you are, for the others (default: user and process)"),
+    exit_codes="exit codes: 0 it is yours to carry out, 6 somebody else has it, 3 there is no such decision (yet), 4 it"
+    " has expired, 5 a fake was refused, 2 wrong usage, or nothing can be written",
+)
+def claim(options: Namespace) -> int:
+    """Claim a decision before you carry it out: exactly one of all who ask gets it."""
+    decision_id, by = options.decision, options.by
+    if len(decision_id) != 32 or not set(decision_id) <= set("0123456789abcdef"):
+        raise UsageError("a decision id has 32 hex digits; `agentwatch wait` prints it as decision_id")
+    asker = Asker(workspace_at(options.path), _settings_in_sight(), "claim")
+    found = asker.reader.find(Question(None, decision_id=decision_id))
+    if not isinstance(found, Verified):
+        known = "has expired: the operator must decide again" if isinstance(found, Expired) else "is not there (yet)"
+        complain(f"not claimed: a signed decision {decision_id} {known}")
+        document = answer(found)
+        _complain_of_refused(document)
+        return _exit_code(document)
+    made = asker.claim(found.record, by or f"{operator_name()}, process {os.getppid()}")
+    # The same name is the same agent: it may have crashed after its claim.
+    again = bool(by) and not made.won and made.by == by
+    made = made._replace(won=made.won or again)
+    _print({"decision_id": decision_id, **made._asdict(), "again": again}, None)
+    if again or not made.won:
+        is_whose = "already yours" if again else "not yours, do not carry it out"
+        complain(f"{is_whose}: {clean(made.by, 200)} claimed it at {clean(made.at, 40)}")
+    return ExitCode.DONE if made.won else ExitCode.TAKEN
+
+
+def _settings_in_sight() -> Settings:
+    """The operator's settings. A sandbox may hide them, and nothing in them decides what an agent is told."""
+    try:
+        return load()
+    except ConfigError:
+        return Settings()
 
 
 def _ask_host(source: RemoteSource, what: Literal["wait", "read"], key: str, place: str = "") -> dict[str, Any] | None:
@@ -183,7 +213,7 @@ def _print(document: Mapping[str, object], indent: int | None) -> None:
 
 def _explain(document: Mapping[str, Any], task_id: str, place: str, problem: object) -> int:
     """Say on standard error what a document says. Returns its exit code."""
-    task, code = quoted(task_id), exit_code_of(document)
+    task, code = quoted(task_id), _exit_code(document)
     if problem:
         complain(clean(str(problem)))
     if code == ExitCode.EXPIRED:
@@ -192,22 +222,19 @@ def _explain(document: Mapping[str, Any], task_id: str, place: str, problem: obj
         complain(clean(str(document.get("do_now"))))
     elif code != ExitCode.DONE:
         complain(f"pending: the operator has not decided about {task} yet; call again")
-        complain_of_refused(document)
-    if code == ExitCode.PENDING and document.get("state") is None:
-        complain(f"no task {task} is seen in the files of {clean(place)}: if no session has it either, check its id")
+        _complain_of_refused(document)
+        if code == ExitCode.PENDING and document.get("state") is None:
+            complain(f"no task {task} is seen in the files of {clean(place)}: check its id if no session has it")
     return code
 
 
-def complain_of_refused(document: Mapping[str, Any]) -> None:
+def _complain_of_refused(document: Mapping[str, Any]) -> None:
     """Say on standard error which decisions were refused."""
-    refused = document.get("refused", ())
-    for problem in refused[:_MOST_REFUSED]:
+    for problem in document.get("refused", ())[:10]:
         complain(f"refused: {clean(str(problem.get('message')))}")
-    if len(refused) > _MOST_REFUSED:
-        complain(f"refused: {len(refused) - _MOST_REFUSED} more")
 
 
-def exit_code_of(document: Mapping[str, Any]) -> int:
+def _exit_code(document: Mapping[str, Any]) -> int:
     """The exit code that stands for a document."""
     if not document["pending"]:
         return ExitCode.DONE

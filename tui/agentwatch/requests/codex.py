@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch import __version__
 from agentwatch.background import Background
-from agentwatch.decisions.record import Params, Record
+from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Event
 from agentwatch.delegation.request import Request, RequestKind, RequestStage, input_text
@@ -36,22 +36,17 @@ if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
 _SOCKET: Final = Path("app-server-control", "app-server-control.sock")
-_LOOK_SECONDS: Final = 2.0
-"""Between two looks for a socket."""
+_LOOK_SECONDS: Final = 2.0  # between two looks for a socket
 _IDLE_SECONDS: Final = 0.25
-_HELD_SECONDS: Final = 0.05
-"""Between two looks for an answer."""
-_ANSWER_SECONDS: Final = 10.0
-"""The server answers within this, or is none."""
+_HELD_SECONDS: Final = 0.05  # between two looks for an answer
+_ANSWER_SECONDS: Final = 10.0  # the server answers within this, or is none
 _LARGEST: Final = 32 * 1024 * 1024
-_TRIED: Final = "0.169."
-"""Versions whose requests and answers were tried."""
+_TRIED: Final = "0.169."  # versions whose requests and answers were tried
 
 COMMAND: Final = "item/commandExecution/requestApproval"
 PATCH: Final = "item/fileChange/requestApproval"
 QUESTION: Final = "item/tool/requestUserInput"
-SERVER: Final = "mcpServer/elicitation/request"
-"""A form of an MCP server, or leave to call a tool of it."""
+SERVER: Final = "mcpServer/elicitation/request"  # a form of an MCP server, or leave to call a tool of it
 
 METHODS: Final = {
     COMMAND: {
@@ -68,15 +63,17 @@ for the program that began the session."""
 _IDS: Final = {"threadId", "turnId", "itemId", "startedAtMs"}
 _OF_QUESTIONS: Final = {"id", "header", "question", "isOther", "isSecret", "options"}
 _PERMIT: Final = (Action.ALLOW, Action.DENY)
-_DECISIONS: Final = {Action.ALLOW: {"decision": "accept"}, Action.DENY: {"decision": "decline"}}
+_DECISIONS: Final[dict[Action, dict[str, Any]]] = {
+    Action.ALLOW: {"decision": "accept"},
+    Action.DENY: {"decision": "decline"},
+}
 _OF_SERVERS: Final[dict[Action, dict[str, Any]]] = {
     Action.ALLOW: {"action": "accept", "content": {}},
     Action.DENY: {"action": "decline", "content": None},
 }
 _TOOLS: Final = {COMMAND: "exec_command", PATCH: "apply_patch", QUESTION: "request_user_input"}
 _OF_CALLS: Final = ("type", "server", "tool", "arguments")
-_OF_DIFFS: Final = "@+- \\"
-"""How the lines of a diff begin, but for empty ones."""
+_OF_DIFFS: Final = "@+- \\"  # how the lines of a diff begin, but for empty ones
 
 _ONLY_THERE: Final = "agentwatch does not know all of what Codex asks here: answer it in Codex"
 
@@ -251,7 +248,11 @@ class CodexClient(Background[Sequence[Event]]):
         if self._held.get(rpc_id) is held:
             held.sent = record
             self._answered.add(held.request.request_id)
-            result = _answer_of(held.method, held.request, record.action, record.params)
+            result: dict[str, Any] = (_OF_SERVERS if held.method == SERVER else _DECISIONS).get(record.action, {})
+            if held.method == QUESTION:
+                chosen = {one.question: one.answer for one in record.params.answers}
+                answers = {query.key: {"answers": [chosen[query.question]]} for query in held.request.queries}
+                result = {"answers": answers}
             self._wire.send({"id": rpc_id, "result": result})
 
     def _end_of(self, thread: str, call_id: str | None = None) -> None:
@@ -334,14 +335,6 @@ def _request_of(
         **values,
     }
     return request_about(given, workspace_id, NAME, thread, nonce, **values)
-
-
-def _answer_of(method: str, request: Request, action: Action, params: Params) -> dict[str, Any]:
-    """The answer to the server for a decision that this very request takes."""
-    if method == QUESTION:
-        chosen = {one.question: one.answer for one in params.answers}
-        return {"answers": {query.key: {"answers": [chosen[query.question]]} for query in request.queries}}
-    return (_OF_SERVERS if method == SERVER else _DECISIONS)[action]
 
 
 def _read_call(method: str, given: Fields, items: Mapping[str, Fields], workspace: str) -> dict[str, Any]:

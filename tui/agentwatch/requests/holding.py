@@ -27,17 +27,12 @@ from agentwatch.requests.store import Offer, RequestError, RequestStore, refuse_
 from agentwatch.state import is_shown, state_directory
 
 _POLL_SECONDS: Final = 0.01
-_WATCHED_SECONDS: Final = 0.25
-"""Between two looks at whether a screen shows the workspace."""
-_LOOK_ANYWAY_SECONDS: Final = 2.0
-"""So often is looked without a sign."""
+_WATCHED_SECONDS: Final = 0.25  # between two looks at whether a screen shows the workspace
+_LOOK_ANYWAY_SECONDS: Final = 2.0  # so often is looked without a sign
 
 
 class Holder:
-    """Holds requests of one workspace. `name` is who it is, for receipts: "claude hook".
-
-    `state` and `configuration` are directories, by default those of the user. Nothing here raises but `offer`.
-    """
+    """Holds requests of one workspace, as `name` ("claude hook") in receipts. Nothing here raises but `offer`."""
 
     def __init__(
         self,
@@ -67,11 +62,9 @@ class Holder:
         return offer
 
     def hold(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
-        """Wait for the answer to what is offered, and claim it. None once nobody can give it in time, or may.
+        """Wait for the answer to what is offered, and claim it: it must be handed on at once. Blocks.
 
-        That is at `until`, when no screen shows the workspace, when another holder of the same has ended it, or when
-        `goes_on` says that the program waits no more.
-        Blocks; what the record says must be handed on at once.
+        None after its time, once another holder has ended it, no screen shows the workspace, or `goes_on` says no.
         """
         until, watched_at = offer.request.until, -math.inf
         end = math.inf if until is None else time.monotonic() + until - time.time()

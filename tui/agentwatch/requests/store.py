@@ -34,11 +34,9 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 NAME: Final = "requests"
-MOST_ENDED: Final = 100
-"""So many that have ended are kept, and up to as many more."""
+MOST_ENDED: Final = 100  # so many that have ended are kept, and up to as many more
 
-LARGEST: Final = 1024 * 1024
-"""Bytes of a file: what is larger is answered in its program."""
+LARGEST: Final = 1024 * 1024  # bytes of a file: what is larger is answered in its program
 
 _MOST_SECONDS: Final = 2**40
 _OPEN_TO_OTHERS: Final = 0o077
@@ -49,10 +47,7 @@ class RequestError(AgentwatchError):
 
 
 class RequestStore:
-    """The requests of one workspace. Any thread and any process may use it at once.
-
-    `state` is its state directory, by default that of the user.
-    """
+    """The requests of one workspace, in its state directory. Any thread and any process may use it at once."""
 
     def __init__(self, workspace: Path, *, state: Path | None = None, disk: Disk = UNSYNCED) -> None:
         self.directory: Final = (state or state_directory(workspace)) / NAME
@@ -67,7 +62,9 @@ class RequestStore:
         data = to_bytes(request.begun, self.workspace_id)
         with self.opened(make=True) as directory, directory.locked():
             directory.sweep(0)
-            self._make_room(directory)
+            if len(directory.names()) >= 2 * MOST_ENDED:
+                for one in [one for one in self._read(directory) if not one.is_open][:-MOST_ENDED]:
+                    directory.remove(_name(one.request_id))
             descriptor = self._join(directory, request)
             if descriptor is None:
                 descriptor = directory.replace_held(_name(request.request_id), data)
@@ -153,11 +150,6 @@ class RequestStore:
                 except OSError:
                     self.disk.close(descriptor)
         return None
-
-    def _make_room(self, directory: Directory) -> None:
-        if len(directory.names()) >= 2 * MOST_ENDED:
-            for one in [one for one in self._read(directory) if not one.is_open][:-MOST_ENDED]:
-                directory.remove(_name(one.request_id))
 
 
 class Offer:

@@ -1,0 +1,99 @@
+"""The commands that serve agent programs: the hook, the MCP server, and what sets a program up."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any, Final
+
+from agentwatch.cli.command import PATH, argument, command, flag
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+    from pathlib import Path
+
+    from agentwatch.config import Settings
+    from agentwatch.monitor import Monitor
+    from agentwatch.sources.sessions.source import SessionsSource
+
+_PROGRAMS: Final = ("claude-code", "opencode", "kilo", "codex", "generic")
+
+
+@command(
+    argument("path", "PATH", "the workspace (default: $CLAUDE_PROJECT_DIR, else the payload's cwd)", nargs="?"),
+    flag("--plugin", "hold one request of OpenCode or Kilo, for their plugin"),
+    exit_codes="exit codes: 0 answered, 1 not understood; never 2, which would block the agent",
+    wrong_usage=1,
+)
+def hook(options: Namespace) -> int:
+    """Answer one call of a hook of Claude Code: its payload on standard input, the answer on standard output."""
+    # Each loads only what it needs.
+    if options.plugin:
+        from agentwatch.agents.hook.opencode import run as hold
+
+        return hold()
+    from agentwatch.agents.hook.command import run as answer
+
+    def scanned(*about: Any, **more: Any) -> Monitor:
+        from agentwatch.composition import scanned
+
+        return scanned(*about, **more)
+
+    return answer(options.path, scanned)
+
+
+@command(PATH, exit_codes="exit codes: 0 the client has gone, 2 wrong usage, or the SDK is not installed")
+def mcp(options: Namespace) -> int:
+    """Serve handoffs, returns and the operator's decisions to agents: an MCP server over standard input and output."""
+    import gc
+
+    from agentwatch.arguments import workspace_at
+    from agentwatch.composition import scanned, sessions_of
+    from agentwatch.config import load
+    from agentwatch.shell import needing
+
+    gc.enable()
+    workspace, settings = workspace_at(options.path), load()
+    sessions: dict[Path, SessionsSource] = {}
+    with needing("mcp", "the MCP server needs the MCP SDK, version 2", ("mcp", "mcp_types")):
+        from agentwatch.agents.server import serve
+
+    def scanned_again(workspace: Path, settings: Settings, **more: Any) -> Monitor:
+        """Of the agents' sessions, only what is new is read."""
+        source = sessions.setdefault(workspace, sessions_of(workspace))
+        return scanned(workspace, settings, sessions=source, **more)
+
+    return serve(workspace, settings, scanned_again)
+
+
+@command(
+    PATH,
+    argument(
+        "--agent",
+        "NAME",
+        f"{', '.join(_PROGRAMS)} (default: those that are recognised here)",
+        choices=_PROGRAMS,
+    ),
+    flag("--write", "write them, each file with a backup beside it"),
+    flag("--remove", "take out what was written; shown only, without --write"),
+    exit_codes="exit codes: 0 done or shown, 1 something is left to be added by hand, 2 wrong usage",
+)
+def init(options: Namespace) -> int:
+    """Show the lines that make an agent program hand off, return and wait the agentwatch way; --write writes them."""
+    from contextlib import closing
+
+    from agentwatch.agents.setup import run
+    from agentwatch.arguments import workspace_at
+    from agentwatch.composition import sessions_of
+    from agentwatch.config import load
+
+    workspace, settings = workspace_at(options.path), load()
+
+    def sources() -> Set[str]:
+        """The names of the readers that know a session of the workspace."""
+        if not settings.sessions:
+            return frozenset()
+        with closing(sessions_of(workspace)) as source:
+            source.scan()
+            return {one.source for one in source.found() if one.sessions}
+
+    return run(workspace, options.agent, settings, write=options.write, remove=options.remove, sources=sources)

@@ -1,0 +1,70 @@
+"""The commands that read the manual: topics, rules and JSON schemas."""
+
+from __future__ import annotations
+
+import textwrap
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from agentwatch.cli.command import COMMANDS, argument, command, start
+from agentwatch.errors import UsageError
+from agentwatch.text import clean, indented, say
+
+if TYPE_CHECKING:
+    from agentwatch.contracts.rules import Rule
+
+
+@command(argument("topic", "TOPIC", "a topic, or a command (default: list the topics)", nargs="?", offers="topics"))
+def help(options: Namespace) -> int:  # noqa: A001  the name of the command
+    """Read the manual."""
+    from agentwatch.manual import print_page, topics
+
+    if options.topic in COMMANDS and options.topic not in topics():
+        return start(options.topic, ["--help"])
+    return print_page(options.topic)
+
+
+@command(argument("name", "NAME", "of a contract, of what a command prints, or of a file", nargs="?"))
+def schema(options: Namespace) -> int:
+    """Print the JSON schema of a contract, of what a command prints, or of a file that agentwatch writes."""
+    from agentwatch.manual import print_schema
+
+    return print_schema(options.name)
+
+
+@command(
+    argument("--explain", "ID", "why the rule is there, with a right and a wrong example"),
+    argument("--format", None, "default: text", choices=("text", "json"), default="text"),
+)
+def rules(options: Namespace) -> int:
+    """List the rules, or explain one."""
+    every = every_rule()
+    if options.explain:
+        _explain(every.get(options.explain.upper()), options.explain)
+    elif options.format == "json":
+        names = ["id", "contract", "severity", "section", "title", "message", "why", "right", "wrong"]
+        say(indented({"rules": [{name: getattr(rule, name) for name in names} for rule in every.values()]}))
+    else:
+        width = max(len(rule.title) for rule in every.values())
+        for rule in every.values():
+            contract = rule.contract or "any"
+            say(f"{rule.id}  {rule.severity:<7}  {contract:<15}  {rule.title:<{width}}  {rule.section}")
+    return 0
+
+
+def every_rule() -> dict[str, Rule]:
+    """All rules, by id. Those of linking need the whole tree: the details and `tree --json` report them."""
+    from agentwatch.contracts.rules import read_rules
+    from agentwatch.decisions.delivery import RULES
+
+    return read_rules() | {rule.id: rule for rule in RULES}
+
+
+def _explain(rule: Rule | None, name: str) -> None:
+    if rule is None:
+        raise UsageError(f"there is no rule {clean(name, 40)}; `agentwatch rules` lists them")
+    say(f"{rule.id} {rule.title} ({rule.level})\n{rule.contract or 'any contract'}, {rule.section}\n")
+    say(textwrap.fill(rule.why, 100))
+    for heading, example in (("Right", rule.right), ("Wrong", rule.wrong)):
+        if example:
+            say(f"\n{heading}:\n{textwrap.indent(example, '    ')}")

@@ -1,0 +1,155 @@
+"""The commands that open the screen: watch, play a demo, and replay."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING, Final
+
+from agentwatch import __version__
+from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
+from agentwatch.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from agentwatch.cli.log import TextOf
+    from agentwatch.config import Settings
+    from agentwatch.delegation.events import Event
+    from agentwatch.monitor import Monitor
+
+_DAY: Final = 86_400.0
+_SPEED: Final = argument("--speed", "X", "play X times as fast (default: 1)", type=float, default=1.0)
+_THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) lists them")
+
+
+@command(
+    PLACES,
+    flag("--version -V", "print the version", action="version", version=f"agentwatch {__version__}"),
+    flag("--all", "watch every workspace in which a session was alive in the last day"),
+    flag("--hosts", "watch the workspaces on other machines that your settings name, too"),
+    flag("--read-only", "write nothing into the workspace"),
+    SESSION,
+    _THEME,
+    flag("--poll", "look again regularly instead of asking the system for events"),
+)
+def watch(options: Namespace) -> int:
+    """Watch coding agents delegate. agentwatch shows the live tree of handoffs and returns in a workspace,
+    checks every return against its contract, and points at what needs you. Of several workspaces, each has a row.
+    """
+    if options.all and options.paths:
+        raise UsageError("give either workspaces or --all\ntry: agentwatch --help")
+    # `--help` answers without these.
+    from agentwatch.cli.shared import targets_of
+
+    settings = _settings(options)
+    settings = settings._replace(poll=options.poll or settings.poll, read_only=options.read_only or settings.read_only)
+    if options.hosts and not settings.hosts:
+        raise UsageError("your settings name no hosts: `agentwatch help machines` says how, or give an address")
+    # Who asks for the hosts means those; who always sees them means the workspace here, too.
+    is_for_hosts = options.all or (options.hosts and not options.paths)
+    words = [] if is_for_hosts else options.paths or ["."]
+    if options.hosts or (settings.remote_always and not options.paths):
+        words = [*words, *dict(settings.hosts)]
+    workspaces, addresses = targets_of(words, settings, options.session)
+    _require_terminal()
+
+    from agentwatch.app.opening import Opening
+    from agentwatch.app.run import run
+
+    def opened() -> Monitor:
+        from agentwatch.composition import watched
+
+        everywhere = _DAY if options.all else None
+        return watched(workspaces, settings, options.session, addresses=addresses, everywhere=everywhere)
+
+    if addresses:
+        # What is wrong with them is told without a screen.
+        return run(opened())
+    title = f"{workspaces[0].name or workspaces[0]}/" if len(workspaces) == 1 else ""
+    return run(Opening(settings, title, opened))
+
+
+@command(_SPEED, flag("--once", "play once and stay at the end, instead of starting over"))
+def demo(options: Namespace) -> int:
+    """Play a believable session of about two minutes into a temporary workspace and watch it."""
+    _require_terminal()
+    from agentwatch.app.run import demo
+    from agentwatch.composition import monitor_of
+    from agentwatch.config import load
+    from agentwatch.demo.session import DemoSession
+
+    session = DemoSession(options.speed, options.once)
+    with session as workspace:
+        # The window's title counts; nobody is to be called because of a play.
+        silent = load()._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
+        monitor = monitor_of(
+            workspace,
+            silent._replace(stale_after=session.stale_after, read_only=False),
+            open_desk=session.open_desk,
+            open_shelf=session.open_shelf,
+            open_inbox=session.open_inbox,
+            sessions=session.sessions(),
+        )
+        return demo(monitor, session.hold, session.stay, lambda: session.starts_over_in)
+
+
+@command(
+    argument("file", "FILE", "a recording, written by `agentwatch log --export FILE`", nargs="?"),
+    argument(
+        "--workspace", "PATH", "play what is kept of this workspace, and the agents' sessions in it, instead of a file"
+    ),
+    _SPEED,
+    _THEME,
+)
+def replay(options: Namespace) -> int:
+    """Play a recorded session on the screen, with pause, step and speed."""
+    from pathlib import Path
+
+    from agentwatch.history.recording import read_recording
+
+    if (options.file is None) == (options.workspace is None):
+        raise UsageError("give either a recording or --workspace PATH\ntry: agentwatch replay --help")
+    if not 0 < options.speed < float("inf"):
+        raise UsageError(f"a speed of {options.speed} cannot be played; give a number above 0, such as 2")
+    settings = _settings(options)
+    if options.file is not None:
+        recording = read_recording(Path(options.file))
+        return _play(Path(recording.workspace), settings, recording.events, recording.texts.get, options.speed)
+    from agentwatch.arguments import workspace_at
+    from agentwatch.cli.log import past_of
+    from agentwatch.sources import complain_of
+
+    workspace = workspace_at(options.workspace)
+    with past_of(workspace, settings) as past:
+        complain_of(past.problems)
+        return _play(workspace, settings, past.events, past.text, options.speed)
+
+
+def _play(workspace: Path, settings: Settings, events: Sequence[Event], text_of: TextOf, speed: float) -> int:
+    _require_terminal()
+    import time
+
+    from agentwatch.app.run import replay
+    from agentwatch.history.log import story
+    from agentwatch.monitor import Monitor
+    from agentwatch.sources.playback import Playback
+
+    playback = Playback(story(events, time.time()), text_of, speed)
+    return replay(Monitor(workspace, settings, playback, clock=playback.clock), playback)
+
+
+def _settings(options: Namespace) -> Settings:
+    """The operator's settings, with the theme of the command line. Raises ConfigError."""
+    from agentwatch.config import load
+
+    settings = load()
+    return settings._replace(theme=options.theme or settings.theme)
+
+
+def _require_terminal() -> None:
+    """Raises UsageError where the screen cannot be drawn or nobody can type."""
+    # The screen library draws on standard error, so that one counts as well.
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        raise UsageError("the screen needs a terminal, and none is here; `agentwatch tree` prints the tree without one")
