@@ -469,7 +469,8 @@ class LogJudge:
         is_whole_run = (is_here and is_whole(last.command)) or (is_bare and not _ALL.search(said.rest))
         if not is_whole_run and not (verdict is _NO and last.counts and last.counts.failed and not said.passed):
             return _OPEN, f"only a part was run: {last.words}", last
-        is_sure = said.passes and not (said.more or said.admits or vague or others) and last.code not in _NOT_BEGUN
+        is_sure = said.passes and not (said.more or said.admits or vague) and last.code not in _NOT_BEGUN
+        is_sure = is_sure and (not others or (is_test and bool(last.code)))
         if verdict is _NO and (not is_sure or _VAGUE.search(said.rest)):
             return _OPEN, f"the last run does not show it: {detail}", last
         return verdict, detail, last
