@@ -261,7 +261,7 @@ class LogJudge:
         self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
         self.commands: dict[str, list[Command]] = {}
         for command in dict.fromkeys(one.command for one in self.ran):
-            for name in command.names:
+            for name in {command.name, command.nickname}:
                 self.commands.setdefault(name, []).append(command)
         self.starts = {one.command.name.removeprefix("./") for one in self.ran}
         named = {one.command.nickname for one in self.ran if not LOOKING.match(one.command.name)}
