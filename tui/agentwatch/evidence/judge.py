@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -55,27 +55,29 @@ _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
 
 class Mention(NamedTuple):
-    """A command that a clause names, or a kind of checks as such, and where it stands in it."""
+    """A command that a clause names, and where it stands in it; without a line, the tests as such."""
 
     start: int
     end: int
     line: Line | None = None
-    kind: str = ""
+
+
+_UNKNOWN: Final = Line("")
+"""Of a mention: a check that is named, and was not run as it is named."""
 
 
 class Statement(NamedTuple):
-    """The statement of a clause about one of its mentions; `rest` is the clause without commands. `shown` are the
-    literals and words that have to stand in the output as they are, `more` is what no log shows."""
+    """The statement of a clause about what it mentions; `rest` is the clause without commands. `shown` are the literals
+    and words that have to stand in the output as they are, `more` is what no log shows."""
 
-    clause: str
     rest: str
-    passes: bool = False
-    fails: bool = False
-    exit_code: int | None = None
-    quantities: tuple[Quantity, ...] = ()
-    shown: tuple[str, ...] = ()
-    more: str = ""
-    kinds: frozenset[str] = frozenset()
+    passes: bool
+    fails: bool
+    exit_code: int | None
+    quantities: tuple[Quantity, ...]
+    shown: list[str]
+    more: str
+    kinds: set[str]
 
     @property
     def tests(self) -> dict[str, list[int]]:
@@ -265,7 +267,7 @@ class LogJudge:
                 self.commands.setdefault(name, []).append(command)
         self.starts = {one.command.name.removeprefix("./") for one in self.ran}
         named = {one.command.nickname for one in self.ran if not LOOKING.match(one.command.name)}
-        self.nicknames = {name for name in named - _ORDINARY if re.fullmatch(r"[a-z][\w.-]+", name)}
+        self.nicknames = named - _ORDINARY
 
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
         """The statements of a text as claims, clause by clause. `prose`: a command in it is no claim by itself."""
@@ -277,8 +279,9 @@ class LogJudge:
             if said is None:
                 # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
                 (found if mentions else unknown).extend([claim] if mentions or re.search(r"\d", clause) else ())
-            for line, of_kind, part in _parts_of(said, mentions[:_MOST]) if said is not None else ():
-                judged = self._of_command(part, line.command, line.place) if line else self._of_kind(part, of_kind)
+                continue
+            for line in (one.line for one in mentions[:_MOST]):
+                judged = self._of_tests(said) if line is None else self._of_command(said, line.command, line.place)
                 found.append(self._settle(claim, *judged))
         return [*found, *unknown][:_MOST] if found else []
 
@@ -291,11 +294,11 @@ class LogJudge:
             for start, end in _split(_PIECE, sentence):
                 piece, before = sentence[start:end], sentence[begin:start]
                 kinds = {kind_of(one.line.command) for one in self._commands(piece) if one.line is not None}
-                is_subject = kinds or (_kinds_in(piece) - names and "" not in names)
-                if start and is_subject and (_tells(before) or not names):
+                about = {kind for kind, pattern in _KIND.items() if pattern.search(_TICKED.sub(" ", piece))}
+                if start and (kinds or (about - names and "" not in names)) and (_tells(before) or not names):
                     yield _LAST_WORD.sub("", before.strip(" ,，、"))
                     begin, names = start, set()
-                names |= kinds or _kinds_in(piece)
+                names |= kinds or about
             if clause := sentence[begin:].strip():
                 yield clause
 
@@ -313,29 +316,28 @@ class LogJudge:
         words, taken = list(re.finditer(r"[^\s`（），：、]+", _TICKED.sub(_blank, clause))) if not mentions else [], 0
         for place, first in enumerate(words):
             name = first[0].strip(_AROUND).removeprefix("./")
-            if first.start() < taken or not (name in self.starts | _PROGRAMS or name.casefold() in self.nicknames):
+            nickname = name.casefold() if name.casefold() in self.nicknames else ""
+            if first.start() < taken or not (nickname or name in self.starts | _PROGRAMS):
                 continue
             spans = (clause[first.start() : last.end()].lstrip(_AROUND) for last in words[place : place + _MOST_WORDS])
             lines = [parse_line(re.sub(r"[:,;)\"”]+\Z|(?<![./])\.\Z", "", span)) for span in spans]
             # A word alone is the name of a program only where it is no ordinary one.
-            if "/" not in name:
-                lines[0] = parse_line(name.casefold() if name.casefold() in self.nicknames else "")
+            lines[0] = lines[0] if "/" in name else parse_line(nickname)
             known = next((count for count in range(len(lines), 0, -1) if self._is_known(lines[count - 1])), 0)
-            if known:
-                taken = words[place + known - 1].end()
-                mentions.append(Mention(first.start(), taken, lines[known - 1]))
-            elif len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command):
-                mentions.append(Mention(first.start(), words[place + 1].end(), kind=lines[1].command.text))
+            if not known and not (len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command)):
+                continue
+            taken = words[place + (known or 2) - 1].end()
+            mentions.append(Mention(first.start(), taken, lines[known - 1] if known else _UNKNOWN))
         return mentions
 
     def _mentions(self, clause: str) -> list[Mention]:
-        """The commands of a clause, and the kinds of checks that it speaks of beside them."""
+        """The commands of a clause, and where it speaks of the tests as such beside them."""
         mentions = self._commands(clause)
         for start, end in _split(_PIECE, clause) if not (mentions and "`" in clause) else ():
             piece = clause[start:end]
             if not (any(start <= one.start < end for one in mentions) or (mentions and re.search(r"\d", piece))):
-                some = ((kind, match) for kind, words in _KIND.items() if (match := words.search(piece)))
-                mentions += [Mention(start + match.start(), start + match.end(), None, kind) for kind, match in some]
+                match = _KIND["test"].search(piece)
+                mentions += [Mention(start + match.start(), start + match.end())] if match is not None else []
         return sorted(mentions)
 
     def _read(self, clause: str, *, prose: bool) -> tuple[list[Mention], Statement | None]:
@@ -348,63 +350,63 @@ class LogJudge:
         codes = {number(code) for code in _EXIT.findall(outside)}
         quantities, left = read_quantities(_EXIT.sub(" ", outside))
         is_named = any(one.line is not None for one in mentions)
-        is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
-        unknown = mentions or [Mention(0, 0)] * is_result
-        if len(codes) > 1 or _HEDGED.search(outside) or _QUOTED.search(rest):
+        unknown = mentions or [Mention(0, 0)] * any(one.status or one.subject == "errors" for one in quantities)
+        is_strange = any(one.line is _UNKNOWN for one in mentions)
+        if is_strange or len(codes) > 1 or _HEDGED.search(outside) or _QUOTED.search(rest):
             return unknown, None
-        failures = list(filter(_is_failure, quantities))
+        failures, code = list(filter(_is_failure, quantities)), min(codes, default=None)
         is_well = any(one.status == "passed" or (one.number == "0" and _is_fault(one)) for one in quantities)
-        told = is_well or _PASSES.search(outside) is not None
-        fails, code = bool(failures) or _FAILS.search(left) is not None, min(codes, default=None)
+        told, fails = is_well or _PASSES.search(outside) is not None, bool(failures or _FAILS.search(left))
         more: list[str] = _MORE.findall(outside) + _NAUGHT.findall(_PASSES.sub(" ", outside))
         pieces = (outside[first:last] for first, last in _split(_PIECE, outside))
         more += [piece for piece in pieces if _ASSERTS.search(piece) and not _tells(piece) and "\0" not in piece]
         spans = [*_TICKED.findall(rest), *re.findall(_NUMERAL, left)]
         spans += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(match[0] for match in TIME.finditer(outside)))
         if is_named:
-            shown = [*("".join(one) for one in _LITERAL.findall(rest)), *spans, *_to_show(outside, left)]
+            names = filter(_IDENTIFIER.match, re.findall(r"[\w.:]+", outside))
+            shown = [*("".join(one) for one in _LITERAL.findall(rest)), *spans, *names, *_to_show(outside, left)]
             # Where no result is told, a bullet that is nothing but the command says that it was run.
-            says_how = told or fails or code is not None or bool(quantities)
+            says_how = told or fails or code is not None or quantities
             if not (says_how or (not prose and (shown or not re.search(r"\w", rest)))):
                 return unknown, None
         else:
             counted = any(one.subject in ("", "tests", "coverage") and any(one[1:3]) for one in quantities)
-            mentions = mentions or [Mention(0, 0, kind="test")] * counted
+            mentions = mentions or [Mention(0, 0)] * counted
             if not mentions or not (told or counted) or len(rest.split()) > _MOST_WORDS:
-                return unknown if is_result else [], None
+                return [], None
             words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _PASSES.sub(" ", _TICKED.sub(" ", left)))
             strange = [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.nicknames]
             shown = [one for one in strange if _IDENTIFIER.match(one)]
             more += [*spans, *(one for one in strange if one not in shown)]
-        kinds = frozenset(kind_of(one.line.command) if one.line is not None else one.kind for one in mentions)
+            quantities = tuple(one if any(one[1:3]) else one._replace(subject="tests") for one in quantities)
+        kinds = {kind_of(one.line.command) if one.line is not None else "test" for one in mentions}
         passes, more_words = told and not failures and not code, " ".join(dict.fromkeys(more))
-        return mentions, Statement(clause, rest, passes, fails and code != 0, code, (), tuple(shown), more_words, kinds)
+        return mentions, Statement(rest, passes, fails and code != 0, code, quantities, shown, more_words, kinds)
 
     # Verdicts
 
     def _settle(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
         """The claim with this verdict, unless the files may be others by now than when its run was."""
-        doubts: list[str] = []
-        if done is not None and verdict is _NO:
-            same = (one for one in self.ran if one.command.name == done.command.name and one.act.at < done.act.at)
-            if any(not one.is_bad for one in same) and any(one.act.at > done.act.at for one in self.changes):
-                doubts.append("; but it was good before, and files were changed after that")
+        if done is None:
+            return claim._replace(verdict=verdict, detail=detail)
+        doubts = [f"; after that {one.change}" for one in self.changes if one.over_at > done.at and one is not done]
+        same = [one for one in self.ran if one.command.program == done.command.program]
+        if verdict is _NO:
+            was_good = any(one.at < done.at and not one.is_bad for one in same)
+            doubts = ["; but it was good before, and files were changed after that"] if was_good and doubts else []
             if any(_PUTTING_BACK.search(one.act.what) for one in self.ran if one is not done):
                 doubts.append("; but files were put back, or copied")
-        elif done is not None and verdict is _YES:
-            doubts += [
-                f"; after that {one.change}" for one in self.changes if one.over_at > done.act.at and one is not done
-            ]
-            bad = (one for one in self.ran if one.act.at > done.act.at and one.is_bad)
-            doubts += [f"; after that {one.words}" for one in bad if one.command.program == done.command.program]
-            if _PREBUILT.match(done.command.text):
-                builds = (one.act.at for one in self.ran if kind_of(one.command) == "build")
-                built = max((at for at in builds if at < done.act.at), default=0.0)
-                early = (one for one in self.changes if one.line is None and built < one.act.at < done.act.at)
-                doubts += [f"; it was built before {one.change}" for one in early]
+        else:
+            doubts += [f"; after that {one.words}" for one in same if one.at > done.at and one.is_bad]
             doubts += [f", but {self.log.gap}"] * self.log.is_partial
-        detail, call = "".join([detail, *doubts[:1]]), None if done is None else done.call
-        return claim._replace(verdict=_OPEN if doubts else verdict, detail=detail, call=call)
+            if _PREBUILT.match(done.command.text):
+                builds = (one.at for one in self.ran if kind_of(one.command) == "build" and one.at < done.at)
+                built = max(builds, default=0.0)
+                early = (one for one in self.changes if one.line is None and built < one.at < done.at)
+                doubts += [f"; it was built before {one.change}" for one in early]
+        if doubts and verdict is not _OPEN:
+            verdict, detail = _OPEN, f"{detail}{doubts[0]}"
+        return claim._replace(verdict=verdict, detail=detail, call=done.call)
 
     def _of_command(self, said: Statement, asked: Command, place: str) -> _Judged:
         """A command that is named."""
@@ -412,7 +414,7 @@ class LogJudge:
         known = [(one, rest) for one in self.ran if (rest := rests.get(one.command)) is not None]
         same = [one for one, rest in known if not rest]
         if not same:
-            return self._not_found(said, asked, *(known[-1] if known else (None, "")))
+            return self._not_found(asked, *(known[-1] if known else (None, "")))
         words = {place, *(word.strip("`'\"(),:;./") for word in said.rest.split())}
         places = {posixpath.normpath(posixpath.join(self.workspace, word)) for word in words}
         here = [one for one in same if one.place in places]
@@ -424,11 +426,11 @@ class LogJudge:
         verdict, detail = _weigh(said, done)
         if verdict is _NO and said.admits:
             return _OPEN, f"{detail}; but it is said to have failed", done
-        if verdict is _NO and any(one.act.at > done.act.at and _is_program(one, asked) for one in self.ran):
+        if verdict is _NO and any(one.at > done.at and _is_program(one, asked) for one in self.ran):
             return _OPEN, f"{detail}; something like it was run after that", done
         return verdict, detail, done
 
-    def _not_found(self, said: Statement, asked: Command, part: Done | None, rest: str) -> _Judged:
+    def _not_found(self, asked: Command, part: Done | None, rest: str) -> _Judged:
         """No command that was run is the one that is named."""
         if part is not None:
             return _OPEN, f"{part.words}; it covers only {rest}", part
@@ -439,39 +441,30 @@ class LogJudge:
             return _OPEN, f"it was not run as it is named; `{short(maybe[-1].act.what)}` may be it", maybe[-1]
         if LOOKING.match(name):
             return _OPEN, "it is not in the log, but there are other tools to look at files", None
-        return _NO, f"never run{self._printed(said)}", None
+        return _NO, "never run", None
 
-    def _printed(self, said: Statement) -> str:
-        """The command that only printed a result that is claimed."""
-        printed = (one for one in self.ran if one.counts and one.counts.passed in said.passed)
-        return next((f"; `{short(one.act.what)}` printed these words" for one in printed), "")
-
-    def _of_kind(self, said: Statement, kind: str) -> _Judged:
-        """The tests, linters, type checks or builds as such."""
-        is_test = kind == "test"
-        runs = [one for one in self.ran if one.line and one.line.sole and kind_of(one.command) == kind]
+    def _of_tests(self, said: Statement) -> _Judged:
+        """The tests as such."""
+        runs = [one for one in self.ran if one.line and one.line.sole and kind_of(one.command) == "test"]
         runs = [one for one in runs if not checks_nothing(one.command)]
-        vague = [one for one in self.ran if one not in runs and _may_start(one, kind)]
+        vague = [one for one in self.ran if one not in runs and _may_start(one, "test")]
         if not runs:
             doubt = self.log.gap or (vague and f"what `{short(vague[-1].act.what)}` ran is not known")
             doubt = doubt or (said.more and f"more is said than that: {said.more[:80]}")
-            if is_test and not doubt:
-                return _NO, f"no test was run{self._printed(said)}", None
-            return _OPEN, f"no {kind} is in the log" + f"; but {doubt}" * bool(doubt), None
+            return (_OPEN if doubt else _NO), "no test was run" + f"; but {doubt}" * bool(doubt), None
         last = runs[-1]
         others = list({(one.command.text, one.place): one for one in runs}.values())[:-1]
         is_elsewhere = any(one.command.odd or not f"{one.place}/".startswith(f"{self.workspace}/") for one in runs)
         if is_elsewhere or any(one.is_bad or (one.code is None and one.counts is None) for one in others):
             return _OPEN, f"others failed, or may be about something else; the last time, {last.words}", last
         verdict, detail = _weigh(said, last)
-        is_here = last.place == self.workspace and last.command.text != "make"
-        is_bare = is_test and is_here and leftover(Command(last.command.name), last.command, said.rest) == ""
-        is_whole_run = (is_here and is_whole(last.command)) or (is_bare and not _ALL.search(said.rest))
+        is_whole_run = last.place == self.workspace and last.command.text != "make"
+        is_bare = leftover(Command(last.command.name), last.command, said.rest) == "" and not _ALL.search(said.rest)
+        is_whole_run = is_whole_run and (is_bare or is_whole(last.command))
         if not is_whole_run and not (verdict is _NO and last.counts and last.counts.failed and not said.passed):
             return _OPEN, f"only a part was run: {last.words}", last
         is_sure = said.passes and not (said.more or said.admits or vague) and last.code not in _NOT_BEGUN
-        is_sure = is_sure and (not others or (is_test and bool(last.code)))
-        if verdict is _NO and (not is_sure or _VAGUE.search(said.rest)):
+        if verdict is _NO and (not is_sure or (others and not last.code) or _VAGUE.search(said.rest)):
             return _OPEN, f"the last run does not show it: {detail}", last
         return verdict, detail, last
 
@@ -508,8 +501,6 @@ def _is_failure(one: Quantity) -> bool:
 
 def _agrees(said: Quantity, other: Quantity) -> bool:
     """Whether two numbers are of the same: `12 tests` may be a total or how many passed."""
-    if (said.number[-1] == "%") != (other.number[-1] == "%") or not (other.subject or other.status):
-        return False
     subjects = {said.subject, other.subject}
     if said.subject not in ("", "tests"):
         return len(subjects) == 1 and (not said.status or other.status in ("", "total", said.status))
@@ -568,13 +559,11 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     is_shown = said.more or said.admits or found.passed in passed
     if said.passes and code and not is_shown and not LOOKING.match(done.command.name):
         return _NO, f"it ended with exit code {code}"
-    beside = f"{output}\n{done.act.what}\n{done.place}"
+    # What stands only where something failed or was left out did not pass.
+    bad = (re.match("=== ", line) or SKIPPED.search(line) or _FAILS.search(line) for line in output.splitlines())
+    good = "\n".join(line for line, is_bad in zip(output.splitlines(), bad, strict=True) if not is_bad)
+    beside = f"{good if said.passes else output}\n{done.act.what}\n{done.place}"
     absent += [one for one in said.shown if not _stands(one, beside)]
-    # A name that stands only where something failed or was left out did not pass.
-    names = {word for word in re.findall(r"[\w.:]+", clause) if _IDENTIFIER.match(word)}
-    lines = (line for line in output.splitlines() if not re.match("=== ", line))
-    good = "\n".join(line for line in lines if not (SKIPPED.search(line) or _FAILS.search(line)))
-    absent += [one for one in sorted(names) if said.passes and _stands(one, output) and not _stands(one, good)]
     others = (words for of_kind, words in _KIND.items() if not (said.kinds & {of_kind, ""} or words.search(beside)))
     absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", clause)))]
     numbers = {sum(passed), *chain(*said.tests.values())}
@@ -619,16 +608,6 @@ def _to_show(outside: str, left: str) -> Iterator[str]:
     yield from (word for word in tools if word not in _ORDINARY and kind_of(Command(word)))
 
 
-def _parts_of(said: Statement, mentions: Sequence[Mention]) -> Iterator[tuple[Line | None, str, Statement]]:
-    """The statements of a clause: an ending belongs to all mentions, a number to the one before it."""
-    ends = [*(one.start for one in mentions[1:]), len(said.clause)]
-    for one, first, last in zip(mentions, [0, *ends], ends, strict=False):
-        around = said.clause[first : one.start] if first == 0 else ""
-        behind = said.clause[one.end if one.line is not None else one.start : last]
-        quantities = read_quantities(_EXIT.sub(" ", _TICKED.sub(" ", f"{around} \0 {behind}")))[0]
-        yield one.line, one.kind, said._replace(quantities=quantities)
-
-
 def _blank(match: re.Match[str]) -> str:
     return "`" * len(match[0])
 
@@ -640,12 +619,6 @@ def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
         yield start, match.start()
         start = match.end()
     yield start, len(text)
-
-
-def _kinds_in(piece: str) -> set[str]:
-    """The kinds of checks that a piece of a clause speaks of as such."""
-    words = _TICKED.sub(" ", piece)
-    return {kind for kind, pattern in _KIND.items() if pattern.search(words)}
 
 
 def _tells(piece: str) -> bool:

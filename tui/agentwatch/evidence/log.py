@@ -66,6 +66,10 @@ class Done(NamedTuple):
     hooked: bool = False
 
     @property
+    def at(self) -> float:
+        return self.act.at
+
+    @property
     def counts(self) -> Counts | None:
         """The tests that its output counts."""
         return counts_in(self.output)
@@ -202,7 +206,7 @@ class WorkspaceLogs:
                 log = read_log([replace(run, rounds=())], self._transcript_of)
                 spans = None
                 if log is not None and not log.is_partial:
-                    spans = [(one.act.at, one.over_at, one.change) for one in log.changes]
+                    spans = [(one.at, one.over_at, one.change) for one in log.changes]
                 known = self._changes[run.session] = run, spans
             if known[1] is None:
                 return "another agent was at work, and no log tells what it did"

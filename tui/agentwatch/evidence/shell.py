@@ -252,6 +252,7 @@ _NO_CHECK: Final = re.compile(
     r"|--if-present|--ignore-scripts|--list-tests)\Z"
 )
 """Options with which nothing is checked, or nothing need be."""
+_NO_TESTS: Final = re.compile(r"gradle .*-x \S*[tT]est\b|.* -DskipTests\b|.* -Dmaven\.test\.skip\b")
 _FORMATTERS: Final = re.compile(
     r"(?:black|prettier|isort|ruff format|cargo fmt|gofmt|goimports|mix format|pint|php-cs-fixer|clang-format"
     r"|dotnet format)(?= |\Z)"
@@ -271,8 +272,9 @@ def kind_of(command: Command) -> str:
     if not re.match(r"[A-Za-z./]", command.text) or CHECKING_NOTHING.match(command.name):
         return ""
     text = re.sub(r"\Acargo \+\S+", "cargo", command.text)
-    kinds = (("lint", _LINT), ("types", _TYPES), ("test", _TESTS), ("build", _BUILD))
-    return next((kind for kind, pattern in kinds if pattern.match(text)), "")
+    kinds = {"lint": _LINT, "types": _TYPES, "test": _TESTS, "build": _BUILD}
+    found = [kind for kind, pattern in kinds.items() if pattern.match(text)]
+    return next((kind for kind in found if kind != "test" or not _NO_TESTS.match(text)), "")
 
 
 def checks_nothing(command: Command) -> bool:
