@@ -18,8 +18,8 @@ from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.remote.answers import Answers, parts
 from agentwatch.remote.protocol import Ask, Wish
+from agentwatch.remote.texts import Answers, parts
 from agentwatch.sources.files.source import FilesSource
 
 
@@ -28,17 +28,6 @@ def told(*returns: str | None) -> Tree:
     for number, text in enumerate(returns, 1):
         teller.attempt(number, text)
     return teller.tree
-
-
-def digest(tree: Tree, number: int) -> str:
-    version = tree.tasks["x"].attempts[number - 1].returned
-    assert version is not None
-    return version.digest
-
-
-def decide(operator: Operator, task_id: str, attempt: int, return_sha256: str) -> None:
-    subject = Subject(operator.workspace_id, task_id, attempt, None, return_sha256)
-    operator.decide(returned=lambda: return_sha256, subject=subject, created_at=datetime.now(UTC))
 
 
 @pytest.fixture
@@ -51,24 +40,22 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operator:
 
 
 class Behind:
-    """A workspace as its relay answers about it; before the n-th question, `then` may do something."""
+    """A workspace as its relay answers about it, but for the first questions."""
 
-    def __init__(self, operator: Operator, tree: Tree, then: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, operator: Operator, tree: Tree, deaf: float = 0) -> None:
         self.monitor = Monitor(operator.workspace, Settings(), FilesSource(operator.workspace), clock=lambda: 0.0)
         self.monitor.tree = tree
         self.answers = Answers(self.monitor)
-        self.then = then
+        self.deaf = deaf
         self.asked: list[Wish] = []
-        self.is_up = True
         self.host = SimpleNamespace(label="build1", why="the cable was cut", lost_since=1.0)
 
     def scan(self) -> None:
         assert not self.asked
 
     def ask(self, what: Wish, key: str, place: str = "") -> str | None:
-        self.then(len(self.asked))
         self.asked.append(what)
-        if not self.is_up:
+        if len(self.asked) <= self.deaf:
             return None
         ask = Ask(id="s.1", screen="s", workspace="w", what=what, key=key, place=place)
         return "".join(reply.data for reply in parts(ask, self.answers.find(ask)()))
@@ -78,15 +65,16 @@ class Behind:
         return wait_for_host(source, "ssh://build1/srv/shop", "x", None, timeout=timeout, indent=None)
 
 
-def decided(operator: Operator, tree: Tree) -> None:
-    decide(operator, "x", 1, digest(tree, 1))
+def decided(operator: Operator, tree: Tree, **more: Any) -> None:
+    version = tree.tasks["x"].attempts[0].returned
+    assert version is not None
+    subject = Subject(operator.workspace_id, "x", 1, None, version.digest)
+    operator.decide(returned=lambda: version.digest, subject=subject, **{"created_at": datetime.now(UTC)} | more)
 
 
 def expired(operator: Operator, tree: Tree) -> None:
     made = datetime.now(UTC).replace(microsecond=0) - timedelta(days=2)
-    subject = Subject(operator.workspace_id, "x", 1, None, digest(tree, 1))
-    at = {"created_at": made, "expires_at": made + timedelta(days=1)}
-    operator.decide(returned=lambda: digest(tree, 1), subject=subject, **at)
+    decided(operator, tree, created_at=made, expires_at=made + timedelta(days=1))
 
 
 def forged(operator: Operator, _tree: Tree) -> None:
@@ -99,18 +87,18 @@ def nothing(_operator: Operator, _tree: Tree) -> None:
     pass
 
 
-CASES = [
-    (decided, told(returned()), 0),
-    (nothing, told(returned()), 3),
-    (nothing, told(None), 3),
-    (nothing, Tree(), 3),
-    (expired, told(returned()), 4),
-    (forged, told(returned()), 5),
-    (nothing, told(returned("SUCCESS")), 8),
-]
-
-
-@pytest.mark.parametrize(("happens", "tree", "code"), CASES)
+@pytest.mark.parametrize(
+    ("happens", "tree", "code"),
+    [
+        (decided, told(returned()), 0),
+        (nothing, told(returned()), 3),
+        (nothing, told(None), 3),
+        (nothing, Tree(), 3),
+        (expired, told(returned()), 4),
+        (forged, told(returned()), 5),
+        (nothing, told(returned("SUCCESS")), 8),
+    ],
+)
 def test_it_says_what_wait_says_on_the_host(
     operator: Operator,
     capsys: pytest.CaptureFixture[str],
@@ -136,38 +124,24 @@ def test_it_says_what_wait_says_on_the_host(
 def test_the_handoff_for_the_next_attempt_is_in_the_answer_and_no_file_of_the_host_is_named(
     operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tree = told(returned())
-    sha256 = digest(tree, 1)
-    subject = Subject(operator.workspace_id, "x", 1, None, sha256)
-    operator.decide(returned=lambda: sha256, subject=subject, params=Params(handoff="{}"), created_at=datetime.now(UTC))
+    decided(operator, tree := told(returned()), params=Params(handoff="{}"))
     assert Behind(operator, tree).wait() == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["handoff_path"], found["params"]["handoff"]) == (None, "{}")
     assert found["do_now"].endswith("with the handoff in params.handoff")
 
 
-def test_what_a_host_that_cannot_be_reached_has_decided_nobody_knows(
+def test_what_a_host_that_cannot_be_reached_has_decided_nobody_knows_and_a_longer_wait_outlasts_it(
     operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tree = told(returned())
-    decided(operator, tree)
-    behind = Behind(operator, tree)
-    behind.is_up = False
-    assert behind.wait() == 3
+    decided(operator, tree := told(returned()))
+    assert Behind(operator, tree, deaf=99).wait() == 3
     said = capsys.readouterr()
     found = json.loads(said.out)
     assert (found["pending"], found["unreachable"], found["task_id"]) == (True, True, "x")
     assert found["detail"] == "build1 cannot be reached: the cable was cut"
     assert "nobody knows what is decided about “x”: build1 cannot be reached: the cable was cut" in said.err
-
-
-def test_a_wait_outlasts_a_cut(operator: Operator) -> None:
-    tree = told(returned())
-    decided(operator, tree)
-    behind = Behind(operator, tree)
-    behind.is_up = False
-    behind.then = lambda number: setattr(behind, "is_up", number >= 3)
-    assert behind.wait(60.0) == 0
+    assert Behind(operator, tree, deaf=3).wait(60.0) == 0
 
 
 @pytest.mark.parametrize("said", ["[]", '{"do_now": "go"}', '{"pending": 1}', "{", "9" * 5000])

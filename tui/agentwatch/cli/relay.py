@@ -20,12 +20,9 @@ from agentwatch.config import Settings, load
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.monitor import Monitor
 from agentwatch.remote.address import is_host
-from agentwatch.remote.pipe import LinkState, RelayEnd, StdioEnd
-from agentwatch.remote.protocol import Result
-from agentwatch.remote.relay import Relay
-from agentwatch.remote.relay_desk import RelayDesk
+from agentwatch.remote.pipe import Link, LinkState, StdioEnd
+from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.shell import FLEET, needing
 from agentwatch.text import clean, complain, say
 from agentwatch.workspaces import names_of
@@ -55,7 +52,7 @@ def relay(options: Namespace) -> int:
     for name, public in list(map(introduced, options.trust)):
         Keys().trust_other(Role.OPERATOR, public, name)
     # Before anything can be written to what the screen reads.
-    end: RelayEnd | None = _stdio() if options.stdio else None
+    end: Link | None = _stdio() if options.stdio else None
     # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
     asked, missing = dict[Path, list[str]](), dict[str, str]()
     for path in options.paths or ["."]:
@@ -86,7 +83,7 @@ def _stdio() -> StdioEnd:
     return StdioEnd(0, outgoing)
 
 
-def _nats(options: Namespace, key: SigningKey) -> RelayEnd:
+def _nats(options: Namespace, key: SigningKey) -> Link:
     """The end on a NATS server, which prints its state on standard error."""
     with needing(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
@@ -110,22 +107,15 @@ async def _relay(
     missing: Mapping[str, str],
     settings: Settings,
     *,
-    end: RelayEnd,
+    end: Link,
     key: SigningKey,
 ) -> str:
     """Relay until it ends. Returns why."""
-    names = names_of(workspaces)
-    monitors = {
-        names[one]: monitor_of(one, settings, remembers=True, open_desk=partial(desk_of, one, settings))
-        for one in workspaces
-    }
-    desks = {monitor: RelayDesk(monitor) for monitor in monitors.values()}
-
-    async def decide(monitor: Monitor, request: str) -> Result:
-        return await desks[monitor].record(request)
-
-    asked = {names[one]: paths for one, paths in workspaces.items()}
-    running = Relay(monitors, end, key, asked=asked, decide=decide, host=options.name, missing=missing)
+    names, parts = names_of(workspaces), list[Relayed]()
+    for one, asked in workspaces.items():
+        monitor = monitor_of(one, settings, remembers=True, open_desk=partial(desk_of, one, settings))
+        parts.append(Relayed(names[one], monitor, asked))
+    running = Relay(parts, end, key, host=options.name, missing=missing)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, running.end)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.service import DecisionService, LocalService
     from agentwatch.remote.address import Address
-    from agentwatch.remote.fleet import Fleet
+    from agentwatch.remote.host import Fleet
 
 PLACEHOLDER: Final = "TEXT"
 """The placeholder for words of the operator in a printed line."""
@@ -39,7 +39,7 @@ def targets_of(
     for only here. Raises WorkspaceError, UsageError and ConfigError."""
     if not (settings.hosts or any(":" in word for word in words)):
         return workspaces_at(words) if words else (), ()
-    from agentwatch.remote.address import Address, is_address, meant, named, parse
+    from agentwatch.remote.address import Address, is_address, named, parse
 
     hosts, paths, addresses = named(settings.hosts), list[str](), list[Address]()
     for word in words:
@@ -47,8 +47,6 @@ def targets_of(
             addresses += hosts[word]
         elif is_address(word):
             addresses.append(parse(word))
-        elif not os.path.lexists(word) and (question := meant(word)):
-            raise UsageError(f"{word} is neither a directory nor an address; {question}")
         else:
             paths.append(word)
     if addresses and session is not None:
@@ -78,7 +76,7 @@ def connected(addresses: Sequence[Address]) -> Iterator[RemoteWorkspaces | None]
     if not addresses:
         yield None
         return
-    from agentwatch.remote.fleet import Fleet
+    from agentwatch.remote.host import Fleet
 
     fleet = Fleet(addresses)
     try:

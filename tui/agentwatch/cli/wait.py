@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agentwatch.composition import Load
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
-    from agentwatch.remote.source import RemoteSource
+    from agentwatch.remote.host import RemoteSource
 
 # It takes no decision about another return than the one that is there, nor about an earlier attempt: an orchestrator
 # that loops would retry for ever. In a sandbox the history may be hidden, so the attempt number is a lower bound.
