@@ -466,7 +466,7 @@ class LogJudge:
         is_sure = said.passes and not (said.more or said.admits or vague) and last.code not in _NOT_BEGUN
         if verdict is _NO and (not is_sure or (others and not last.code) or _VAGUE.search(said.rest)):
             return _OPEN, f"the last run does not show it: {detail}", last
-        return verdict, detail, last
+        return verdict, f"the last time, {last.words}" if verdict is _NO and last.is_bad else detail, last
 
 
 def _is_program(done: Done, asked: Command) -> bool:
