@@ -194,16 +194,16 @@ def pointers(text: str) -> list[Stated]:
     """The paths that a bullet of evidence points to; none where it is a command, a result or a reference. It is about
     them where it goes on behind a colon or around them; what a dash or a bracket adds only describes them."""
     text = _SPELLED_LINES.sub(":", text.strip()[:LONGEST])
-    marked = ["".join(words) for words in _MARKED.findall(text)]
-    if (leading := _MARKED.match(text)) is not None:
-        return _pointed(marked[:1], is_about=text[leading.end() :].lstrip("*_ ").startswith((":", ";")))
+    if marked := list(_MARKED.finditer(text)):
+        is_leading = marked[0].start() == 0
+        is_about = not is_leading or text[marked[0].end() :].lstrip("*_ ").startswith((":", ";"))
+        named = _pointed(["".join(one.groups("")) for one in marked[: 1 if is_leading else None]], is_about=is_about)
+        return [one for one in named if is_leading or not one.excuse]
     separator = _SEPARATOR.search(text)
-    head = (text[: separator.start()] if separator else text).strip().strip("*_").rstrip(".,;:")
-    words = [word.strip("`*\"'") for word in _LIST.split(head)]
+    head = (text[: separator.start()] if separator else text).strip("*_ ").rstrip(".,;:")
+    words = [word.strip("*\"'") for word in _LIST.split(head)]
     named = _pointed(words, is_about=separator is not None and separator[0].startswith((":", ";")))
-    if len(named) == len(words):
-        return named
-    return [one for one in _pointed(marked, is_about=True) if not one.excuse]
+    return named if len(named) == len(words) else []
 
 
 def _pointed(words: list[str], *, is_about: bool) -> list[Stated]:

@@ -239,7 +239,6 @@ _ASSERTS: Final = re.compile(
 """Something is said, if of no result, of something else."""
 _IDENTIFIER: Final = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND: Final = "\"'“”(„:,;"
-_ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
 _TELLING: Final = re.compile(r"\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
@@ -477,13 +476,11 @@ def _is_program(done: Done, asked: Command) -> bool:
 def _may_start(done: Done, kind: str, name: str = "") -> bool:
     """Whether a line may have run a command that is named, or any check of a kind, without being known for it."""
     commands = [command_of(words) for words in done.parts or () if not starts_nothing(words)]
+    names = {name} if name else _BUILDERS
     return done.parts is None or any(
         kind_of(one) == ""
         or (not name and kind_of(one) == kind)
-        or (
-            RUNNERS.match(one.name)
-            and (kind_of(one) == kind or one.name == name or (not name and one.name in _BUILDERS))
-        )
+        or (RUNNERS.match(one.name) and (kind_of(one) == kind or one.name in names))
         for one in commands
     )
 
@@ -629,9 +626,8 @@ def _tells(piece: str) -> bool:
 
 def _is_command(line: Line, starts: Set[str]) -> bool:
     """Whether a text in ticks is a command, by its letters."""
-    command = command_of(line.sole)
-    if len(line.sole) < 2:
-        is_check = kind_of(command) != "" and _ONE_WORD.match(command.text) is not None
-        return is_check or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", "".join(line.sole)) is not None
-    is_known = kind_of(command) != "" or CHECKING_NOTHING.match(line.sole[0]) is not None
-    return is_known or not {line.sole[0], command.name}.isdisjoint(_PROGRAMS | starts)
+    name, command = "".join(line.sole[:1]), command_of(line.sole)
+    if name.startswith("./") or kind_of(command):
+        return True
+    known = _PROGRAMS | starts
+    return len(line.sole) > 1 and (CHECKING_NOTHING.match(name) is not None or bool({name, command.name} & known))
