@@ -329,26 +329,16 @@ class LogJudge:
             mentions.append(Mention(first.start(), taken, lines[known - 1] if known else _UNKNOWN))
         return mentions
 
-    def _mentions(self, clause: str) -> list[Mention]:
-        """The commands of a clause, and where it speaks of the tests as such beside them."""
-        mentions = self._commands(clause)
-        for start, end in _split(_PIECE, clause) if not (mentions and "`" in clause) else ():
-            piece = clause[start:end]
-            if not (any(start <= one.start < end for one in mentions) or (mentions and re.search(r"\d", piece))):
-                match = _KIND["test"].search(piece)
-                mentions += [Mention(start + match.start(), start + match.end())] if match is not None else []
-        return sorted(mentions)
-
     def _read(self, clause: str, *, prose: bool) -> tuple[list[Mention], Statement | None]:
         """The mentions of a clause and what it says of them; None where it is not understood, no mentions where it
         speaks of no check."""
-        mentions, rest = self._mentions(clause), clause
+        mentions, rest = self._commands(clause), clause
         for one in reversed(mentions):
-            rest = f"{rest[: one.start]} \0 {rest[one.end :]}" if one.line is not None else rest
+            rest = f"{rest[: one.start]} \0 {rest[one.end :]}"
         outside = _TICKED.sub(" ", rest)
         codes = {number(code) for code in _EXIT.findall(outside)}
         quantities, left = read_quantities(_EXIT.sub(" ", outside))
-        is_named = any(one.line is not None for one in mentions)
+        is_named, is_of_tests = bool(mentions), _KIND["test"].search(_TICKED.sub(" ", clause)) is not None
         unknown = mentions or [Mention(0, 0)] * any(one.status or one.subject == "errors" for one in quantities)
         is_strange = any(one.line is _UNKNOWN for one in mentions)
         if is_strange or len(codes) > 1 or _HEDGED.search(outside) or _QUOTED.search(rest):
@@ -370,7 +360,7 @@ class LogJudge:
                 return unknown, None
         else:
             counted = any(one.subject in ("", "tests", "coverage") and any(one[1:3]) for one in quantities)
-            mentions = mentions or [Mention(0, 0)] * counted
+            mentions = [Mention(0, 0)] * (counted or is_of_tests)
             if not mentions or not (told or counted) or len(rest.split()) > _MOST_WORDS:
                 return [], None
             words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _PASSES.sub(" ", _TICKED.sub(" ", left)))
