@@ -121,11 +121,10 @@ def _of_return(opened: OpenDocument, document: Return, judge: Judge | None) -> I
     if document.summary and not is_working and judge is not None:
         yield from map(Stated, judge(ClaimKind.SUMMARY, document.summary, prose=True))
     if document.contract is Contract.REPORT_CONTRACT:
-        # As they were written: the model leaves out those that break the contract.
-        rows = (opened.model.findings or {}).get("context_map")
-        for row in rows if isinstance(rows, list) else ():
-            if isinstance(row, list) and len(row) > 1 and isinstance(row[1], str) and row[1].strip():
-                yield _reference(row[1])
+        for entry in opened.model.context_map or ():
+            path, lines = _split_lines(entry.location)
+            if path != "-":
+                yield _file(ClaimKind.REFERENCE, path, lines=lines)
         return
     kinds = (
         (ClaimKind.ARTIFACT, () if is_markdown else document.artifacts),
@@ -142,15 +141,6 @@ def _of_return(opened: OpenDocument, document: Return, judge: Judge | None) -> I
     for bullet in (opened.model.evidence if is_markdown else None) or ():
         if not _NOTHING.match(bullet):
             yield from _cited(bullet, judge)
-
-
-def _reference(text: str) -> Stated:
-    """A pointer of a context map."""
-    if not text.startswith("repo://"):
-        why = "not of the form repo://path:first-last, so there is nothing to look for"
-        return _text(ClaimKind.REFERENCE, text, why)
-    path, lines = _split_lines(text.removeprefix("repo://"))
-    return _file(ClaimKind.REFERENCE, path, lines=lines)
 
 
 def _cited(text: str, judge: Judge | None) -> Iterator[Stated]:
