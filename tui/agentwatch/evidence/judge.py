@@ -339,7 +339,8 @@ class LogJudge:
         codes = {number(code) for code in _EXIT.findall(outside)}
         quantities, left = read_quantities(_EXIT.sub(" ", outside))
         is_named, is_of_tests = bool(mentions), _KIND["test"].search(_TICKED.sub(" ", clause)) is not None
-        unknown = mentions or [Mention(0, 0)] * any(one.status or one.subject == "errors" for one in quantities)
+        is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
+        unknown = mentions or [Mention(0, 0)] * (is_result or (is_of_tests and _PASSES.search(outside) is not None))
         is_strange = any(one.line is _UNKNOWN for one in mentions)
         if is_strange or len(codes) > 1 or _HEDGED.search(outside) or _QUOTED.search(rest):
             return unknown, None
@@ -359,10 +360,12 @@ class LogJudge:
             if not (says_how or (not prose and (shown or not re.search(r"\w", rest)))):
                 return unknown, None
         else:
-            counted = any(one.subject in ("", "tests", "coverage") and any(one[1:3]) for one in quantities)
-            mentions = [Mention(0, 0)] * (counted or is_of_tests)
-            if not mentions or not (told or counted) or len(rest.split()) > _MOST_WORDS:
-                return [], None
+            counted = {one.status or "tests" for one in quantities if one.subject in ("", "tests") and any(one[1:3])}
+            counted |= {"passed"} if any(one.subject == "coverage" for one in quantities) else set()
+            is_counted = "passed" in counted or len(counted) > 1
+            mentions = [Mention(0, 0)] * (is_counted or is_of_tests)
+            if not mentions or not (told or is_counted) or len(rest.split()) > _MOST_WORDS:
+                return unknown if is_result else [], None
             words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _PASSES.sub(" ", _TICKED.sub(" ", left)))
             strange = [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.nicknames]
             shown = [one for one in strange if _IDENTIFIER.match(one)]
