@@ -66,7 +66,7 @@ def _put_aside(options: Namespace, shelf: Acknowledgements) -> int:
     monitor = scanned(workspace, load(), desk=known_desk(workspace), requests=True)
     complain_of(monitor.problems)
     if options.task is None:
-        tasks = [*found_in(monitor.tree, parse(options.where)).matches.values()]
+        tasks = [*found_in(monitor.tree, parse(options.where), monitor.tree.now).matches.values()]
     elif options.task in monitor.tree.tasks:
         tasks = [task for task, _ in monitor.tree.preorder([options.task])]
     else:
