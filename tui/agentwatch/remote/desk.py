@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
@@ -52,6 +52,7 @@ from agentwatch.state import state_directory, workspace_id
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
+    from agentwatch.decisions.service import DecisionWatcher
     from agentwatch.delegation.request import Request
     from agentwatch.monitor import Monitor
 
@@ -245,7 +246,8 @@ class RelayDesk:
 
     async def _record(self, text: str) -> tuple[DecisionMade, str]:
         """The decision that was recorded, now or before, and its file."""
-        desk = self._desk()
+        clerk = self._clerk()
+        desk = cast("LocalService", clerk.desk)
         # Before the keys are looked at: a key that is distrusted from now on is trusted at this time.
         signed = await asyncio.to_thread(_opened, desk, text, self._clock())
         made = await asyncio.to_thread(_known, desk, signed)
@@ -257,17 +259,16 @@ class RelayDesk:
                 refused = RefusedError(_OUTCOMES[type(error)], str(error), signed.draft.decision_id)
                 made = await asyncio.to_thread(_refuse, desk, signed, refused)
             finally:
-                if self._monitor.clerk is not None:
-                    self._monitor.clerk.look_soon()
+                clerk.look_soon()
         return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
 
-    def _desk(self) -> LocalService:
-        """The desk of this machine, once the monitor knows all that was there at first. Raises DecisionError before."""
+    def _clerk(self) -> DecisionWatcher:
+        """Has the desk of this machine, once the monitor knows all that was there. Raises DecisionError before."""
         clerk = self._monitor.clerk
         self._has_settled |= self._monitor.is_settled
         if clerk is None or not self._has_settled or not isinstance(clerk.desk, LocalService):
             raise DecisionError("not recorded so far: the relay has just begun, and still reads the workspace")
-        return clerk.desk
+        return clerk
 
     def _check(self, desk: LocalService, draft: Record) -> None:
         """Raises ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
