@@ -162,14 +162,14 @@ def task_line(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Strip:
         *_title_and_words(task, state, tasks, spare),
         *([Part(" "), *note] if note else []),
     ]
-    if columns.state:
-        word = "no tasks" if task.workspace and task.below is None and task.state is not State.UNKNOWN else face.word
-        parts.append(Part(" " + left(word, columns.state), palette.muted if quiet else color))
-    if columns.agent:
-        parts.append(Part(" " + left(_agent_of(task), columns.agent), palette.muted))
-    if columns.age:
-        style = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
-        parts.append(Part(" " + right(state.age, columns.age), palette.muted if is_lost else style))
+    is_empty = task.workspace and task.below is None and task.state is not State.UNKNOWN
+    aged = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
+    cells = (
+        (columns.state, "no tasks" if is_empty else face.word, palette.muted if quiet else color),
+        (columns.agent, _agent_of(task), palette.muted),
+        (columns.age, right(state.age, columns.age), palette.muted if is_lost else aged),
+    )
+    parts += [Part(" " + left(text, width), style) for width, text, style in cells if width]
     return strip_of(parts, columns.width, palette, selected=state.selected)
 
 
