@@ -16,9 +16,8 @@ from typing import Any, Final
 from agentwatch.delegation.task import State
 from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, said, tables
 from agentwatch.text import clean, clean_lines
-from agentwatch.view.axis import Axis
 from agentwatch.view.looks import LOOKS, Look
-from agentwatch.view.spans import Interval, Kind, busy_times
+from agentwatch.view.spans import Axis, Interval, Kind, busy_times
 from agentwatch.view.times import iso, utc
 
 _DEEPEST: Final = 16
