@@ -269,7 +269,8 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
         yield f"{history}."
     there = f"; {plural(asking_there, 'task')} in other worktrees too" if asking_there else ""
     if states or past or there or unseen:
-        yield f"{f'{needs:,}' if needs else 'Nothing'} {'need' if needs > 1 else 'needs'} a human{there}."
+        nothing = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''}"
+        yield f"{f'{needs:,}' if needs else nothing} {'need' if needs > 1 else 'needs'} a human{there}."
 
 
 # Facts of a task
