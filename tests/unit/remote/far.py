@@ -13,20 +13,20 @@ from unittest.mock import patch
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.reliability.commands.stage import HANDOFF, returned
-from tests.unit.decisions.made import KIM, NOON, QUICK
+from tests.unit.decisions.made import KIM, NOON, QUICK, at
 
 from agentwatch.config import Settings
 from agentwatch.decisions import keys as keys_module
 from agentwatch.decisions.envelope import PublicKey, SigningKey
 from agentwatch.decisions.keys import Keys, Role
-from agentwatch.decisions.ledger import Chain, Draft
+from agentwatch.decisions.ledger import Chain
 from agentwatch.decisions.reader import Found, Question, Reader
-from agentwatch.decisions.record import Params, Record, SignedRequest, Subject, sign, written
+from agentwatch.decisions.record import Params, Record, SignedRequest, Subject, draft_of, sign, written
 from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
-from agentwatch.remote.desk import RelayDesk, RemoteDesk
+from agentwatch.remote.desk import RemoteDesk, record_signed
 from agentwatch.remote.protocol import Result
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Inbox, RequestStore
@@ -48,8 +48,8 @@ class Host:
         self.desk = self.open_desk()
         self.key = self.desk.keys.create()
         for key, name in ((KIM, "kim"), (ALICE, "alice")):
-            with suppress(OSError):
-                self.desk.keys.trust_other(Role.OPERATOR, key.public, name, NOON.replace(year=2020))
+            with suppress(OSError), at(NOON.replace(year=2020)):
+                self.desk.keys.trust_other(Role.OPERATOR, key.public, name)
         self._monitor: Monitor | None = None
 
     def open_desk(self) -> LocalService:
@@ -103,11 +103,11 @@ class Host:
             "created_at": at,
             "expires_at": at + LIFETIME,
         }
-        return sign(SignedRequest(host, written(record_by), Draft(**(values | changes)).record(1, None)), key)
+        return sign(SignedRequest(host, written(record_by), draft_of(**(values | changes))), key)
 
     def record(self, text: str) -> Result:
         """As the relay does it."""
-        return asyncio.run(RelayDesk(self.monitor(), lambda: self.now).record(text))
+        return asyncio.run(record_signed(self.monitor(), text, self.now))
 
     def chain(self) -> Chain:
         return self.open_desk().read()
@@ -120,11 +120,12 @@ class Host:
 
     def wait(self, task_id: str = "a", attempt: int = 1, now: datetime | None = None) -> Found:
         """What an agent there is told."""
-        return self.reader().find(Question(task_id, attempt), now or self.now)
+        with at(now or self.now):
+            return self.reader().find(Question(task_id, attempt))
 
 
 class Line:
-    """What is between a desk and a host: it tries three times, and loses what a test has it lose."""
+    """What is between a desk and a host; a deaf one hears no answer."""
 
     def __init__(self, host: Host, label: str = "build1") -> None:
         self.host = host
@@ -133,7 +134,7 @@ class Line:
         self.lost_since: float | None = None
         self.why = "the connection is refused"
         self.sent: list[str] = []
-        self.loses_requests = self.loses_results = 0
+        self.is_deaf = False
 
     @property
     def now(self) -> float:
@@ -142,20 +143,9 @@ class Line:
     def decide(self, workspace: str, request: str) -> Result | None:
         assert self.lost_since is None, "nothing is sent where nobody is"
         assert workspace == self.host.desk.workspace_id
-        result = None
-        for _ in range(3):
-            self.sent.append(request)
-            if self.loses_requests:
-                self.loses_requests -= 1
-                continue
-            said = self.host.record(request)
-            if self.loses_results:
-                self.loses_results -= 1
-                continue
-            result = said
-            if said.outcome.is_final:
-                break
-        return result
+        self.sent.append(request)
+        result = self.host.record(request)
+        return None if self.is_deaf else result
 
     def desk(self, root: Path, key: SigningKey = KIM, **changes: Any) -> RemoteDesk:
         """Of an operator, whose machine is below `root`."""

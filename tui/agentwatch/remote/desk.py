@@ -7,17 +7,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.decisions import policy
-from agentwatch.decisions.delivery import NOT_DELIVERED, Forgery, Mirror
-from agentwatch.decisions.envelope import EnvelopeError, PublicKey, UnsignedError, UntrustedError, opened
+from agentwatch.decisions.delivery import NOT_DELIVERED
+from agentwatch.decisions.envelope import EnvelopeError, PublicKey, TrustedKey, UnsignedError, UntrustedError, opened
 from agentwatch.decisions.errors import (
     DecisionError,
+    KeyProblemError,
     NotAllowedError,
     NotRecordedError,
     RecordError,
@@ -29,7 +30,7 @@ from agentwatch.decisions.errors import (
     remedy,
 )
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import Chain, ChainEntry, DecisionMade, Draft, name_of
+from agentwatch.decisions.ledger import ChainEntry, DecisionMade, name_of
 from agentwatch.decisions.record import (
     AHEAD,
     ANSWER_LIFETIME,
@@ -37,15 +38,14 @@ from agentwatch.decisions.record import (
     Record,
     SignedRequest,
     asked_of,
+    draft_of,
     parse,
     read_request,
-    refusal,
     sign,
     time_of,
     written,
 )
 from agentwatch.decisions.service import DecisionService, LocalService, operator_name
-from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import PrivateDirectory
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.protocol import Outcome, Result
@@ -68,6 +68,9 @@ _ERRORS: Final[Mapping[Outcome, type[DecisionError]]] = {
 
 class RemoteDesk(DecisionService):
     """The decisions about one workspace of a host; `workspace_id` gives the host's id of it, "" before that."""
+
+    # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
+    answer_lifetime = ANSWER_LIFETIME - AHEAD
 
     def __init__(
         self,
@@ -93,29 +96,20 @@ class RemoteDesk(DecisionService):
             return None
         return f"{self._label} cannot be reached: {self._host.why}; nothing can be decided there"
 
-    @property
-    def operator(self) -> str:
-        """The host knows whose key it is."""
-        return "nobody yet"
-
     def now(self) -> datetime:
         return datetime.fromtimestamp(int(self._host.now), UTC)
 
-    def answer_ends(self, request: Request, now: datetime) -> datetime:  # noqa: ARG002  the host knows that
-        # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
-        return now + ANSWER_LIFETIME - AHEAD
-
-    def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
+    def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
         """Have the host record a decision. Raises UnreachableError, UncertainError and what the host says."""
-        host, decision_id = self._host.key, draft.subject.decision_id
+        host, decision_id = self._host.key, draft.decision_id
         if (why := self.unreachable) is not None or host is None:
             raise (
                 self._doubt(draft, f"{why}; ")
                 if decision_id in self._uncertain
                 else UnreachableError(f"not recorded: {why}")
             )
-        ends = [draft.created_at + _IN_TIME, *([draft.expires_at] if draft.expires_at is not None else [])]
-        request = SignedRequest(host.keyid, written(min(ends)), draft.record(1, None))
+        ends = written(time_of(draft.created_at) + _IN_TIME)
+        request = SignedRequest(host.keyid, min(ends, draft.expires_at or ends), draft)
         text = sign(request, self.key())
         self._uncertain.add(decision_id)
         result = self._host.decide(self.workspace_id, text)
@@ -127,35 +121,11 @@ class RemoteDesk(DecisionService):
             raise made
         return made
 
-    def record_answer(self, request: Request, draft: Draft, gone: Callable[[], str | None]) -> DecisionMade:
+    def record_answer(self, request: Request, draft: Record, gone: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002
         """Have the host record the answer to a request of a program there. Raises as `record` does."""
         if (why := gone()) is not None:
             raise RequestGoneError(f"not recorded: {why}")
-        if (why := refusal(request, draft.action, draft.params, draft.note)) is not None:
-            raise NotAllowedError(f"not recorded: {why}")
         return self.record(draft, lambda: None)
-
-    def refuse_first(self) -> None:
-        """The first key of an operator may be made for a host: it has to be trusted there anyway."""
-
-    def read(self) -> Chain:
-        """The ledger is the host's, and what is in it comes with the observations."""
-        return Chain()
-
-    def mirror(self) -> Mirror:
-        return Mirror()
-
-    def forged(self) -> list[Forgery]:
-        return []
-
-    def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:  # noqa: ARG002
-        return {}
-
-    def changes(self) -> tuple[int | None, ...]:
-        return ()
-
-    def acted(self, decision: Decision, by: str) -> None:
-        """The host sees that itself."""
 
     def _outcome(
         self, text: str, asked: Record, result: Result, host: PublicKey
@@ -178,9 +148,9 @@ class RemoteDesk(DecisionService):
             return DecisionMade(entry, fresh=False)
         return DecisionMade(entry, fresh=True, doubt=result.words.partition("; ")[2] or None)
 
-    def _doubt(self, draft: Draft, words: str) -> UncertainError:
+    def _doubt(self, draft: Record, words: str) -> UncertainError:
         """Says that nobody knows whether something that was sent is recorded."""
-        about = f"{draft.action} of {quoted(draft.subject.task_id, 100)}"
+        about = f"{draft.action} of {quoted(draft.task_id, 100)}"
         return UncertainError(
             f"{words}nobody knows yet whether {about} is recorded: {self._label} has not said so; to decide the same"
             " again is safe, it counts once"
@@ -191,7 +161,7 @@ class RemoteDesk(DecisionService):
         return quoted(self._host.label, 60)
 
 
-def says_the_same(one: Record | Draft, other: Record | Draft) -> bool:
+def says_the_same(one: Record, other: Record) -> bool:
     """Whether the same is decided about the same."""
     return all(getattr(one, name) == getattr(other, name) for name in ("subject", "action", "params", "note"))
 
@@ -202,7 +172,7 @@ def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
         return None
     data = result.record.encode(errors="replace")
     try:
-        payload, keyid = opened(data, {host.keyid: host})
+        payload, keyid = opened(data, {host.keyid: TrustedKey(host)})
         record = parse(payload)
     except (EnvelopeError, RecordError):
         return None
@@ -240,109 +210,86 @@ class _Signed(NamedTuple):
 
     text: str
     request: SignedRequest
-    draft: Draft
-
-    @property
-    def decision_id(self) -> str:
-        return self.draft.subject.decision_id
+    draft: Record
 
 
-class RelayDesk:
-    """Records in the ledger of the workspace that a monitor watches; to be used on its event loop."""
+async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
+    """Record what an operator signed in the ledger of the workspace that a monitor watches, or say why not. Never
+    raises. To be used on the event loop of the monitor."""
+    decision_id, record = "", None
+    try:
+        made, record = await _record(monitor, text, now)
+        decision_id = made.record.decision_id
+        undelivered = made.undelivered and f"{NOT_DELIVERED}{made.undelivered}"
+        outcome, words = Outcome.RECORDED, "; ".join(filter(None, ("recorded", made.doubt, undelivered)))
+    except RefusedError as error:
+        outcome, words, decision_id, record = error.outcome, str(error), error.decision_id, error.record
+    except DecisionError as error:
+        outcome, words = Outcome.FAILED, str(error)
+    except OSError as error:
+        outcome, words = Outcome.FAILED, f"not recorded so far: {reason(error)}; {remedy(error)} on the host"
+    return Result(
+        workspace=workspace_id(monitor.workspace),
+        decision_id=decision_id,
+        request_sha256=_digest(text),
+        outcome=outcome,
+        words=words,
+        record=record,
+    )
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._monitor = monitor
-        self._clock = clock
-        self._has_settled = False
 
-    async def record(self, text: str) -> Result:
-        """Record what an operator signed, or say why it is not. Never raises."""
-        decision_id, record = "", None
+async def _record(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionMade, str]:
+    """The decision that was recorded, now or before, and its file."""
+    clerk = monitor.clerk
+    if clerk is None or not isinstance(desk := clerk.desk, LocalService):
+        raise DecisionError("not recorded: there is no ledger of this workspace here")
+    signed = await asyncio.to_thread(_opened, desk, text, now)
+    made = await asyncio.to_thread(_known, desk, signed)
+    if made is None:
         try:
-            made, record = await self._record(text)
-            decision_id = made.record.decision_id
-            undelivered = made.undelivered and f"{NOT_DELIVERED}{made.undelivered}"
-            outcome, words = Outcome.RECORDED, "; ".join(filter(None, ("recorded", made.doubt, undelivered)))
-        except RefusedError as error:
-            outcome, words, decision_id, record = error.outcome, str(error), error.decision_id, error.record
-        except DecisionError as error:
-            outcome, words = Outcome.FAILED, str(error)
-        except OSError as error:
-            outcome, words = Outcome.FAILED, f"not recorded so far: {reason(error)}; {remedy(error)} on the host"
-        return Result(
-            workspace=workspace_id(self._monitor.workspace),
-            decision_id=decision_id,
-            request_sha256=_digest(text),
-            outcome=outcome,
-            words=words,
-            record=record,
-        )
+            made = await asyncio.to_thread(_doing(monitor, desk, signed))
+        except tuple(_OUTCOMES) as error:
+            refused = RefusedError(_OUTCOMES[type(error)], str(error), signed.draft.decision_id)
+            made = await asyncio.to_thread(_refuse, desk, signed, refused)
+        finally:
+            clerk.look_soon()
+    return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
 
-    async def _record(self, text: str) -> tuple[DecisionMade, str]:
-        """The decision that was recorded, now or before, and its file."""
-        desk = self._desk()
-        # Before the keys are looked at: a key that is distrusted from now on is trusted at this time.
-        signed = await asyncio.to_thread(_opened, desk, text, self._clock())
-        made = await asyncio.to_thread(_known, desk, signed)
-        if made is None:
-            try:
-                self._check(desk, signed.draft)
-                made = await asyncio.to_thread(self._doing(desk, signed))
-            except tuple(_OUTCOMES) as error:
-                refused = RefusedError(_OUTCOMES[type(error)], str(error), signed.decision_id)
-                made = await asyncio.to_thread(_refuse, desk, signed, refused)
-            finally:
-                if self._monitor.clerk is not None:
-                    self._monitor.clerk.look_soon()
-        return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
 
-    def _desk(self) -> LocalService:
-        """The desk of this machine, once the monitor knows all that was there at first. Raises DecisionError before."""
-        clerk = self._monitor.clerk
-        self._has_settled |= self._monitor.is_settled
-        if clerk is None or not self._has_settled or not isinstance(clerk.desk, LocalService):
-            raise DecisionError("not recorded so far: the relay has just begun, and still reads the workspace")
-        return clerk.desk
-
-    def _check(self, desk: LocalService, draft: Draft) -> None:
-        """Raises ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
-        subject = draft.subject
-        if subject.request is not None:
-            # Who asks, and what, stands in its own file.
-            return
-        task = self._monitor.tree.tasks.get(subject.task_id)
+def _doing(monitor: Monitor, desk: LocalService, signed: _Signed) -> Callable[[], DecisionMade]:
+    """How it is recorded, if nothing has changed until the ledger is locked: no other relay refuses it then. Raises
+    ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
+    draft, subject, inbox = signed.draft, signed.draft.subject, monitor.inbox
+    if subject.request is None:
+        task = monitor.tree.tasks.get(subject.task_id)
         if task is None:
             raise ReturnChangedError("not recorded: the task is gone")
         if desk.subject(task) != subject:
             raise ReturnChangedError("not recorded: the task has changed since you looked at it; look at it again")
         if (why_not := policy.refusal(task, draft.action, draft.params, draft.note)) is not None:
             raise NotAllowedError(f"not recorded: {draft.action} is not possible: {why_not}")
+        returned = monitor.returned_now(subject.task_id)
 
-    def _doing(self, desk: LocalService, signed: _Signed) -> Callable[[], DecisionMade]:
-        """How it is recorded, if nothing has changed until the ledger is locked: no other relay refuses it then."""
-        draft, inbox = signed.draft, self._monitor.inbox
-        if draft.subject.request is None:
-            returned = self._monitor.returned_now(draft.subject.task_id)
+        def returned_now() -> str | None:
+            _check_refusals(desk, signed)
+            return returned()
 
-            def returned_now() -> str | None:
-                _check_refusals(desk, signed)
-                return returned()
+        return lambda: desk.record(draft, returned_now)
 
-            return lambda: desk.record(draft, returned_now)
+    def answer() -> DecisionMade:
+        # Who asks, and what, stands in its own file.
+        request = None if inbox is None else inbox.store.find(signed.draft.decision_id)
+        if inbox is None or request is None or asked_of(request) != subject.request:
+            raise RequestGoneError("not recorded: nobody waits for this answer")
 
-        def answer() -> DecisionMade:
-            request = None if inbox is None else inbox.store.find(signed.decision_id)
-            if inbox is None or request is None or asked_of(request) != draft.subject.request:
-                raise RequestGoneError("not recorded: nobody waits for this answer")
+        def gone() -> str | None:
+            _check_refusals(desk, signed)
+            is_late = request.until is not None and time_of(draft.created_at).timestamp() >= request.until
+            return "its time is over" if is_late else inbox.gone(request)
 
-            def gone() -> str | None:
-                _check_refusals(desk, signed)
-                is_late = request.until is not None and draft.created_at.timestamp() >= request.until
-                return "its time is over" if is_late else inbox.gone(request)
+        return desk.record_answer(request, draft, gone)
 
-            return desk.record_answer(request, draft, gone)
-
-        return answer
+    return answer
 
 
 # What follows waits for the disk, in a thread
@@ -371,16 +318,18 @@ def _opened(desk: LocalService, text: str, now: datetime) -> _Signed:
         outcome, why = Outcome.REFUSED, "it was signed for another workspace"
     if why:
         raise RefusedError(outcome, why)
-    draft = Draft(
-        subject=asked.subject,
-        action=asked.action,
-        params=asked.params,
-        note=asked.note,
-        operator=operator_name() if known is None else known.name,
-        created_at=now,
-        expires_at=None if asked.expires_at is None else time_of(asked.expires_at),
-        signed_request=text,
-    )
+    if (locked := desk.why_locked()) is not None:
+        raise KeyProblemError(f"not recorded so far: {locked}, and nobody can type its passphrase on the host")
+    try:
+        draft = draft_of(
+            *(asked.subject, asked.action, asked.params, asked.note),
+            operator=operator_name() if known is None else known.name,
+            created_at=now,
+            expires_at=None if asked.expires_at is None else time_of(asked.expires_at),
+            signed_request=text,
+        )
+    except RecordError as error:
+        raise RefusedError(Outcome.REFUSED, str(error)) from error
     return _Signed(text, request, draft)
 
 
@@ -391,19 +340,19 @@ def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
     if (entry := chain.asked_for(signed.text)) is not None:
         return DecisionMade(entry, fresh=False)
     _check_refusals(desk, signed)
-    entry, now = chain.latest.get(signed.decision_id), written(draft.created_at)
+    entry, now = chain.latest.get(signed.draft.decision_id), draft.created_at
     held = entry.record if entry is not None and not entry.record.is_expired(time_of(asked.created_at)) else None
     if entry is not None and held is not None and held.created_at <= record_by and says_the_same(held, asked):
         # Somebody else has decided the same in time: that is so, also for who asks again much later.
         return DecisionMade(entry, fresh=False)
-    if now > record_by or asked.created_at > written(draft.created_at + AHEAD):
+    if now > record_by or asked.created_at > written(time_of(now) + AHEAD):
         times = f"it was signed at {asked.created_at}, and its time is over at {record_by}"
         outcome, why = Outcome.EXPIRED, f"{times}; it is {now} on the host: decide again, or set the clocks"
-    elif held is not None and not held.is_expired(draft.created_at):
+    elif held is not None and not held.is_expired(time_of(now)):
         outcome, why = Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held))
     else:
         return None
-    return _refuse(desk, signed, RefusedError(outcome, why, signed.decision_id))
+    return _refuse(desk, signed, RefusedError(outcome, why, signed.draft.decision_id))
 
 
 # Refusals stay: a network may deliver the same later, when it would be recorded, and its operator was told that it was
@@ -422,7 +371,7 @@ def _check_refusals(desk: LocalService, signed: _Signed) -> None:
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         fields = json.loads(data)
         outcome, words = Outcome(fields["outcome"]), str(fields["words"])
-    raise RefusedError(outcome, words, signed.decision_id)
+    raise RefusedError(outcome, words, signed.draft.decision_id)
 
 
 def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> DecisionMade:
@@ -437,7 +386,7 @@ def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> Decis
     if (entry := desk.ledger.refuse(signed.text, trust, write)) is not None:
         return DecisionMade(entry, fresh=False)
     if refused.outcome is Outcome.DECIDED_OTHERWISE:
-        held = desk.ledger.read(trust).latest.get(signed.decision_id)
+        held = desk.ledger.read(trust).latest.get(signed.draft.decision_id)
         refused.record = desk.ledger.bytes_of(held).decode() if held is not None else None
     raise refused
 

@@ -39,8 +39,6 @@ class Span(NamedTuple):
     kind: Kind
     look: Look
     number: int
-    is_certain: bool = True
-    """Whether the start is known; else it is the first known sign."""
     asks: bool = False
     """Whether it is the operator who is waited for."""
 
@@ -58,8 +56,7 @@ class _Signs(NamedTuple):
 
     def span(self, end: float | None, kind: Kind, face: Look) -> Span:
         """A span of it from its start on, which is certain if that is when it was handed off."""
-        began = self.attempt.started_at
-        return Span(self.start, end, kind, face, self.attempt.number, began is not None and began <= self.start)
+        return Span(self.start, end, kind, face, self.attempt.number)
 
 
 def _signs(attempt: Attempt) -> _Signs | None:
@@ -156,13 +153,10 @@ class Fold(NamedTuple):
 class Axis:
     """Columns of time, 0 at the first sign, at `scale` seconds a column.
 
-    A pause between the stretches that lasts `longest` seconds takes `fold` columns, whatever its length; without
-    `longest`, one that would take more.
+    A pause between the stretches takes `fold` columns, where its time would take more.
     """
 
-    def __init__(
-        self, stretches: Sequence[Interval], now: float, scale: float, fold: float, longest: float | None = None
-    ) -> None:
+    def __init__(self, stretches: Sequence[Interval], now: float, scale: float, fold: float) -> None:
         self.scale = scale
         self.folds: list[Fold] = []
         busy = [*stretches, (now, now)] if not stretches or now > stretches[-1][1] else stretches
@@ -170,18 +164,13 @@ class Axis:
         self._columns = [0.0, (busy[0][1] - busy[0][0]) / scale]
         for (_, end), (start, until) in pairwise(busy):
             column, pause = self._columns[-1], start - end
-            if pause > (fold * scale if longest is None else longest):
+            if pause / scale > fold:
                 self.folds.append(Fold(column, column + fold, pause))
                 column += fold
             else:
                 column += pause / scale
             self._times += [start, until]
             self._columns += [column, column + (until - start) / scale]
-
-    @property
-    def length(self) -> float:
-        """Columns from the first sign to the last."""
-        return self._columns[-1]
 
     def column(self, moment: float) -> float:
         """Where a moment is."""
