@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import NOT_DELIVERED
@@ -53,7 +53,6 @@ from agentwatch.state import state_directory, workspace_id
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.service import DecisionWatcher
     from agentwatch.delegation.request import Request
     from agentwatch.monitor import Monitor
 
