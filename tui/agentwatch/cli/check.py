@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from agentwatch.cli.command import argument, command
 from agentwatch.contracts.shapes import Contract, Document, Finding, Return, Severity
-from agentwatch.decisions.delivery import UNVERIFIED, forged
+from agentwatch.decisions.delivery import MIRROR, forged
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.errors import UsageError
@@ -111,12 +111,8 @@ def _forged(directory: str) -> Iterator[CheckedFile]:
 
     desk = known_desk(Path(os.path.realpath(directory)))
     try:
-        for path, why in desk.forged() if desk is not None else ():
-            shown = to_path(path if directory == "." else str(Path(directory, path)))
-            if why == UNVERIFIED:
-                complain(f"{clean(shown)}: not checked: {why}")
-            else:
-                yield _checked(shown, [forged(why)])
+        for one in desk.forged() if desk is not None else ():
+            yield _checked(to_path(str(Path(directory, MIRROR, one.name))), [forged(one.why)])
     except DecisionError as error:
         complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")
 

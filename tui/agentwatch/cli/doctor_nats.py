@@ -39,7 +39,7 @@ def examine_server(server: str, creds: str | None, keys: Keys) -> int:
         found = asked(server, login, _look)
     except TroubleError as error:
         return say_checks([bad("connection", str(error))])
-    trusted = {host_of(one.public): one.name for one in keys.others(Role.HOST) if one.distrusted_at is None}
+    trusted = {host_of(one.public): one.name for one in keys.others(Role.HOST) if one.retired_at is None}
     return say_checks([*_of_connection(server, login.creds, found), *_of_store(server, found, trusted)])
 
 

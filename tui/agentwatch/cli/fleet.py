@@ -71,9 +71,7 @@ def _print_configuration(keys: Keys, introductions: list[str]) -> int:
         own = keys.show()
     except KeyMissingError as error:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
-    trusted = {
-        role: [(one.name, one.public) for one in keys.others(role) if one.distrusted_at is None] for role in Role
-    }
+    trusted = {role: [(one.name, one.public) for one in keys.others(role) if one.retired_at is None] for role in Role}
     operators = [("you", own), *(one for one in trusted[Role.OPERATOR] if one[1] != own)]
     known = {public for _, public in operators}
     hosts = [one for one in trusted[Role.HOST] if one[1] not in known]
@@ -82,7 +80,7 @@ def _print_configuration(keys: Keys, introductions: list[str]) -> int:
         complain("next: nats-server -c FILE, and once that runs: agentwatch fleet init nats://SERVER")
     else:
         complain("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
-    if keys.is_encrypted() and not keys.in_keyring:
+    if keys.why_encrypted() is not None:
         complain(
             "your key has a passphrase, so it cannot log you in: make yourself an nkey, add it beside"
             f" {nkey_of(own)[:12]}…, and name its file in NATS_NKEY"

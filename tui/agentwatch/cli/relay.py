@@ -68,7 +68,7 @@ def relay(options: Namespace) -> int:
     # The key that signs what this host says is the one that signs its decisions. The first use makes it.
     desk = desk_of(next(iter(asked)), settings)
     if (why := desk.why_locked()) is not None:
-        raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase --keyring` can keep it here")
+        raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
     if end is None:
         end = _nats(options, desk.key())
     if ended := asyncio.run(_relay(options, asked, missing, settings, end=end, key=desk.key())):
@@ -88,7 +88,7 @@ def _nats(options: Namespace, key: SigningKey) -> Link:
     with needing(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
 
-    deciding = {clean(one.name): None for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None}
+    deciding = {clean(one.name): None for one in Keys().others(Role.OPERATOR) if one.retired_at is None}
     host = options.name or socket.gethostname()
     introduced_as = f"{host if is_host(host) else 'NAME'}={key.public.text}"
     say(f"relaying over {clean(shown(options.nats))} as {key.public.text}")

@@ -14,19 +14,18 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag
 from agentwatch.composition import scanned
 from agentwatch.config import load
-from agentwatch.decisions.delivery import MOST, differing, files_in
-from agentwatch.decisions.delivery import NAME as MIRROR
+from agentwatch.decisions.delivery import MIRROR, MOST, differing, files_in
 from agentwatch.decisions.envelope import VARIABLE, Trust, given
 from agentwatch.decisions.errors import DecisionError, reason
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import Chain, verified
+from agentwatch.decisions.ledger import NAME, Chain, ChainProblem, verified
 from agentwatch.decisions.record import Record, read_request
 from agentwatch.decisions.service import LocalService
 from agentwatch.decisions.statement import Statement, is_statement, subject_of
 from agentwatch.decisions.statement import verified as verified_statement
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import Tree
-from agentwatch.disk import DOT, Directory, open_dot_directory
+from agentwatch.disk import Directory, open_dot_directory
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
 from agentwatch.view.words import plural, state_words
@@ -61,7 +60,7 @@ def verify(options: Namespace) -> int:
     trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
     if file is None:
         chain = desk.read()
-        return say_checks([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, trust)])
+        return say_checks([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, desk, trust)])
     try:
         with Directory.open(Path(file).parent) as directory:
             data = directory.read(Path(file).name, _LARGEST)
@@ -141,22 +140,22 @@ def _of_ledger(chain: Chain, desk: LocalService) -> Iterator[Check]:
         yield bad("ledger", f"{problem.message} ({problem.kind})")
 
 
-def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Check]:
-    names, found, place = list[str](), list[tuple[str, str]](), f"{DOT}/{MIRROR}"
+def _of_mirror(workspace: Path, chain: Chain, desk: LocalService, trust: Trust) -> Iterator[Check]:
+    names, found = list[str](), list[ChainProblem]()
     try:
-        with open_dot_directory(workspace, MIRROR) as directory:
-            names, found = files_in(directory), [(one.path, one.why) for one in differing(directory, chain, trust)]
+        with open_dot_directory(workspace, NAME) as directory:
+            names, found = files_in(directory), list(differing(directory, chain, trust, desk.workspace_id))
     except FileNotFoundError:
         pass
     except OSError as error:
-        yield bad("mirror", f"{place} cannot be looked at: {reason(error)}")
+        yield bad("mirror", f"{MIRROR} cannot be looked at: {reason(error)}")
         return
-    for path, why in found:
-        yield bad("mirror", f"{place}/{quoted(path.removeprefix(f'{place}/'))}: {why}")
+    for problem in found:
+        yield bad("mirror", f"{MIRROR}/{problem.message}")
     if len(names) > MOST:
         yield bad("mirror", f"{len(names) - MOST:,} more files, which were not looked at; remove them")
     if sound := min(len(names), MOST) - len(found):
-        yield good("mirror", f"{plural(sound, 'file')} in {place} as the ledger has them")
+        yield good("mirror", f"{plural(sound, 'file')} in {MIRROR} as the ledger has them")
     missing = [one for one in chain.of_attempts if not {f"{one}.json", f"{one}.md"} <= set(names)]
     if missing:
         yield note("mirror", f"{len(missing)} not delivered yet, or removed; agentwatch puts them back")
@@ -165,7 +164,7 @@ def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Check]:
 def _of_statements(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> Iterator[Check]:
     """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
     hosts = desk.keys.others(Role.HOST)
-    trust = trust.with_more(Trust(tuple(one.trusted for one in hosts)))
+    trust = trust.with_more(Trust(tuple(hosts)))
     names = {one.public.keyid: f"the key of {quoted(one.name)}" for one in hosts}
     here = {one["name"]: one["digest"]["sha256"] for task in tree.tasks.values() for one in subject_of(task)}
     for number, line in enumerate(data.splitlines(keepends=True), start=1):

@@ -18,8 +18,18 @@ from agentwatch.cli.command import PATH, PLACE, TASK, argument, command, flag
 from agentwatch.cli.shared import target_of
 from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.asking import CALL_AGAIN, Asker, answer, is_needless, question_about, waited
-from agentwatch.decisions.reader import Expired, Found, Question, Verified
+from agentwatch.decisions.reader import (
+    CALL_AGAIN,
+    Asker,
+    Expired,
+    Found,
+    Question,
+    Verified,
+    answer,
+    is_needless,
+    question_about,
+    waited,
+)
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.sources import complain_of

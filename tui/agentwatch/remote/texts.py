@@ -13,8 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.decisions.asking import Asker, question_about, waited
-from agentwatch.decisions.reader import Question, Verified
+from agentwatch.decisions.reader import Asker, Question, Verified, question_about, waited
 from agentwatch.delegation.run import Message, Run
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Ask, Reply
