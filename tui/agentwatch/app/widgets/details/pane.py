@@ -141,8 +141,9 @@ class DetailsPane(Widget):
 
     def action_search(self) -> None:
         """Look for words in the transcript, where one is shown."""
-        self._search.display = self._is_live
-        self._search.focus()
+        if self._is_live:
+            self._search.display = True
+            self._search.focus()
 
     def action_page_transcript(self) -> None:
         """Open the whole transcript in the operator's pager; elsewhere the key is another's."""
