@@ -196,7 +196,7 @@ class DetailsPane(Widget):
         shown = (view.task.task_id, self.active) if view else ("", "")
         before, self._written = self._written, shown
         if shown != before:
-            self.leave_search()
+            self._search.display, self._search.value = False, ""
         try:
             blocks = list(TABS[self.active].write(view)) if view else [remark("No task is selected.")]
             self.page.show(blocks, keep=shown == before)
