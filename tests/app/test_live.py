@@ -148,6 +148,16 @@ async def test_the_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.Monk
     assert "words\n    Done.\n" in read[2]
 
 
+async def test_another_task_ends_a_search_and_leaves_the_focus_in_the_tree(tmp_path: Path) -> None:
+    async with live(tmp_path, lambda one: one.words(0, 20)) as one:
+        await one.until_shown("word 19")
+        await one.s.press("tab", "/", *"word", "space", "1", "enter")
+        await one.until_shown("11 of 20 match")
+        await one.s.press("tab", "j")
+        await one.s.until(lambda: "match" not in one.s.text())
+        assert one.s.tree.has_focus
+
+
 @pytest.mark.parametrize("width", [20, 40, 56, 120])
 def test_no_line_is_wider_than_there_is_room(width: int) -> None:
     for words in ("short", "long " * 60, "漢字" * 90):
