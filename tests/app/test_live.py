@@ -155,3 +155,21 @@ def test_no_line_is_wider_than_there_is_room(width: int) -> None:
             step = Step((0, 0), EntryKind.CALL, NOW - 100, "Bash", words, outcome, words, NOW)
             assert line_of(step, width, NOW).cell_length <= width
         assert line_of(Step((0, 0), EntryKind.WORDS, NOW, about=words), width, NOW).cell_length <= width
+
+
+def test_a_mark_says_what_a_line_is_and_how_it_came_out() -> None:
+    call = Step((0, 0), EntryKind.CALL, NOW - 100, "Bash", "make", Outcome.DONE, "made", NOW)
+    lines = {
+        "✓ Bash make  → made": call,
+        "≡ Todo 1/2 read": call._replace(tool="Todo", about="1/2 read", is_checklist=True),
+        "✗ Bash make": call._replace(outcome=Outcome.FAILED, result=""),
+        "⊘ Bash make": call._replace(outcome=Outcome.REFUSED, result=""),
+        "◐ Bash make": call._replace(outcome=Outcome.OPEN, result=""),
+        "› make": Step((0, 0), EntryKind.PROMPT, NOW, about="make"),
+        "· make": Step((0, 0), EntryKind.THOUGHT, NOW, about="make"),
+        "! make": Step((0, 0), EntryKind.NOTE, NOW, about="make"),
+    }
+    for words, step in lines.items():
+        assert words in line_of(step, 80, NOW).plain
+    assert "○ Bash" in line_of(lines["◐ Bash make"], 80, NOW, is_working=False).plain
+    assert line_of(call, 80, NOW).plain.endswith("1m")

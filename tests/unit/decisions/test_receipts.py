@@ -192,6 +192,12 @@ def test_one_inside_a_sandbox_and_one_outside_never_both_win(book: ReceiptBook, 
     assert not inside.claim(other, "inside", since=NOW).won
 
 
+def test_nobody_wins_where_an_agent_has_taken_both_names(book: ReceiptBook, workspace: Path) -> None:
+    old = json.dumps({"by": "x", "at": "2030-01-01T11:00:00Z"})
+    claims_of(workspace, **{"claim": old, "claim.20300101t120000z": old})
+    assert not book.claim(ID, "one", since=NOW).won
+
+
 def test_without_a_workspace_to_write_the_state_directory_decides(book: ReceiptBook, workspace: Path) -> None:
     (workspace / ".agentwatch").write_text("in the way")
     assert book.claim(ID, "one", since=NOW) == Claim(won=True, by="one", at=NOW, proof=True)

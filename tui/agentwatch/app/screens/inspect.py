@@ -24,12 +24,12 @@ from agentwatch.app.widgets.details.blocks import (
     Listing,
     Text,
     caution,
-    faint,
     heading,
     in_color,
     markdown,
     plain,
     read_git,
+    remark,
     text,
 )
 from agentwatch.app.widgets.details.page import Page
@@ -88,7 +88,7 @@ class InspectScreen(MonitorScreen[None]):
 
     def on_mount(self) -> None:
         self._page.focus()
-        self._page.show([text(faint("reading…"))], keep=False)
+        self._page.show([remark("reading…")], keep=False)
         self._read()
 
     @work(exclusive=True)

@@ -179,6 +179,11 @@ def text(content: Content, indent: int = 0) -> Text:
     return Text(content, Content(" " * indent), " " * indent)
 
 
+def remark(words: str) -> Text:
+    """A paragraph of safe words of ours that stand back."""
+    return text(faint(words))
+
+
 def caution(words: str, indent: int = 0) -> Text:
     """A paragraph of safe words that warn."""
     return text(Content.styled(words, "$text-warning"), indent)
@@ -204,7 +209,7 @@ def fields(*pairs: tuple[str, str | Content | Iterable[Text] | None]) -> Iterato
 def left_out(count: int, most: int = MAX_ROWS, where: str = "", indent: str = "") -> Iterator[Text]:
     """Say how many of `count` are not shown, if any."""
     if count > most:
-        yield text(faint(f"{indent}… and {count - most:,} more{where}"))
+        yield remark(f"{indent}… and {count - most:,} more{where}")
 
 
 def listed(
