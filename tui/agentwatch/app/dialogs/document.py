@@ -16,8 +16,7 @@ from textual.message import Message
 from textual.widgets import Static, TextArea
 
 from agentwatch.app.editor import hand_over
-from agentwatch.app.widgets.details.blocks import faint, text
-from agentwatch.app.widgets.details.documents import Difference, compare
+from agentwatch.app.widgets.details.blocks import Difference, compare, faint, text
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.form import DecisionForm
