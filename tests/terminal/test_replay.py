@@ -61,21 +61,19 @@ def check_replay(terminal: Terminal) -> None:
     assert terminal.wait_until_exit() == 0
 
 
-def test_a_history_is_replayed_where_it_is(watched: Path, environment: dict[str, str]) -> None:
-    before = sorted(path.name for path in watched.iterdir())
-    with Terminal(agentwatch("replay", "--workspace", watched, "--speed", "8"), environment=environment) as terminal:
+def test_a_history_is_exported_and_replayed(watched: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    assert run("log", "--export", tmp_path / "x.jsonl", watched, environment=environment).returncode == 0
+    with Terminal(agentwatch("replay", tmp_path / "x.jsonl", "--speed", "8"), environment=environment) as terminal:
         check_replay(terminal)
-    assert sorted(path.name for path in watched.iterdir()) == before
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give either a recording or --workspace PATH"),
+        ([], "the following arguments are required: FILE"),
         (["--speed", "0", "x.jsonl"], "a speed of 0.0 cannot be played"),
         (["x.jsonl"], "x.jsonl: cannot be read (No such file or directory)"),
         (["."], "cannot be read (Is a directory)"),
-        (["--workspace", "."], "no session of an agent, and no history of its files: it is kept while"),
     ],
 )
 def test_what_cannot_be_replayed_is_told(arguments: list[str], words: str, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ _LISTED: Final = 10
 
 
 @command(
-    argument("task", "TASK", "the task id; what is below it is put aside, too", offers="tasks", nargs="?"),
+    argument("task", "TASK", "the task id; what is below it is put aside, too", nargs="?"),
     PATH,
     argument("--where", "QUERY", "all that match instead: 'is:needs-you since:1d'", default=""),
     flag("--undo", "take back what was put aside last, here or on the screen"),

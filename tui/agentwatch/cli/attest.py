@@ -23,7 +23,7 @@ from agentwatch.view.words import plural
 
 
 @command(
-    argument("task", "TASK", "the task id; with --all, a directory is taken for PATH", offers="tasks", nargs="?"),
+    argument("task", "TASK", "the task id; with --all, a directory is taken for PATH", nargs="?"),
     PATH,
     flag("--all", "of every task with a handoff or a return, a line each"),
     argument("--output -o", "FILE", "a new file (default: standard output)"),

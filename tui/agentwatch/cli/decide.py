@@ -6,7 +6,6 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,17 +13,16 @@ from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, command
 from agentwatch.cli.shared import (
     barred,
     confirmed,
+    deciding_in,
     desk_in,
     fact_lines,
-    passphrase,
     refuse_placeholder,
     refuse_uneven,
     require_yes,
     say_recorded,
-    target_of,
 )
-from agentwatch.composition import check_claims, desk_of, scanned
-from agentwatch.config import Settings, load
+from agentwatch.composition import check_claims
+from agentwatch.config import load
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.errors import ExitCode, UsageError
@@ -65,17 +63,11 @@ def _option(action: Action) -> Argument:
 def decide(options: Namespace) -> int:
     """Decide about the latest attempt of a task, after one more question."""
     require_yes(options)
-    settings = load()
-    with target_of(options.path, settings) as (workspace, far):
-        if far is not None:
-            monitor = far.scanned(workspace, settings, passphrase())
-            return _decide(options, settings, lambda: monitor)
-        desk = desk_of(workspace, settings, passphrase())
-        look = partial(scanned, workspace, settings, desk=desk, inspects=False, requests=True, dates=True)
-        return _decide(options, settings, look)
+    with deciding_in(options.path, load()) as look:
+        return _decide(options, look)
 
 
-def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor]) -> int:
+def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
     """Decide in a workspace that `look` reads. Returns the exit code; raises DecisionError and UsageError."""
     from agentwatch.decisions import policy
     from agentwatch.decisions.form import DecisionForm, fact, words_of_child
@@ -109,7 +101,7 @@ def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor])
             raise NotAllowedError(f"not recorded: {action} is not possible here: {why}")
         form, cautions = DecisionForm(task, subject, action, given=params), list[str]()
         params = _with_document(form, options, monitor, cautions)
-        where = f"{clean(str(desk.state))}/decisions{'' if settings.read_only else ', copy in .agentwatch/decisions'}"
+        where = f"{clean(str(desk.state))}/decisions"
         if monitor.host:
             where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
         facts = form.facts(task, datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}", cautions)
@@ -130,10 +122,9 @@ def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor])
 
     made = desk.decide(subject, action, params, returned=returned, note=note)
     say_recorded(made, "decision")
-    if not settings.read_only:
-        with suppress(DecisionError):
-            # What was not delivered before, or was edited since, is put right.
-            desk.mirror()
+    with suppress(DecisionError):
+        # What was not delivered before, or was edited since, is put right.
+        desk.mirror()
     if made.undelivered is not None:
         complain(clean(f"recorded, not delivered: {made.undelivered}"))
     else:

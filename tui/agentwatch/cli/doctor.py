@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import suppress
@@ -49,7 +48,6 @@ def doctor(options: Namespace) -> int:
             *_of_places(workspace, desk),
             *_of_key(desk),
             *_of_workspace(workspace, settings),
-            *_of_terminal(),
             *_of_git(workspace),
             *_of_history(workspace),
             *_of_ledger(desk),
@@ -127,15 +125,6 @@ def _of_workspace(workspace: Path, settings: Settings) -> Iterator[Check]:
         yield bad("workspace", f"{why}: {remedy(error)}")
     else:
         yield good("workspace", f"{workspace} can be written, so decisions are delivered there")
-
-
-def _of_terminal() -> Iterator[Check]:
-    if sys.stdout is None or not sys.stdout.isatty():
-        yield note("terminal", "the output is no terminal, so it was not checked; the screen needs one")
-    elif (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"):
-        yield bad("terminal", f"its encoding is {sys.stdout.encoding}: set LANG to one that ends in UTF-8")
-    elif os.environ.get("TERM") in (None, "", "dumb"):
-        yield bad("terminal", "TERM says that it can do nothing: use another terminal, or set TERM")
 
 
 def _of_git(workspace: Path) -> Iterator[Check]:

@@ -146,12 +146,9 @@ def _trust(keys: Keys, public: PublicKey, name: str, role: Role) -> None:
 
 
 def _list_others(keys: Keys) -> None:
-    for role, none, some in (
-        (Role.OPERATOR, "nobody may decide here from another machine", "operators who may decide here:"),
-        (Role.HOST, "no host is trusted", "hosts that are trusted:"),
-    ):
+    for role, heading in (Role.OPERATOR, "operators who may decide here:"), (Role.HOST, "hosts that are trusted:"):
         found = keys.others(role)
-        say(some if found else none)
+        say(f"{heading}{'' if found else ' none'}")
         for one in found:
             until = f", until {one.distrusted_at}: not any more" if one.distrusted_at is not None else ""
             say(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")

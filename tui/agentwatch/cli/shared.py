@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.arguments import workspaces_at
-from agentwatch.composition import monitor_of_host, scanned, shown_worktrees
+from agentwatch.composition import desk_of, monitor_of_host, scanned, shown_worktrees
 from agentwatch.config import Settings
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
@@ -102,13 +102,23 @@ def target_of(
         yield found[0], far
 
 
+@contextmanager
+def deciding_in(word: str, settings: Settings) -> Iterator[Callable[[], Monitor]]:
+    """How to look at one workspace, as in `target_of`, with a desk that can sign. Raises as that does."""
+    with target_of(word, settings) as (workspace, far):
+        if far is not None:
+            monitor = far.scanned(workspace, settings, passphrase())
+            yield lambda: monitor
+        else:
+            desk = desk_of(workspace, settings, passphrase())
+            yield partial(scanned, workspace, settings, desk=desk, inspects=False, requests=True, dates=True)
+
+
 def print_workspaces(
     options: Namespace,
     settings: Settings,
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
     open_desk: Callable[[Path], LocalService | None],
-    *,
-    with_worktrees: bool = True,
 ) -> int:
     """Print each workspace with `print_one`, which gets a monitor of it and what takes its JSON document; of one
     alone, also its worktrees.
@@ -122,7 +132,7 @@ def print_workspaces(
     with connected(addresses) as far:
         places: dict[Path, Place] = far.places if far is not None else {}
         is_one = len(here) + len(places) == 1
-        if is_one and here and with_worktrees:
+        if is_one and here:
             worktrees = shown_worktrees(here[0], settings, options.session)
         workspaces = [*here, *places, *(place.workspace for place in worktrees.places)]
         for number, workspace in enumerate(workspaces):

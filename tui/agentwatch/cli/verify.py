@@ -20,7 +20,7 @@ from agentwatch.decisions.envelope import VARIABLE, Trust, given
 from agentwatch.decisions.errors import DecisionError, reason
 from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import Chain, verified
-from agentwatch.decisions.record import Record, read_request
+from agentwatch.decisions.record import Record
 from agentwatch.decisions.service import LocalService
 from agentwatch.decisions.statement import Statement, is_statement, subject_of
 from agentwatch.decisions.statement import verified as verified_statement
@@ -82,25 +82,19 @@ def _of_decision(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> I
     what = f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}"
     if asked is not None:
         what = f"{record.action} of a {asked.kind} of {quoted(asked.program)}, session {quoted(asked.session)}"
-    yield good("signature", f"{what}, by {quoted(record.operator, 60)}, signed with your key {keyid[:16]}…")
-    if record.signed_request is not None:
-        request, operator = read_request(record.signed_request, trust)
-        said = f"{quoted(record.operator, 60)} signed it on another machine, with the key {operator[:16]}…"
-        yield good("operator", f"{said} for this host, at {request.asked.created_at}")
+    by = f"by {quoted(record.operator, 60)}{' on another machine' if record.signed_request else ''}"
+    yield good("signature", f"{what}, {by}, signed with your key {keyid[:16]}…")
     if record.workspace_id != desk.workspace_id:
         yield bad("workspace", f"it is about another one, {quoted(record.workspace_id)}")
         return
-    yield good("workspace", "it is about this one")
     yield _in_chain(record, data, desk)
-    if asked is not None:
-        yield note("expiry", f"it {'held' if is_expired else 'holds'} until {record.expires_at}, for who asked")
-        yield good("input", f"the exact input has the sha256 {asked.input_sha256}")
-    elif is_expired:
-        yield bad("expiry", f"it held until {record.expires_at}; the operator must decide again")
-    else:
-        yield good("expiry", f"it holds until {record.expires_at or 'further notice'}")
+    # An answer is for the one process that asked.
+    end = bad if is_expired and asked is None else good
+    yield end("expiry", f"it {'held' if is_expired else 'holds'} until {record.expires_at or 'further notice'}")
     if asked is None:
         yield _of_return(record, tree, desk)
+    else:
+        yield good("input", f"the exact input has the sha256 {asked.input_sha256}")
 
 
 def _in_chain(record: Record, data: bytes, desk: LocalService) -> Check:
