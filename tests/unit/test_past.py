@@ -19,7 +19,7 @@ from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.monitor import Monitor
-from agentwatch.state import first_watched, record_first_watch, state_directory
+from agentwatch.state import first_watched, state_directory
 from tests.homes import DAY, live_in, write_aged
 from tests.unit.sessions.store import report
 
@@ -113,16 +113,6 @@ async def test_only_a_screen_that_may_write_notes_when_it_first_watched(
     (state / "history.db").unlink()
     await watch(workspace)
     assert first_watched(state) == noted
-
-
-def test_the_first_note_stays_and_a_damaged_one_says_nothing(tmp_path: Path) -> None:
-    assert first_watched(tmp_path) is None
-    record_first_watch(tmp_path, 1_000_000.25)
-    record_first_watch(tmp_path, 2_000_000.0)
-    assert first_watched(tmp_path) == 1_000_000.25
-    (note,) = tmp_path.iterdir()
-    note.write_text("yesterday")
-    assert first_watched(tmp_path) is None
 
 
 def git(place: Path, *words: str) -> None:

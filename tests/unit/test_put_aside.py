@@ -14,7 +14,6 @@ import pytest
 from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
-from agentwatch.monitor import Monitor
 from agentwatch.state import HISTORY, record_first_watch, state_directory
 from tests.homes import DAY, live_in, write_aged
 from tests.unit.sessions.store import report
@@ -65,16 +64,6 @@ def test_a_damaged_file_is_told_and_kept(workspace: Path, capsys: pytest.Capture
 
 
 # Screens
-
-
-async def watched(workspace: Path, settings: Settings = NO_PROGRAMS) -> Monitor:
-    """A monitor that has run until all was read, and has ended."""
-    monitor = monitor_of(workspace, settings, remembers=True, inspects=False)
-    async with asyncio.timeout(15), aclosing(monitor.updates()) as updates:
-        async for _ in updates:
-            if monitor.health.mode == "live" and len(monitor.tree.tasks) >= 2:
-                break
-    return monitor
 
 
 async def test_a_running_screen_takes_in_what_a_command_puts_aside_and_never_asks_for_it_at_the_next_start(

@@ -17,20 +17,16 @@ from rich.cells import get_character_cell_size
 
 from agentwatch.text import (
     LINE_LIMIT,
-    bad,
     clean,
     clean_lines,
     complain,
     count_unseen,
     exact,
-    good,
     indented,
     quoted,
     say,
-    say_checks,
     verbatim,
     whole,
-    words_of,
 )
 
 SMALL = {chr(code) for code in (*range(0x1161, 0x1200), *range(0xD7B0, 0xD7FC), *range(0x1F3FB, 0x1F400))}
@@ -254,25 +250,6 @@ def test_marks_stand_where_they_belong(text: str) -> None:
 )
 def test_marks_that_would_be_unseen_are_shown(text: str, shown: str) -> None:
     assert verbatim(text) == shown == clean(shown)
-
-
-def test_checks_are_said_a_line_each_and_count_as_bad_if_one_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert say_checks([good("key", "there\x07")]) == 0
-    assert say_checks([bad("key", "gone"), good("disk", "ok")]) == 1
-    assert capsys.readouterr().out == "✓ key: there␇\n✗ key: gone\n✓ disk: ok\n"
-
-
-class UnsayableError(Exception):
-    def __str__(self) -> str:
-        raise SystemExit
-
-
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [(OSError("of no\nuse\x07"), "OSError: of no use␇"), (UnsayableError(), "an error that cannot be printed")],
-)
-def test_an_error_is_put_in_words_whatever_it_is(error: BaseException, words: str) -> None:
-    assert words_of(error) == words
 
 
 def test_a_program_without_a_standard_error_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

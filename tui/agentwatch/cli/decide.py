@@ -79,11 +79,10 @@ def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
     task = _checked_task(monitor, options.task)
     desk = desk_in(monitor)
     subject = desk.subject(task)
-    if options.attempt not in (None, subject.attempt):
-        now = f"it is at attempt {subject.attempt}"
-        raise ReturnChangedError(f"not recorded: you looked at attempt {options.attempt}, and {now}")
-    if options.return_sha256 not in (None, digest := subject.return_sha256 or "none"):
-        raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: it is {digest} now")
+    attempt, digest = subject.attempt, subject.return_sha256 or "none"
+    if options.attempt not in (None, attempt) or options.return_sha256 not in (None, digest):
+        now = f"it is at attempt {attempt}, and its return is {digest}"
+        raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: {now}")
     params = Params(
         mitigation=Mitigation(options.mitigation) if options.mitigation else None,
         handoff=_read_text(options.handoff) if options.handoff is not None else None,
@@ -135,10 +134,9 @@ def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
 def _action(options: Namespace) -> Action:
     """The action that is asked for. Raises UsageError where other options do not go with it."""
     action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
-    if options.mitigation and "mitigation" not in SPECS[action].takes:
-        raise UsageError("--mitigation belongs to --retry: it is what makes another retry worth it")
-    if options.handoff is not None and "handoff" not in SPECS[action].takes:
-        raise UsageError("--handoff belongs to --retry and --escalate: nothing else begins another attempt")
+    for name in ("mitigation", "handoff"):
+        if getattr(options, name) is not None and name not in SPECS[action].takes:
+            raise UsageError(f"--{name} does not go with --{action}")
     value = getattr(options, action)
     refuse_placeholder(options.note, *(value if isinstance(value, list) else [value]))
     return action
@@ -160,10 +158,8 @@ def _checked_task(monitor: Monitor, task_id: str) -> Task:
 def _read_text(path: str) -> str:
     try:
         return Path(path).read_text("utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; give --handoff a file that can be read") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {error}; give --handoff a file of UTF-8 that can be read") from error
 
 
 def _answers(texts: Sequence[str], task: Task) -> Iterator[Answer]:

@@ -84,10 +84,6 @@ def _of_store(server: str, found: _Server, trusted: dict[str, str]) -> Iterator[
     else:
         yield good("store", "as it has to be")
     silent = [name for host, name in trusted.items() if host not in found.hosts]
-    strange = [host for host in found.hosts if host not in trusted]
     yield good("hosts", f"{len(trusted) - len(silent)} of the {plural(len(trusted), 'host')} that you trust spoke")
     if silent:
         yield note("hosts", f"not heard of: {', '.join(silent)}; there: `agentwatch relay --nats …`")
-    if strange:
-        unknown = f"{plural(len(strange), 'host')} that you do not trust: {', '.join(strange[:5])}"
-        yield note("hosts", f"{unknown}; nobody sees them")

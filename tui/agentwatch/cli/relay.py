@@ -9,21 +9,18 @@ import signal
 import socket
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, argument, command, flag
 from agentwatch.composition import desk_of, monitor_of
-from agentwatch.config import Settings, load
+from agentwatch.config import load
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.monitor import Monitor
 from agentwatch.remote.address import is_host
 from agentwatch.remote.pipe import LinkState, RelayEnd, StdioEnd
-from agentwatch.remote.protocol import Result
 from agentwatch.remote.relay import Relay
 from agentwatch.remote.relay_desk import RelayDesk
 from agentwatch.shell import FLEET, needing
@@ -57,16 +54,14 @@ def relay(options: Namespace) -> int:
     # Before anything can be written to what the screen reads.
     end: RelayEnd | None = _stdio() if options.stdio else None
     # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
-    asked, missing = dict[Path, list[str]](), dict[str, str]()
+    asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
     for path in options.paths or ["."]:
         try:
             asked.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
         except WorkspaceError as error:
-            if not options.stdio:
-                raise
-            missing[path] = clean(str(error))
-    if not asked:
-        raise WorkspaceError(next(iter(missing.values())))
+            missing[path] = error
+    if missing and not (asked and options.stdio):
+        raise next(iter(missing.values()))
     settings = load()
     # The key that signs what this host says is the one that signs its decisions. The first use makes it.
     desk = desk_of(next(iter(asked)), settings)
@@ -74,7 +69,22 @@ def relay(options: Namespace) -> int:
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase --keyring` can keep it here")
     if end is None:
         end = _nats(options, desk.key())
-    if ended := asyncio.run(_relay(options, asked, missing, settings, end=end, key=desk.key())):
+    names = names_of(asked)
+    monitors = {
+        name: monitor_of(one, settings, remembers=True, open_desk=partial(desk_of, one, settings))
+        for one, name in names.items()
+    }
+    desks = {monitor: RelayDesk(monitor) for monitor in monitors.values()}
+    relay = Relay(
+        monitors,
+        end,
+        desk.key(),
+        asked={names[one]: paths for one, paths in asked.items()},
+        decide=lambda monitor, request: desks[monitor].record(request),
+        host=options.name,
+        missing={path: clean(str(error)) for path, error in missing.items()},
+    )
+    if ended := asyncio.run(_run(relay)):
         complain(f"agentwatch: the relay has ended: {ended}")
     return 0
 
@@ -104,29 +114,8 @@ def _report_state(state: LinkState) -> None:
     complain("agentwatch: connected" if state.up else f"agentwatch: {clean(state.words, 600)}; trying again")
 
 
-async def _relay(
-    options: Namespace,
-    workspaces: Mapping[Path, Sequence[str]],
-    missing: Mapping[str, str],
-    settings: Settings,
-    *,
-    end: RelayEnd,
-    key: SigningKey,
-) -> str:
+async def _run(relay: Relay) -> str:
     """Relay until it ends. Returns why."""
-    names = names_of(workspaces)
-    monitors = {
-        names[one]: monitor_of(one, settings, remembers=True, open_desk=partial(desk_of, one, settings))
-        for one in workspaces
-    }
-    desks = {monitor: RelayDesk(monitor) for monitor in monitors.values()}
-
-    async def decide(monitor: Monitor, request: str) -> Result:
-        return await desks[monitor].record(request)
-
-    asked = {names[one]: paths for one, paths in workspaces.items()}
-    running = Relay(monitors, end, key, asked=asked, decide=decide, host=options.name, missing=missing)
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, running.end)
-    return await running.run()
+        asyncio.get_running_loop().add_signal_handler(number, relay.end)
+    return await relay.run()

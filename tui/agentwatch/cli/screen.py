@@ -27,7 +27,6 @@ _THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) l
     flag("--read-only", "write nothing into the workspace"),
     SESSION,
     _THEME,
-    flag("--poll", "look again regularly instead of asking the system for events"),
 )
 def watch(options: Namespace) -> int:
     """Watch coding agents delegate. agentwatch shows the live tree of handoffs and returns in a workspace,
@@ -39,7 +38,7 @@ def watch(options: Namespace) -> int:
     from agentwatch.cli.shared import targets_of
 
     settings = _settings(options)
-    settings = settings._replace(poll=options.poll or settings.poll, read_only=options.read_only or settings.read_only)
+    settings = settings._replace(read_only=options.read_only or settings.read_only)
     if options.hosts and not settings.hosts:
         raise UsageError("your settings name no hosts: `agentwatch help machines` says how, or give an address")
     # Who asks for the hosts means those; who always sees them means the workspace here, too.
