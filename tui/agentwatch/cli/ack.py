@@ -7,7 +7,6 @@ from argparse import Namespace
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag, seconds
-from agentwatch.cli.shared import use_task_as_path
 from agentwatch.composition import known_desk, scanned, shelf_of
 from agentwatch.config import load
 from agentwatch.delegation.asks import mark_of
@@ -19,7 +18,7 @@ from agentwatch.view.words import plural
 
 
 @command(
-    argument("task", "TASK", "the task id; what is below it is put aside, too", nargs="?"),
+    argument("task", "TASK", "the task id; what is below it is put aside, too; with --undo, PATH", nargs="?"),
     PATH,
     flag("--undo", "take back what was put aside last, here or on the screen"),
     argument("--for", "TIME", "ask again after this time at the latest: 30m, 12h, 7d", type=seconds, dest="seconds"),
@@ -29,11 +28,9 @@ def ack(options: Namespace) -> int:
     """Acknowledge what a task asks: it asks no more until it changes. With --for, only snooze it. This approves
     nothing, and no agent is told.
     """
-    if options.undo:
-        use_task_as_path(options, "--undo takes back what was put aside last; name no task")
-    elif options.task is None:
+    if options.task is None and not options.undo:
         raise UsageError("name a task\ntry: agentwatch pending, which lists what needs you")
-    workspace, now = workspace_at(options.path), time.time()
+    workspace, now = workspace_at(options.task or "." if options.undo else options.path), time.time()
     shelf = shelf_of(workspace)
     shelf.read_changes()
     if options.undo:

@@ -9,7 +9,7 @@ from pathlib import Path
 from agentwatch import __version__
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag
-from agentwatch.cli.shared import passphrase, report_problems, use_task_as_path
+from agentwatch.cli.shared import passphrase, report_problems
 from agentwatch.composition import desk_of, scanned
 from agentwatch.config import load
 from agentwatch.decisions.envelope import STATEMENT_TYPE, seal
@@ -23,7 +23,7 @@ from agentwatch.view.words import plural
 
 
 @command(
-    argument("task", "TASK", "the task id; with --all, a directory is taken for PATH", nargs="?"),
+    argument("task", "TASK", "the task id; with --all, PATH", nargs="?"),
     PATH,
     flag("--all", "of every task with a handoff or a return, a line each"),
     argument("--output -o", "FILE", "a new file (default: standard output)"),
@@ -34,11 +34,9 @@ def attest(options: Namespace) -> int:
     """Sign in-toto statements: state, findings, verdicts and decisions of tasks, and the digests of their handoffs and
     returns. Whoever has your public key can verify them, with agentwatch or without.
     """
-    if options.all:
-        use_task_as_path(options, "name a task or say --all: one of the two")
-    elif options.task is None:
+    if options.task is None and not options.all:
         raise UsageError("name a task, or say --all\ntry: agentwatch attest --help")
-    workspace, settings = workspace_at(options.path), load()
+    workspace, settings = workspace_at(options.task or "." if options.all else options.path), load()
     desk = desk_of(workspace, settings, passphrase())
     monitor = scanned(workspace, settings, desk=desk, requests=True)
     tasks = [task for task, _ in monitor.tree.preorder() if options.all or task.task_id == options.task]

@@ -29,17 +29,14 @@ from agentwatch.view.words import plural
 
 @command(
     PATH,
-    argument("--nats", "URL", "check this NATS server instead"),
+    argument("--nats", "URL", "check this NATS server instead, with the key of an operator"),
     CREDS,
     exit_codes="exit codes: 0 all is well, 1 something is not, 2 wrong usage",
 )
 def doctor(options: Namespace) -> int:
     """Check that agentwatch can work here."""
     if options.nats is not None:
-        with needing(*FLEET):
-            from agentwatch.cli.doctor_nats import examine_server
-
-            return examine_server(options.nats, options.creds, Keys())
+        return say_checks(_of_server(options.nats, options.creds))
     workspace, settings = workspace_at(options.path), load()
     desk = LocalService(workspace, read_only=settings.read_only)
     return say_checks(
@@ -166,3 +163,22 @@ def _of_settings(settings: Settings) -> Iterator[Check]:
 
         wrong += with_keys(settings.keys)[1]
     yield from (bad("settings", fault) for fault in wrong)
+
+
+def _of_server(server: str, creds: str | None) -> Iterator[Check]:
+    """Whether a NATS server is fit for a fleet, and what to do where it is not."""
+    with needing(*FLEET):
+        from agentwatch.remote.nats import TroubleError, asked, login_of, shown, store_settings
+    try:
+        differs = asked(server, login_of(creds, Keys()), store_settings)
+    except TroubleError as error:
+        yield bad("connection", str(error))
+        return
+    yield good("connection", f"{shown(server)} answers")
+    cure = f"`agentwatch fleet init {shown(server)}`"
+    if differs is None:
+        yield bad("store", f"there is none, so nobody sees hosts that are off: {cure} makes it")
+    elif differs:
+        yield bad("store", f"not as it has to be ({', '.join(differs)}): {cure}")
+    else:
+        yield good("store", "as it has to be")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +38,7 @@ def targets_of(
     for only here. Raises WorkspaceError, UsageError and ConfigError."""
     if not (settings.hosts or any(":" in word for word in words)):
         return workspaces_at(words) if words else (), ()
-    from agentwatch.remote.address import Address, is_address, meant, named, parse
+    from agentwatch.remote.address import Address, is_address, named, parse
 
     hosts, paths, addresses = named(settings.hosts), list[str](), list[Address]()
     for word in words:
@@ -47,8 +46,6 @@ def targets_of(
             addresses += hosts[word]
         elif is_address(word):
             addresses.append(parse(word))
-        elif not os.path.lexists(word) and (question := meant(word)):
-            raise UsageError(f"{word} is neither a directory nor an address; {question}")
         else:
             paths.append(word)
     if addresses and session is not None:
@@ -158,14 +155,6 @@ def report_problems(problems: Sequence[Problem]) -> int:
     """Say on standard error what could not be read. Returns the exit code: 1 where there is something."""
     complain_of(problems)
     return ExitCode.NOT if problems else ExitCode.DONE
-
-
-def use_task_as_path(options: Namespace, complaint: str) -> None:
-    """Take TASK for PATH where no task is meant. Raises UsageError with the complaint where it is no directory."""
-    if options.task is not None:
-        if options.path != "." or not os.path.isdir(options.task):
-            raise UsageError(complaint)
-        options.path, options.task = options.task, None
 
 
 def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:

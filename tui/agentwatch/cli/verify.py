@@ -14,19 +14,17 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag
 from agentwatch.composition import scanned
 from agentwatch.config import load
-from agentwatch.decisions.delivery import MOST, differing, files_in
-from agentwatch.decisions.delivery import NAME as MIRROR
 from agentwatch.decisions.envelope import VARIABLE, Trust, given
 from agentwatch.decisions.errors import DecisionError, reason
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import Chain, verified
+from agentwatch.decisions.ledger import verified
 from agentwatch.decisions.record import Record
 from agentwatch.decisions.service import LocalService
 from agentwatch.decisions.statement import Statement, is_statement, subject_of
 from agentwatch.decisions.statement import verified as verified_statement
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import Tree
-from agentwatch.disk import DOT, Directory, open_dot_directory
+from agentwatch.disk import Directory
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
 from agentwatch.view.words import plural, state_words
@@ -60,8 +58,8 @@ def verify(options: Namespace) -> int:
     # The keys of this user, and those that an orchestrator was started with.
     trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
     if file is None:
-        chain = desk.read()
-        return say_checks([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, trust)])
+        forged = [bad("mirror", f"{quoted(one.path)}: {one.why}") for one in desk.forged()]
+        return say_checks([*_of_ledger(desk), *forged])
     try:
         with Directory.open(Path(file).parent) as directory:
             data = directory.read(Path(file).name, _LARGEST)
@@ -116,16 +114,15 @@ def _of_return(record: Record, tree: Tree, desk: LocalService) -> Check:
         return note("return", "the attempt is not seen here any more")
     if (attempt.returned.digest if attempt.returned else None) == record.return_sha256:
         return good("return", "it is still the one that was decided about")
-    if attempt is not task.latest:
-        return note("return", "it is another one now: there has been another attempt")
     is_read = desk.receipts([record])[record.decision_id][-1].stage in (Stage.READ, Stage.ACTED)
-    if is_read and attempt.handoff is not None and attempt.handoff.digest == record.handoff_sha256:
-        return note("return", "it is another one now, given after an agent had read the decision")
+    is_same = attempt.handoff is not None and attempt.handoff.digest == record.handoff_sha256
+    if attempt is not task.latest or (is_read and is_same):
+        return note("return", "it is another one now, given after the decision")
     return bad("return", "it has changed since the decision, so the decision does not hold for it")
 
 
-def _of_ledger(chain: Chain, desk: LocalService) -> Iterator[Check]:
-    where = clean(str(desk.ledger.directory))
+def _of_ledger(desk: LocalService) -> Iterator[Check]:
+    chain, where = desk.read(), clean(str(desk.ledger.directory))
     if chain.entries:
         decisions = plural(len(chain.entries), "decision")
         yield good("ledger", f"{decisions} in {where}, each signed, and each following the one before it")
@@ -133,27 +130,6 @@ def _of_ledger(chain: Chain, desk: LocalService) -> Iterator[Check]:
         yield good("ledger", f"nothing has been decided in {where}")
     for problem in chain.problems:
         yield bad("ledger", f"{problem.message} ({problem.kind})")
-
-
-def _of_mirror(workspace: Path, chain: Chain, trust: Trust) -> Iterator[Check]:
-    names, found, place = list[str](), list[tuple[str, str]](), f"{DOT}/{MIRROR}"
-    try:
-        with open_dot_directory(workspace, MIRROR) as directory:
-            names, found = files_in(directory), [(one.path, one.why) for one in differing(directory, chain, trust)]
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        yield bad("mirror", f"{place} cannot be looked at: {reason(error)}")
-        return
-    for path, why in found:
-        yield bad("mirror", f"{place}/{quoted(path.removeprefix(f'{place}/'))}: {why}")
-    if len(names) > MOST:
-        yield bad("mirror", f"{len(names) - MOST:,} more files, which were not looked at; remove them")
-    if sound := min(len(names), MOST) - len(found):
-        yield good("mirror", f"{plural(sound, 'file')} in {place} as the ledger has them")
-    missing = [one for one in chain.of_attempts if not {f"{one}.json", f"{one}.md"} <= set(names)]
-    if missing:
-        yield note("mirror", f"{len(missing)} not delivered yet, or removed; agentwatch puts them back")
 
 
 def _of_statements(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> Iterator[Check]:
