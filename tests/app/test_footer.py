@@ -11,7 +11,7 @@ from agentwatch.app.messages import Inspect
 from agentwatch.app.screens.detailed import TaskScreen
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.timeline import TimelineScreen
-from agentwatch.app.widgets.details.tabs import Entry
+from agentwatch.delegation.claims import Claim, Verdict
 
 SIZES = [(40, 12), (140, 40)]
 
@@ -32,7 +32,7 @@ async def go(s: Office, place: str) -> None:
         await s.press("t")
         await s.until(lambda: isinstance(s.app.screen, TimelineScreen))
     elif place == "file":
-        s.app.post_message(Inspect("shop.api", Entry("", "api.handoff.json", None)))
+        s.app.post_message(Inspect("shop.api", Claim("", "api.handoff.json", Verdict.VERIFIED, "")))
         await s.until(lambda: isinstance(s.app.screen, InspectScreen))
 
 

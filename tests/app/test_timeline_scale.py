@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.app.screens.timeline import FOLD, Window, fit, ticks
+from agentwatch.app.screens.timeline import FOLD, Frame, View, fit, frame_of, ticks
 from agentwatch.view.axis import Axis
 
 MONDAY = 1_800_258_000.0
@@ -63,7 +63,7 @@ def test_all_of_time_has_room_in_its_order_and_a_column_leads_back_to_its_moment
 def labels(start: float, seconds: float, width: int) -> list[tuple[int, str]]:
     stretches, now = [(start, start + seconds)], start + seconds
     axis = Axis(stretches, now, *fit(stretches, now, width))
-    return [(round(tick.column), tick.label) for tick in ticks(axis, 0, width, now)]
+    return [(tick.x, tick.label) for tick in ticks(Frame(axis, 0, width, now))]
 
 
 @pytest.mark.parametrize("seconds", [3, 40, 130, 900, 5_000, 40_000, 200_000, 3e6, 5e7])
@@ -74,62 +74,46 @@ def test_labels_do_not_touch_and_there_are_some(seconds: float, width: int) -> N
     assert all(column + len(label) < following for (column, label), (following, _) in pairwise(found))
 
 
-def test_ticks_are_round_moments_of_local_time_and_a_day_begins_with_its_date() -> None:
+def test_ticks_are_round_moments_of_local_time_and_another_day_has_its_date() -> None:
     assert [label for _, label in labels(MONDAY, HOUR, 60)][:3] == ["07:40", "07:50", "08:00"]
     assert [label for _, label in labels(MONDAY + 7, 90, 60)][:2] == ["07:40:30", "07:41"]
     found = [label for _, label in labels(MONDAY, 40 * HOUR, 80)]
-    assert (found[0], "19 Jan" in found) == ("12:00", True)
+    assert (found[0], "19 Jan 00:00" in found) == ("12:00", True)
 
 
-def window() -> Window:
-    made = Window()
-    made.width, made.reserve = 100, 10
-    return made
+def test_behind_a_folded_stretch_stands_the_moment_where_time_goes_on() -> None:
+    stretches = [(MONDAY, END), (END + 30 * HOUR + 420, END + 31 * HOUR)]
+    frame = frame_of(View(), stretches, END + 31 * HOUR, 100)
+    assert frame.folded
+    after = next(tick for tick in ticks(frame) if tick.x > min(frame.folded))
+    assert (after.x, after.label) == (max(frame.folded) + 1, "19 Jan 14:47")
+    assert not frame_of(View(folds_idle=False), stretches, END + 31 * HOUR, 100).folded
 
 
-def test_zooming_keeps_the_moment_at_its_cell_and_ends_in_the_fitted_window() -> None:
-    view, stretches = window(), [(MONDAY, END)]
-    frame = view.frame(stretches, END)
-    moment = frame.axis.moment(frame.left + 30)
-    for steps in (1, 1, 1, -1, 1):
-        view.zoom(frame, steps, 30)
-        frame = view.frame(stretches, END)
-        assert (view.fits, frame.x(moment)) == (False, pytest.approx(30))
-    view.zoom(frame, -5, 30)
-    view.frame(stretches, END)
-    assert view.fits
+def zoomed(scale: float, moment: float, x: float | None) -> Frame:
+    return frame_of(View(True, scale, moment, x), [(MONDAY, END)], END, 100)
 
 
-def test_new_time_scrolls_in_while_the_present_is_in_sight_and_not_when_the_operator_has_left() -> None:
-    view = window()
-    whole = view.frame([(MONDAY, END)], END)
-    view.zoom(whole, 4, whole.x(END))
-    frame = view.frame([(MONDAY, END)], END)
-    assert view.follows
-    later = view.frame([(MONDAY, END + HOUR)], END + HOUR)
-    assert later.left > frame.left
-    assert 0 < later.x(END + HOUR) <= 90
-    view.pan(later, -8)
-    gone = view.frame([(MONDAY, END + HOUR)], END + HOUR)
-    assert not view.follows
-    still = view.frame([(MONDAY, END + 2 * HOUR)], END + 2 * HOUR)
-    assert (still.left, still.axis.scale) == pytest.approx((gone.left, gone.axis.scale))
-    view.follow(still)
-    back = view.frame([(MONDAY, END + 2 * HOUR)], END + 2 * HOUR)
-    assert 0 < back.x(END + 2 * HOUR) <= 90
+def test_a_moment_stays_at_its_cell_until_all_of_time_fits() -> None:
+    moment = MONDAY + 1_000
+    assert zoomed(20.0, moment, 30).x(moment) == pytest.approx(30)
+    assert (zoomed(20.0, moment, 30).fits, zoomed(1e4, moment, 30).fits) == (False, True)
 
 
-def test_panning_ends_at_the_first_sign_and_at_the_present() -> None:
-    view, stretches = window(), [(MONDAY, END)]
-    view.zoom(view.frame(stretches, END), 4, 0)
-    view.pan(view.frame(stretches, END), -100)
-    assert view.frame(stretches, END).x(MONDAY) == 1
-    view.pan(view.frame(stretches, END), 100)
-    assert view.frame(stretches, END).x(END) > 0
+def test_the_first_sign_and_the_present_end_the_way() -> None:
+    assert zoomed(10.0, MONDAY, 500).x(MONDAY) == 1
+    assert zoomed(10.0, END + HOUR, 0).x(END) == 1
+
+
+def test_new_time_scrolls_in_while_the_present_is_followed() -> None:
+    here = zoomed(10.0, 0.0, None)
+    later = frame_of(View(True, 10.0), [(MONDAY, END + HOUR)], END + HOUR, 100)
+    assert later.left > here.left
+    assert later.x(END + HOUR) == here.x(END) == 83
 
 
 def test_hundreds_of_idle_stretches_leave_half_the_width_to_the_work() -> None:
     stretches = _stretches([(86_400.0, 300.0)] * 400)
-    frame = window().frame(stretches, stretches[-1][1])
+    frame = frame_of(View(), stretches, stretches[-1][1], 100)
     assert frame.x(stretches[-1][1]) <= 90
     assert 400 * 300.0 / frame.axis.scale >= 35

@@ -388,16 +388,16 @@ class AgentwatchApp(App[None]):
         """Show a claim's file, or, as it stands in the transcript, what was done."""
         from agentwatch.app.screens.inspect import InspectScreen, reading_of  # they need what the details need
 
-        if (call := event.entry.call) is not None:
-            if (step := reading_of(self.monitor, event, call)) is not None:
+        if event.claim.call is not None:
+            if (step := reading_of(self.monitor, event)) is not None:
                 self._read_step(step)
             else:
                 self.complain("Its transcript is not to be had any more: what was found in it stands here.")
         elif host := self.monitor.of(event.task_id)[0].host:
-            path = clean(event.entry.path, 200)
+            path = clean(event.claim.path, 200)
             self.complain(f"{path} is on {clean(host, 60)}: what was found there about it stands here.")
         else:
-            self.push_screen(InspectScreen(self.monitor, self.clock, event))
+            self.push_screen(InspectScreen(self.monitor, self.clock, event.task_id, event.claim))
 
     @on(ReadStep)
     def _read_step(self, event: ReadStep) -> None:

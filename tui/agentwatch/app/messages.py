@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from agentwatch.app.widgets.details.tabs import Entry
-    from agentwatch.delegation.claims import Claim
+    from agentwatch.delegation.claims import Claim, Deed
     from agentwatch.sources.sessions.following import RunTranscript, Step
 
 
@@ -29,7 +28,7 @@ class Inspect(Message):
     """The operator wants to look at what a claim of a task is about, or at what was done."""
 
     task_id: str
-    entry: Entry
+    claim: Claim | Deed
 
 
 @dataclass
@@ -42,7 +41,7 @@ class ReadStep(Message):
     transcript: RunTranscript
     step: Step
     place: str = ""
-    claim: Claim | None = None
+    claim: Claim | Deed | None = None
 
 
 @dataclass

@@ -30,35 +30,27 @@ if TYPE_CHECKING:
 
 _OUR_ACTIONS: Final = frozenset(action_name(command.action) for command in COMMANDS if Home.REPLAY in command.homes)
 _ACTING: Final = frozenset(action_name(command.action) for command in COMMANDS if command.acts)
-_DEMO_PERIOD: Final = 0.5
-_REPLAY_PERIOD: Final = 0.1
-"""Seconds between two looks."""
-_WARNED: Final = 30.0
-"""Seconds before the demo starts over from which that is said."""
 _REVERSED: Final = Style(reverse=True)
-_DATED: Final = 72
-"""Cells from which the day is said."""
 
 
 class DemoBar(LineWidget):
-    """The line that says what a newcomer can try in the demo now."""
+    """The line that says what a newcomer can try in the demo now.
+
+    `starts_over_in` gives the seconds until it starts over, infinite where it will not; None while it is played.
+    """
+
+    period = 0.5
 
     def __init__(self, tree: Tree, starts_over_in: Callable[[], float | None] = lambda: None) -> None:
-        """`starts_over_in` gives the seconds until the demo starts over, infinite where it will not; None
-        while it is played."""
         super().__init__()
-        self._tree = tree
-        self._starts_over_in = starts_over_in
-
-    def on_mount(self) -> None:
-        self.set_interval(_DEMO_PERIOD, self.redraw)
+        self._tree, self._starts_over_in = tree, starts_over_in
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - what is longer is cut
         parts = [Part(" DEMO ", palette.needs + _REVERSED), Part("  ")]
         seconds = self._starts_over_in()
         if seconds == inf:
             parts.append(Part("The demo is over: nothing more comes by itself. "))
-        elif seconds is not None and seconds <= _WARNED:
+        elif seconds is not None and seconds <= 30:
             parts.append(Part(f"It starts over in {ceil(seconds)} s; any key waits. ", palette.strong))
         return [[*parts, *self._hint(palette)]]
 
@@ -89,12 +81,11 @@ class DemoBar(LineWidget):
 class ReplayBar(LineWidget):
     """The line that says where the playback of a recording is, how fast, and the keys that steer it."""
 
+    period = 0.1
+
     def __init__(self, playback: Playback) -> None:
         super().__init__()
         self._playback = playback
-
-    def on_mount(self) -> None:
-        self.set_interval(_REPLAY_PERIOD, self.redraw)
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         position = self._playback.position
@@ -106,18 +97,16 @@ class ReplayBar(LineWidget):
             # As wide in each state: what stands behind it must not jump.
             Part(f" {'▶ playing' if position.playing else at_rest:<12}", palette.accent),
             Part(f" {speed:>5}"),
-            Part(f"  {moment:{'%Y-%m-%d %H:%M:%S' if width >= _DATED else '%H:%M:%S'}}Z"),
+            Part(f"  {moment:{'%Y-%m-%d ' if width >= 72 else ''}%H:%M:%S}Z"),
             Part(f"  {position.number:>{len(count)},} of {count}"),
         ]
-        room = width - width_of(parts) - 1
         keys: Parts = []
         for command in (one for one in commands_of(self.app) if Home.REPLAY in one.homes):
             words = "pause" if command.id == "replay.play" and position.playing else command.words
             click = f"app.{command.action}"
-            hint = [Part(f" {command.key_label}", palette.strong, click), Part(f" {words} ", palette.muted, click)]
-            if width_of(keys) + width_of(hint) > room:
-                break
-            keys += hint
+            keys += [Part(f" {command.key_label}", palette.strong, click), Part(f" {words} ", palette.muted, click)]
+        while keys and width_of(parts + keys) >= width:
+            del keys[-2:]
         return [apart(parts, keys, width)]
 
 
@@ -133,7 +122,9 @@ class _PlayedApp(AgentwatchApp):
     def _add_bar(self, screen: Screen[object]) -> None:
         """The line stands on every screen of its own: a modal one lets it shine through."""
         if not isinstance(screen, ModalScreen) and not screen.query("DemoBar, ReplayBar"):
-            screen.mount(self.new_bar(), before=0)
+            bar = self.new_bar()
+            screen.mount(bar, before=0)
+            bar.set_interval(bar.period, bar.redraw)
 
 
 class DemoApp(_PlayedApp):
@@ -151,9 +142,7 @@ class DemoApp(_PlayedApp):
         starts_over_in: Callable[[], float | None] = lambda: None,
     ) -> None:
         super().__init__(monitor)
-        self._hold = hold
-        self._stay = stay
-        self._starts_over_in = starts_over_in
+        self._hold, self._stay, self._starts_over_in = hold, stay, starts_over_in
 
     def new_bar(self) -> DemoBar:
         return DemoBar(self.monitor.tree, self._starts_over_in)
@@ -179,13 +168,6 @@ class ReplayApp(_PlayedApp):
     def __init__(self, monitor: Monitor, playback: Playback) -> None:
         super().__init__(monitor, playback.clock)
         self.playback = playback
-        ours = {key for command in self.commands if Home.REPLAY in command.homes for key in command.keys.split(" ")}
-        self._refused = _ACTING | {
-            action_name(command.action)
-            for command in self.commands
-            if Home.REPLAY not in command.homes and ours.issuperset(command.keys.split(" "))
-        }
-        """The actions that a replay cannot do: those that act, and those whose keys are the replay's."""
 
     def new_bar(self) -> ReplayBar:
         return ReplayBar(self.playback)
@@ -196,14 +178,18 @@ class ReplayApp(_PlayedApp):
     # Commands
 
     def offers(self, command: ActionSpec) -> bool:
-        return action_name(command.action) not in self._refused
+        """Refused are those that act, and those whose keys are the replay's."""
+        ours = {key for one in self.commands if Home.REPLAY in one.homes for key in one.keys.split(" ")}
+        is_hidden = Home.REPLAY not in command.homes and ours.issuperset(command.keys.split(" "))
+        return not is_hidden and not command.acts
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         name = action_name(action)
         if name in _OUR_ACTIONS:
             # In a text field the keys are characters.
             return not isinstance(self.focused, Input)
-        return name not in self._refused and super().check_action(action, parameters)
+        refused = {action_name(command.action) for command in self.commands if not self.offers(command)}
+        return name not in refused and super().check_action(action, parameters)
 
     async def run_action(
         self,

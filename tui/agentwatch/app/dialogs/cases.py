@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.content import Content
 
-from agentwatch.app.markdown_safe import FAINT, Line, Text
-from agentwatch.app.widgets.details.blocks import Block, faint, text
+from agentwatch.app.widgets.details.blocks import FAINT, Block, Line, Text, faint, text
 from agentwatch.decisions.form import (
     DIGITS_OF_FILE,
     DecisionForm,

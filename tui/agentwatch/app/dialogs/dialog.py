@@ -30,9 +30,9 @@ from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.cases import BAR, SHORT, AttemptCase, Case, RequestCase
 from agentwatch.app.dialogs.document import Document, Said
 from agentwatch.app.guards import Arming, leave
-from agentwatch.app.markdown_safe import FAINT
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.cells import clip, shown
+from agentwatch.app.widgets.details.blocks import FAINT
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions.errors import DecisionError

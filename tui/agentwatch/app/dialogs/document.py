@@ -17,8 +17,8 @@ from textual.widgets import Static, TextArea
 
 from agentwatch.app.editor import hand_over
 from agentwatch.app.widgets.details.blocks import faint, text
+from agentwatch.app.widgets.details.documents import Difference, compare
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.app.widgets.details.source import Difference, compare
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.form import DecisionForm
 from agentwatch.decisions.handoff import Proposal, blank_handoff

@@ -17,7 +17,7 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.header import Header
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.task import State
+from agentwatch.delegation.task import State, Task
 from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OF_TABS: Final = frozenset(
     command.id for command in COMMANDS if command.homes in ((Home.PANE,), (Home.PAGE,)) and command.footer
 )
-"""Ids of what the keys do in some tabs of the details only."""
+"""Ids of the commands for some tabs of the details only."""
 PERIOD: Final = 5.0
 """Seconds after which the details update how long ago something was."""
 
@@ -55,6 +55,11 @@ class MonitorScreen(Screen[ScreenResultType]):
     def task_id(self) -> str | None:
         """The id of the task that commands are about."""
         raise NotImplementedError
+
+    @property
+    def selected(self) -> Task | None:
+        """That task, while it is there."""
+        return self._monitor.tree.tasks.get(self.task_id or "")
 
     @property
     def marked(self) -> tuple[str, ...]:
@@ -91,25 +96,26 @@ class MonitorScreen(Screen[ScreenResultType]):
         if self.task_id in event.changed:
             self.footer.redraw()
 
+    @on(KeysChanged)
+    def _show_keys(self) -> None:
+        self.footer.redraw()
+
     def is_useless(self, command_id: str) -> bool:
         """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""
-        clerk, tree = self._monitor.clerk, self._monitor.tree
+        clerk, task, action = self._monitor.clerk, self.selected, ACTIONS.get(command_id)
         if command_id == "review":
-            return clerk is None or not (self.marked or tree.totals.needs_operator)
-        task = tree.tasks.get(self.task_id or "")
-        if command_id in ("acknowledge", "snooze", "aside.undo"):
-            return not self._monitor.shelves or (command_id != "aside.undo" and (task is None or task.ask is None))
-        action = ACTIONS.get(command_id)
-        if action is None or (clerk is not None and action is Action.RESPOND and self._to_answer() is not None):
+            return clerk is None or not (self.marked or self._monitor.tree.totals.needs_operator)
+        if command_id == "acknowledge":
+            return not self._monitor.shelves or task is None or task.ask is None
+        if action is None or (clerk is not None and self._answers(action)):
             return False
         if clerk is None or task is None:
             return True
-        if action not in (Action.RESPOND, Action.ABORT) and can_answer(task):
-            # Its program waits for an answer: what else could be decided is for later.
-            return True
+        # Its program waits for an answer: what else could be decided is for later.
+        is_later = can_answer(task) and action not in (Action.RESPOND, Action.ABORT)
         # Of what needs the operator, most keys that are refused say why; what is blocked has nothing to accept.
         is_plain = not task.needs_operator or (action is Action.ACCEPT and task.own_state is State.BLOCKED)
-        return is_plain and self.why_not(command_id) is not None
+        return is_later or (is_plain and self.why_not(command_id) is not None)
 
     def is_out_of_question(self, command_id: str) -> bool:
         """Whether it is useless, or refused: for a footer in which there is no room for what cannot be done."""
@@ -117,13 +123,13 @@ class MonitorScreen(Screen[ScreenResultType]):
 
     def why_not(self, command_id: str) -> str | None:
         """Why a command that decides is refused now; None if it is not, and for every other command."""
-        action, task = ACTIONS.get(command_id), self._monitor.tree.tasks.get(self.task_id or "")
-        if action is Action.RESPOND and self._to_answer() is not None:
-            return None
-        return why_not(task, action, self._clock()) if action is not None and task is not None else None
+        action, task = ACTIONS.get(command_id), self.selected
+        refused = action is not None and task is not None and not self._answers(action)
+        return why_not(task, action, self._clock()) if refused and action and task else None
 
-    def _to_answer(self) -> str | None:
-        return to_answer(self._monitor.tree, self.task_id, self._clock())
+    def _answers(self, action: Action) -> bool:
+        """Whether the action answers a request: that of the task, or the one that comes first."""
+        return action is Action.RESPOND and to_answer(self._monitor.tree, self.task_id, self._clock()) is not None
 
 
 class DetailedScreen(MonitorScreen[ScreenResultType]):
@@ -145,15 +151,11 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
 
     def tick(self) -> None:
         super().tick()
-        self._look()
-
-    def _look(self) -> None:
-        """Mark a task as seen that stays selected from one second to the next, where the operator can see it."""
-        task = self._monitor.tree.tasks.get(self.task_id or "")
-        mark = None
+        task, mark = self.selected, None
         if task is not None and not task.seen and self.app.app_focus and self.app.screen is self:
             mark = task.task_id, mark_of(task)
             monitor, own_id = self._monitor.of(task.task_id)
+            # It is seen once it stays selected from one second to the next.
             if mark == self._looked_at and monitor.shelf is not None:
                 monitor.shelf.mark_seen({own_id: mark[1]})
         self._looked_at = mark
@@ -163,25 +165,15 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         """Whether the keys are those of the details."""
         return self.details is not None and self.details.has_focus_within
 
-    @property
-    def instead(self) -> tuple[str, ...]:
-        """What the details say where no task is selected, line by line."""
-        return ()
-
     def show_details(self) -> None:
         """Show how the task stands by now, where the details are in sight."""
         if self.details is not None and self.details.display:
-            self.details.instead = self.instead
-            task_id, tree = self.task_id or "", self._monitor.tree
-            self.details.show(tree.tasks.get(task_id), tree, self._monitor.of(task_id)[0], self._clock())
+            own = self._monitor.of(self.task_id or "")[0]
+            self.details.show(self.selected, self._monitor.tree, own, self._clock())
 
     def refresh_tasks(self, event: TreeUpdated) -> None:
         if self.task_id in event.changed:
             self.show_details()
-
-    @on(KeysChanged)
-    def _show_keys(self) -> None:
-        self.footer.redraw()
 
     def is_useless(self, command_id: str) -> bool:
         """Whether a command has nothing to do now."""
@@ -263,14 +255,11 @@ class TaskScreen(DetailedScreen[str]):
         self.show_details()
 
     def compose(self) -> ComposeResult:
-        yield self.header
-        yield self.details
-        yield self.footer
+        yield from (self.header, self.details, self.footer)
 
     def on_mount(self) -> None:
         self.action_tab(self._tab)
         self.details.focus()
-        self.show_details()
         self.set_interval(PERIOD, self.show_details)
 
     def action_back(self) -> None:
@@ -282,3 +271,4 @@ class TaskScreen(DetailedScreen[str]):
         from agentwatch.app.widgets.details import TABS  # there by now
 
         self.details.activate(list(TABS)[number])
+        self.show_details()

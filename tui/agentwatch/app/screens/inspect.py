@@ -7,22 +7,33 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events, on, work
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.widgets import Static, Tab, Tabs
+from textual.widgets import Static
 
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.editor import HEADS
-from agentwatch.app.markdown_safe import Text, markdown
 from agentwatch.app.messages import Inspect, ReadStep
 from agentwatch.app.screens.detailed import MonitorScreen
-from agentwatch.app.widgets.details.blocks import Block, caution, faint, heading, plain, text
+from agentwatch.app.widgets.details.blocks import (
+    FAINT,
+    Block,
+    Text,
+    caution,
+    faint,
+    heading,
+    in_color,
+    markdown,
+    plain,
+    text,
+)
+from agentwatch.app.widgets.details.documents import MARKED, Listing, read_git
 from agentwatch.app.widgets.details.page import Page
-from agentwatch.app.widgets.details.source import MARKED, Listing, language_of_file, read_git
-from agentwatch.app.widgets.details.tabs import Entry, claimed, verdict_line
+from agentwatch.app.widgets.details.tabs import about, claimed
 from agentwatch.app.widgets.footer import Footer
+from agentwatch.delegation.claims import Claim
 from agentwatch.evidence.inspect import difference, file_text
 from agentwatch.sources.files.walk import to_name
 from agentwatch.sources.sessions.entries import EntryKind
@@ -31,11 +42,8 @@ from agentwatch.text import clean_lines
 from agentwatch.view import looks, times
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.claims import Call, Claim
     from agentwatch.monitor import Monitor
 
-_ABOVE: Final = 3
-"""Lines that are shown above the claimed ones."""
 _OUTCOMES: Final = {
     Outcome.OPEN: ("no result yet", "$state-working"),
     Outcome.DONE: ("", ""),
@@ -44,11 +52,11 @@ _OUTCOMES: Final = {
 }
 
 
-def _claim_of(monitor: Monitor, wanted: Inspect) -> Claim | None:
-    """The claim that an entry of a task's attestation stands for; None where it is none, or is not there any more."""
-    task = monitor.tree.tasks.get(wanted.task_id)
-    claims = looks.claims_of(task) if task is not None else []
-    return next((claim for claim in claims if Entry.of(claim) == wanted.entry), None)
+def _head_of(claim: Claim) -> Content:
+    """The name of a claim, its verdict, and what that rests on."""
+    return Content.assemble(
+        claimed(claim).stylize("bold"), "\n", in_color(looks.VERDICTS[claim.verdict]), "   ", about(claim)
+    )
 
 
 class _PageScreen(MonitorScreen[None]):
@@ -56,19 +64,12 @@ class _PageScreen(MonitorScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.INSPECT)
 
-    DEFAULT_CSS = """
-    _PageScreen #page-head { height: auto; max-height: 8; padding: 0 1 1 1; }
-    _PageScreen Tab { color: $text-muted; }
-    _PageScreen Tab.-active { color: $foreground; text-style: bold; }
-    _PageScreen Underline > .underline--bar { color: $text-accent; background: $border-blurred; }
-    """
+    DEFAULT_CSS = "_PageScreen #page-head { height: auto; max-height: 8; padding: 0 1 1 1; }"
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str | None, *tabs: Tab) -> None:
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str | None) -> None:
         super().__init__(monitor, clock)
         self._task_id = task_id
         self._head = Static(id="page-head", markup=False)
-        self._tabs = Tabs(*tabs)
-        self._tabs.can_focus, self._tabs.display = False, bool(tabs)
         self._page = Page()
         self.footer = Footer(Place.INSPECT, is_useless=self.is_out_of_question)
 
@@ -77,96 +78,79 @@ class _PageScreen(MonitorScreen[None]):
         return self._task_id
 
     def compose(self) -> ComposeResult:
-        yield from (self.header, self._head, self._tabs, self._page, self.footer)
+        yield from (self.header, self._head, self._page, self.footer)
 
     def on_mount(self) -> None:
         self._page.focus()
         self._page.show([text(faint("reading…"))], keep=False)
+        self.read()
+
+    @work(exclusive=True)
+    async def read(self) -> None:
+        """Show what there is now, from the first line that a claim names."""
+        head, blocks = await asyncio.to_thread(self.write)
+        self._head.update(head)
+        self._page.show(blocks, keep=False)
+        marked = next((at for at, line in enumerate(self._page.lines) if line.startswith(MARKED)), 0)
+        self._page.scroll_to(y=max(marked - 3, 0), animate=False)
+
+    def write(self) -> tuple[Content, list[Block]]:
+        """The head and the page. Blocks."""
+        raise NotImplementedError
 
     def action_back(self) -> None:
         self.leave()
 
 
 class InspectScreen(_PageScreen):
-    """Shows the file of a claim, and its difference; each is read anew when it comes to the front."""
+    """Shows the file of a claim, or its difference; each is read anew when it comes to the front."""
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: Inspect) -> None:
-        task = monitor.tree.tasks.get(wanted.task_id)
+    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, claim: Claim) -> None:
+        super().__init__(monitor, clock, task_id)
+        task = monitor.tree.tasks.get(task_id)
         self._since = task.latest.handed_off_at if task and task.latest else None
-        since = "last commit" if self._since is None else "handoff"
-        tabs = Tab("File", id="file"), Tab(f"Difference since the {since}", id="difference")
-        super().__init__(monitor, clock, wanted.task_id, *tabs)
-        self._wanted = wanted
-        self._claim = _claim_of(monitor, wanted)
-        self._file = self._claim.file if self._claim else None
-        self._workspace = monitor.of(wanted.task_id)[0].workspace
+        self._claim = claim
+        self._shows_changes = False
+        self._workspace = monitor.of(task_id)[0].workspace
         self.inspected: Path | None = None
         """The file that is shown, None if there is none that may be."""
 
-    def on_mount(self) -> None:
-        entry, claim = self._wanted.entry, self._claim
-        about = verdict_line(claim) if claim else Content.styled("this claim is not there any more", "$text-warning")
-        self._head.update(Content.assemble(claimed(entry.path, entry.lines).stylize("bold"), "\n", about))
-
     def action_switch(self) -> None:
         """From the file to its difference and back."""
-        self._tabs.active = "file" if self._tabs.active == "difference" else "difference"
+        self._shows_changes = not self._shows_changes
+        self.read()
 
-    @on(Tabs.TabActivated)
-    @work(exclusive=True)
-    async def _read(self) -> None:
-        if self._file is None:
-            reason = plain(self._claim.detail).plain if self._claim else "the claim names none"
-            self._page.show([text(Content(f"There is no file to show: {reason}."))], keep=False)
-            return
-        name, lines = to_name(self._file), self._wanted.entry.lines
-        write = self._changes if self._tabs.active == "difference" else self._listing
-        self._page.show(await asyncio.to_thread(write, name), keep=False)
-        marked = next((at for at, line in enumerate(self._page.lines) if lines and line.startswith(MARKED)), 0)
-        self._page.scroll_to(y=max(marked - _ABOVE, 0), animate=False)
-
-    def _listing(self, name: str) -> list[Block]:
-        """The text of the file. Blocks."""
-        file = file_text(self._workspace, name)
-        self.inspected = None if file.problem else self._workspace / name
-        if file.problem or not file.text:
-            return [text(Content(file.problem or "The file is empty."))]
-        lines, note = clean_lines(file.text.removesuffix("\n"))
-        cut = note or ("truncated: the file is longer than is shown" if file.truncated else "")
-        listing = Listing(lines, language_of_file(name, len(file.text)), marked=self._wanted.entry.lines)
-        return [listing, *([caution(cut)] if cut else [])]
-
-    def _changes(self, name: str) -> list[Block]:
-        """The words of git about the file, or in words why there are none. Blocks."""
-        inspection = difference(self._workspace, name, self._since)
-        changes = read_git(inspection.text, language_of_file(name, len(inspection.text)))
-        if inspection.problem or not changes.rows:
-            return [text(Content(inspection.problem or "git sees a change of its mode, and none of its text."))]
-        return [text(changes.counted), *changes.noted]
+    def write(self) -> tuple[Content, list[Block]]:
+        titles = "File", f"Difference since the {'last commit' if self._since is None else 'handoff'}"
+        styles = (FAINT, "bold") if self._shows_changes else ("bold", FAINT)
+        tabs = Content("   ").join(map(Content.styled, titles, styles))
+        name, blocks = to_name(self._claim.file or self._claim.path), list[Block]()
+        if self._shows_changes:
+            found = difference(self._workspace, name, self._since)
+            changes = read_git(found.text)
+            blocks = [text(changes.counted), *changes.noted] if changes.rows else []
+        else:
+            found = file_text(self._workspace, name)
+            self.inspected = None if found.problem else self._workspace / name
+            if found.text:
+                lines, note = clean_lines(found.text.removesuffix("\n"))
+                cut = note or ("truncated: the file is longer than is shown" if found.truncated else "")
+                blocks = [Listing(lines, marked=self._claim.lines or (0, -1)), *([caution(cut)] if cut else [])]
+        nothing = text(Content(found.problem or "There is no text to show."))
+        return Content.assemble(_head_of(self._claim), "\n\n", tabs), blocks or [nothing]
 
 
-# An entry of a transcript
-
-
-def reading_of(monitor: Monitor, wanted: Inspect, call: Call) -> ReadStep | None:
-    """How to read a call that an entry of a task's attestation rests on; None where its transcript is not to be had."""
-    own, task_id = monitor.of(wanted.task_id)
-    run = next(iter(own.tree.runs.of_session((call.source, call.session_id))), None)
+def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
+    """How to read the call that a claim rests on; None where its transcript is not to be had."""
+    (own, _), call = monitor.of(wanted.task_id), wanted.claim.call
+    run = next(iter(own.tree.runs.of_session((call.source, call.session_id))), None) if call is not None else None
     transcript = own.transcript(run) if run is not None else None
-    if run is None or transcript is None:
+    if call is None or run is None or transcript is None:
         return None
     step = Step(call.place, EntryKind.CALL, call.at, answered=call.answered)
     name = run.place.rpartition("/")[2]
     unit = "byte" if name.endswith(".jsonl") else "record"
-    claim = _claim_of(own, Inspect(task_id, wanted.entry))
-    return ReadStep(transcript, step, f"{name}, {unit} {call.place[0]:,}", claim)
-
-
-def _verbatim(source: str) -> Iterator[Block]:
-    """Safe lines as they are; longer ones go on below."""
-    lines, note = clean_lines(source.rstrip())
-    yield from (Text(Content(line), wrap=False) for line in lines)
-    yield from [caution(note)] if note else []
+    return ReadStep(transcript, step, f"{name}, {unit} {call.place[0]:,}", wanted.claim)
 
 
 class StepScreen(_PageScreen):
@@ -179,32 +163,22 @@ class StepScreen(_PageScreen):
     def is_useless(self, command_id: str) -> bool:
         return command_id in ("inspect.switch", "edit", "copy") or super().is_useless(command_id)
 
-    @on(events.Mount)
-    @work
-    async def _read(self) -> None:
-        step = self._wanted.step
-        whole = await asyncio.to_thread(self._wanted.transcript.whole, step)
+    def write(self) -> tuple[Content, list[Block]]:
+        step, place, claim = self._wanted.step, self._wanted.place, self._wanted.claim
+        whole = self._wanted.transcript.whole(step)
         if whole is not None and not step.tool and step.kind is EntryKind.CALL:
             # Nobody has looked at the transcript: only now is known what stands there.
             step = step_of(step.place, whole.said, step.answered, whole.result)
-        self._head.update(self._about(step))
-        self._page.show(list(_write_step(step, whole)), keep=False)
-
-    def _about(self, step: Step) -> Content:
-        is_call = step.kind is EntryKind.CALL
-        parts = [plain(step.tool).stylize("bold") if is_call else Content.styled(HEADS[step.kind], "bold")]
-        if step.at:
-            parts.append(faint(times.local(step.at)))
-            if step.ended_at is not None:
-                parts.append(faint(f"took {times.span(step.ended_at - step.at)}"))
-        if _OUTCOMES[step.outcome][0]:
-            parts.append(Content.styled(*_OUTCOMES[step.outcome]))
-        lines = [Content("   ").join(parts)]
-        if self._wanted.place:
-            lines.append(faint(f"in {plain(self._wanted.place).plain}"))
-        if (claim := self._wanted.claim) is not None:
-            lines = [plain(claim.path).stylize("bold"), verdict_line(claim), *lines]
-        return Content("\n").join(lines)
+        parts = [
+            (plain(step.tool).plain if step.kind is EntryKind.CALL else HEADS[step.kind], "bold"),
+            (times.local(step.at) if step.at else "", FAINT),
+            ("" if step.ended_at is None else f"took {times.span(step.ended_at - step.at)}", FAINT),
+            _OUTCOMES[step.outcome],
+        ]
+        head = Content("   ").join(Content.styled(*part) for part in parts if part[0])
+        where = f"\nin {plain(place).plain}" if place else ""
+        of_claim = _head_of(claim) + Content("\n") if isinstance(claim, Claim) else ""
+        return Content.assemble(of_claim, head, (where, FAINT)), list(_write_step(step, whole))
 
 
 def _write_step(step: Step, whole: WholeStep | None) -> Iterator[Block]:
@@ -221,3 +195,10 @@ def _write_step(step: Step, whole: WholeStep | None) -> Iterator[Block]:
         yield from markdown(whole.said.text)
     else:
         yield from _verbatim(whole.said.text)
+
+
+def _verbatim(source: str) -> Iterator[Block]:
+    """Safe lines as they are; longer ones go on below."""
+    lines, note = clean_lines(source.rstrip())
+    yield from (Text(Content(line), wrap=False) for line in lines)
+    yield from [caution(note)] if note else []

@@ -17,8 +17,7 @@ from textual.widgets import Static
 
 from agentwatch import manual
 from agentwatch.app.actions import COMMANDS, HELP, VIEWS, ActionSpec, key_label
-from agentwatch.app.markdown_safe import Text, markdown
-from agentwatch.app.widgets.details.blocks import GAP, Block, lay_out, left_out, text
+from agentwatch.app.widgets.details.blocks import GAP, Block, Text, lay_out, left_out, markdown, text
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import clean
 

@@ -10,6 +10,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -17,8 +18,7 @@ from textual.style import Style
 from textual.visual import Visual
 
 from agentwatch.app.actions import Home, bindings
-from agentwatch.app.markdown_safe import NOTHING, Line
-from agentwatch.app.widgets.details.blocks import Block, lay_out
+from agentwatch.app.widgets.details.blocks import NOTHING, Block, Line, lay_out
 
 MAX_WIDTH: Final = 120
 """Cells of a line: longer ones are hard to read back to the next."""
@@ -27,8 +27,7 @@ MAX_WIDTH: Final = 120
 class Page(ScrollView, can_focus=True, inherit_bindings=False):
     """Lines of blocks, laid out again when the width changes.
 
-    Where lines belong to entries (`Line.choice`), the cursor stands on one of them while the page has the focus. It is
-    bound to the entry, not to its place.
+    Where lines belong to entries (`Line.choice`), the cursor stands on one that is in sight.
     """
 
     class Opened(Message):
@@ -44,14 +43,15 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     }
     """
 
+    chosen: reactive[Hashable] = reactive(None)
+    """The entry that the cursor is on, None if there are none."""
+
     def __init__(self) -> None:
         super().__init__()
         self._blocks: Sequence[Block] = ()
         self._lines: Sequence[Line] = ()
         self.places: dict[Hashable, int] = {}
         """The first line of each entry, in their order."""
-        self.chosen: Hashable = None
-        """The entry that the cursor is on, None if there are none."""
 
     @property
     def allow_select(self) -> bool:
@@ -99,22 +99,28 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             self.place(places, Size(width, len(self._lines)))
 
     def place(self, places: dict[Hashable, int], size: Size) -> None:
-        """Put the entries into their places. A cursor whose entry has gone is on the one that took its place."""
-        before, self.places = list(self.places), places
-        if self.chosen not in places:
-            at = before.index(self.chosen) if self.chosen in before else 0
-            self.chosen = list(places)[min(at, len(places) - 1)] if places else None
-        self.virtual_size = size
+        """Put the entries into their places. A cursor whose entry has gone is on the first in sight."""
+        self.places, self.virtual_size = places, size
+        self._choose_in_sight()
         self.refresh()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._choose_in_sight()
+
+    def _choose_in_sight(self) -> None:
+        last = self.top + self.height - 1
+        if self.height and not self.top <= self.places.get(self.chosen, -1) <= last:
+            seen = [entry for entry, line in self.places.items() if self.top <= line <= last]
+            below = self.places.get(self.chosen, -1) > last
+            self.chosen = seen[-1 if below else 0] if seen else None
 
     # Moving, without animation: a held key would otherwise run ahead of what is drawn.
 
     def action_move_by(self, step: int) -> None:
-        """Move the cursor by one entry; scroll by a line if there is no other, or where none is in sight."""
-        entries, top = list(self.places), self.top
-        seen = [at for at, first in enumerate(self.places.values()) if top <= first < top + self.height]
-        at = entries.index(self.chosen) if seen else -1
-        at = at + step if at in seen else seen[0 if step > 0 else -1] if seen else -1
+        """Move the cursor by one entry; scroll by a line if there is no other."""
+        entries = list(self.places)
+        at = entries.index(self.chosen) + step if self.chosen in self.places else -1
         if 0 <= at < len(entries):
             self.choose(entries[at])
         else:
@@ -128,22 +134,21 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
             last += 1
         top = min(max(self.top, last - self.height + 1), first)
         self.scroll_to(y=top, animate=False, immediate=True)
-        self.refresh()
 
     def action_move_pages(self, pages: int) -> None:
         # One line less each: that line says where one was.
         self.scroll_relative(y=pages * max(self.height - 1, 1), animate=False)
 
     def action_first_line(self) -> None:
-        self._go_to_end(next(iter(self.places), None), 0)
+        self._go_to_end(0, 0)
 
     def action_last_line(self) -> None:
-        self._go_to_end(next(reversed(self.places), None), self.max_scroll_y)
+        self._go_to_end(-1, self.max_scroll_y)
 
-    def _go_to_end(self, entry: Hashable, y: float) -> None:
-        self.chosen = entry
-        self.refresh()
-        self.scroll_to(y=y, animate=False)
+    def _go_to_end(self, at: int, y: float) -> None:
+        self.scroll_to(y=y, animate=False, immediate=True)
+        if self.places:
+            self.choose(list(self.places)[at])
 
     def on_click(self, event: events.Click) -> None:
         entry = self.line(self.top + event.y).choice
@@ -162,34 +167,22 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         width, number = self.scrollable_content_region.width, self.top + y
-        line = self.line(number)
-        content = line.content
+        content, choice = self.line(number)
         if not content:
-            # The visual style is kept ready; `rich_style` would be put together anew for every line.
             return Strip.blank(width, self.visual_style.rich_style).apply_offsets(0, number)
         if span := self.text_selection.get_span(number) if self.text_selection else None:
             selected = Style.from_styles(self.screen.get_component_styles("screen--selection"))
             content = content.stylize(selected, span[0], len(content) if span[1] < 0 else span[1])
-        ansi = self.app.native_ansi_color
-        padded = content.pad_right(max(width - content.cell_length, 0))
-        if line.tint and not ansi:
-            content = padded.stylize_before(line.tint)
-        if line.choice is not None and line.choice == self.chosen and self.has_focus:
+        if choice is not None and choice == self.chosen and self.has_focus:
+            padded = content.pad_right(max(width - content.cell_length, 0))
             # Reversed colours differ from part to part: with the terminal's own, the whole row has two.
             content = (
                 Content.styled("▌" + padded.plain[1:], "reverse")
-                if ansi
+                if self.app.native_ansi_color
                 else Content.assemble(("▌", "$text-accent"), padded[1:]).stylize_before("on $cursor-row")
             )
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False, pad=True)
         return strips[0].apply_offsets(0, number)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text without the indents and gutters that the layout put in front."""
-        chosen = []
-        for number, line in enumerate(self._lines):
-            span = selection.get_span(number)
-            if span is not None and not (line.margin and line.margin == len(line.content)):
-                end = len(line.content) if span[1] < 0 else span[1]
-                chosen.append(line.content.plain[max(span[0], line.margin) : end])
-        return "\n".join(chosen), "\n"
+        return selection.extract("\n".join(self.lines)), "\n"
