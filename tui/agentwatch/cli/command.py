@@ -58,6 +58,8 @@ COMMANDS: Final = {
 """By name."""
 _MODULES: Final = {
     "": "screen",
+    "ack": "pending",
+    "attest": "verify",
     "demo": "screen",
     "replay": "screen",
     "help": "manual",

@@ -1,4 +1,4 @@
-"""The command that prints what needs the operator, with the commands that answer it."""
+"""The commands about what needs the operator: print it with the commands that answer it, or put it aside."""
 
 from __future__ import annotations
 
@@ -9,28 +9,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from agentwatch.arguments import workspace_at
 from agentwatch.cli.answer import options_of, ways_of
-from agentwatch.cli.command import PLACES, SESSION, command, flag
+from agentwatch.cli.command import PATH, PLACES, SESSION, argument, command, flag, seconds
 from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems
+from agentwatch.composition import known_desk, scanned, shelf_of
 from agentwatch.config import load
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import FORGED
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.form import DIGITS
 from agentwatch.decisions.service import DecisionService, LocalService
-from agentwatch.delegation.asks import request_words
+from agentwatch.delegation.asks import mark_of, request_words
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Decision, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, exact, quoted, say
 from agentwatch.view import document as view
 from agentwatch.view import words
 from agentwatch.view.plain import shown
-from agentwatch.view.times import ago
+from agentwatch.view.times import ago, clock
 
 
 class PendingRequestDoc(view.RequestDoc):
@@ -235,3 +239,53 @@ def _decision_document(decision: Decision, now: float) -> MovingDecisionDoc:
     receipts = [ReceiptDoc.of(one, age_seconds=max(round(now - one.at), 0)) for one in decision.receipts]
     claimed_by = decision.receipt.taken_by or None
     return MovingDecisionDoc.of(decision, waits=decision.waits or None, claimed_by=claimed_by, receipts=receipts)
+
+
+@command(
+    argument("task", "TASK", "the task id; what is below it is put aside, too; with --undo, PATH", nargs="?"),
+    PATH,
+    flag("--undo", "take back what was put aside last, here or on the screen"),
+    argument("--for", "TIME", "ask again after this time at the latest: 30m, 12h, 7d", type=seconds, dest="seconds"),
+    exit_codes="exit codes: 0 put aside, or taken back, 1 nothing was, 2 wrong usage, or nothing can be written",
+)
+def ack(options: Namespace) -> int:
+    """Acknowledge what a task asks: it asks no more until it changes. With --for, only snooze it. This approves
+    nothing, and no agent is told.
+    """
+    if options.task is None and not options.undo:
+        raise UsageError("name a task\ntry: agentwatch pending, which lists what needs you")
+    workspace, now = workspace_at(options.task or "." if options.undo else options.path), time.time()
+    shelf = shelf_of(workspace)
+    shelf.read_changes()
+    if options.undo:
+        last = shelf.undo()
+        if last is None:
+            say("there is nothing to undo")
+            return ExitCode.NOT
+        say(f"undone: {words.plural(len(last.tasks), 'task')} {last.did} {ago(last.at, now)}")
+        for task_id in last.tasks:
+            say(f"  {exact(task_id, 200)}")
+        return ExitCode.DONE
+    monitor = scanned(workspace, load(), desk=known_desk(workspace), requests=True)
+    complain_of(monitor.problems)
+    if options.task not in monitor.tree.tasks:
+        unseen = f"no task {quoted(options.task)} is seen in {clean(str(workspace))}"
+        raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")
+    tasks = [task for task, _ in monitor.tree.preorder([options.task])]
+    asking = [task for task in tasks if task.question is not None and not task.acknowledged]
+    if options.seconds is not None:
+        asking = [task for task in asking if not task.past]
+    if not asking:
+        say("nothing is put aside: nothing asks there")
+        return ExitCode.NOT
+    for task in asking:
+        say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
+        say(f"  {clean(task.question or '', 400)}")
+    marks, did = {task.task_id: mark_of(task) for task in asking}, "acknowledged"
+    if options.seconds is None:
+        shelf.acknowledge(marks)
+    else:
+        shelf.snooze(marks, now + options.seconds)
+        did = f"snoozed until {clock(now + options.seconds, now)}"
+    say(f"{did}: {words.plural(len(marks), 'task')}; `agentwatch ack --undo` takes it back")
+    return ExitCode.DONE
