@@ -6,7 +6,6 @@ import gc
 import json
 import math
 import select
-import signal
 import sys
 import time
 from argparse import Namespace
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.cli.command import PLACE, SESSION, argument, command, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, target_of
@@ -25,7 +24,7 @@ from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, T
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.evidence.inspector import Inspector, Target
+from agentwatch.evidence.inspector import Inspector
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
@@ -128,7 +127,7 @@ def _log(
         complain_of(problems)
         _follow(source, news, printer, problems, inspector)
         return 0
-    printer.print(inspector.check(printer.unchecked(inspector)))
+    printer.check(inspector)
     if not events and not problems:
         complain(f"{clean(str(workspace))}: {_NOTHING}")
     return report_problems(problems)
@@ -155,15 +154,15 @@ class _Printer:
 
     def print(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
-        for change in self._changes.apply(events):
+        for change in [*self._changes.apply(events)]:
             task = self.tree.tasks.get(change.task_id)
             if task is None or (task.alive_at or self._since) >= self._since:
                 say(json.dumps(log_document(change).plain()) if self._as_json else log_line(change))
 
-    def unchecked(self, inspector: Inspector) -> list[Target]:
-        """The returns whose claims were not checked yet, as far as was looked."""
+    def check(self, inspector: Inspector) -> None:
+        """Check what returns claim that came since the call before, and print what that changes."""
         touched, self._changes.touched = self._changes.touched, set()
-        return inspector.news_of(self.tree, touched)
+        self.print(inspector.check(inspector.news_of(self.tree, touched)))
 
 
 def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
@@ -187,11 +186,8 @@ def _follow(
 ) -> None:
     """Print what has changed since the history was written, then what changes from now on, and each false claim; each
     new problem is told on stderr. Returns when nobody reads the output any more."""
-    signal.signal(signal.SIGTERM, _end)
     batches: SimpleQueue[Batch] = SimpleQueue()
-    checked: SimpleQueue[Sequence[Checked]] = SimpleQueue()
     missed, mode = list[Event](), "starting"
-    inspector.start(checked.put)
     source.start(batches.put)
     try:
         while _is_read():
@@ -210,12 +206,9 @@ def _follow(
                 # The time that passes ends a decision that nobody reads.
                 printer.print([*missed, Tick(0, time.time())])
                 missed.clear()
-                inspector.want(printer.unchecked(inspector))
-                while not checked.empty():
-                    printer.print(checked.get())
+                printer.check(inspector)
     finally:
         source.stop()
-        inspector.stop()
 
 
 def _is_read() -> bool:
@@ -225,10 +218,6 @@ def _is_read() -> bool:
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return not poll.poll(0)
-
-
-def _end(number: int, _frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
 
 
 def log_line(change: Change) -> str:
