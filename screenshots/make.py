@@ -25,8 +25,8 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
 from agentwatch.decisions.service import LocalService
-from agentwatch.demo.asker import ASKS_AT, Asker
-from agentwatch.demo.script import Player, demo_script
+from agentwatch.demo.orchestrator import ASKS_AT, Asker
+from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.monitor import Monitor
 from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files import documents
@@ -94,7 +94,7 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         workspace = Path(directory, "shop")
         workspace.mkdir()
-        player = Player(demo_script(), workspace)
+        player = Player(demo_screenplay().steps, workspace)
         now = STARTED_AT
         player.play_all(until=0, started_at=STARTED_AT)
 
@@ -140,7 +140,7 @@ async def photograph_machines(name: str, theme: str, size: tuple[int, int], keys
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         now = STARTED_AT
         settings = Settings()._replace(theme=theme, stale_after=60)
-        monitor, machines = fleet(Path(directory), demo_script(), settings, lambda: now)
+        monitor, machines = fleet(Path(directory), demo_screenplay().steps, settings, lambda: now)
         app = AgentwatchApp(monitor, lambda: now)
         clock = SimpleNamespace(time=lambda: now, time_ns=time.time_ns, monotonic=time.monotonic)
         with patch.object(documents, "time", clock):

@@ -49,7 +49,7 @@ class Recorder(Terminal):
 
     def __init__(self, home: Path) -> None:
         places = {name: str(home / name) for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
-        super().__init__(agentwatch("demo", "--once"), columns=COLUMNS, lines=LINES, environment=places)
+        super().__init__(agentwatch("demo"), columns=COLUMNS, lines=LINES, environment=places)
         self.events: list[tuple[float, str]] = []
         self.frames: list[Frame] = []
 

@@ -18,9 +18,8 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Event, Seen
 from agentwatch.delegation.task import State
 from agentwatch.monitor import Monitor
-from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.pipe import Change, CutError, Link, LinkState, Receive, Writer, messages
-from agentwatch.remote.source import RemoteSource
+from agentwatch.remote.host import RemoteHost, RemoteSource
+from agentwatch.remote.pipe import Change, Link, LinkState, Receive, Writer, messages
 from agentwatch.workspaces import Place, Workspaces
 from tests.benchmarks.far_hosts import Fed, feed
 from tests.benchmarks.measuring import Row
@@ -46,12 +45,12 @@ class SocketLink(Link):
         threading.Thread(target=self._read, args=(receive, change), daemon=True).start()
 
     def _read(self, receive: Receive, change: Change) -> None:
-        with suppress(CutError, OSError):
+        with suppress(OSError):
             for message in messages(self._socket.fileno(), lambda: change(LinkState(up=True))):
                 self.bytes += len(message) + 4
                 receive(message)
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, to: str = "") -> None:
         if self._writer is not None:
             self._writer.send(message)
 

@@ -21,7 +21,7 @@ from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event, Seen
 from agentwatch.monitor import Monitor
 from agentwatch.remote.pipe import StdioEnd
-from agentwatch.remote.relay import Relay
+from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources import Batch, Health, Source
 
 LIVE = Health("live", "")
@@ -80,7 +80,7 @@ async def main(tasks: int, rate: float, count: int, descriptors: list[int]) -> N
         monitor = Monitor(Path(f"/w/shop{number}"), Settings(), sources[-1], time.time)
         key = SigningKey(Ed25519PrivateKey.generate())
         end = StdioEnd(descriptor, descriptor)
-        relays.append(asyncio.create_task(Relay({"shop": monitor}, end, key, host=f"build{number}").run()))
+        relays.append(asyncio.create_task(Relay([Relayed("shop", monitor)], end, key, host=f"build{number}").run()))
 
     def wait() -> None:
         sys.stdin.readline()

@@ -56,7 +56,7 @@ async def test_hundreds_of_tasks(screen: Screen) -> None:
     await screen.at("task.123")
 
 
-@journey({}, "demo", "--speed", "40", "--once", size=(80, 24))
+@journey({}, "demo", "--speed", "40", size=(80, 24))
 async def test_the_demo_says_what_to_try(screen: Screen) -> None:
     await screen.shows("DEMO", "Try it")
     await screen.shows("NEEDS YOU")

@@ -32,7 +32,7 @@ def scratch(places: dict[str, str]) -> Path:
 
 
 def test_a_lie_is_caught_and_put_right_by_a_retry_from_the_keyboard(places: dict[str, str]) -> None:
-    command = agentwatch("demo", "--speed", "40", "--once")
+    command = agentwatch("demo", "--speed", "40")
     with Terminal(command, columns=140, lines=40, environment=places) as terminal:
         terminal.wait_for(r"^ DEMO ")
         terminal.wait_for(r"⚑ docs .*NEEDS YOU")
@@ -63,7 +63,7 @@ def test_a_lie_is_caught_and_put_right_by_a_retry_from_the_keyboard(places: dict
 
 
 def test_three_keys_allow_what_an_agent_asks_and_it_goes_on(places: dict[str, str]) -> None:
-    command = agentwatch("demo", "--speed", "10", "--once")
+    command = agentwatch("demo", "--speed", "10")
     with Terminal(command, columns=140, lines=40, environment=places) as terminal:
         terminal.wait_for(r"■ e2e .*NEEDS YOU +allow\?")
         terminal.press("a")

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from agentwatch.cli import run
 from agentwatch.cli.log import log_document
 from agentwatch.config import SETTINGS, Settings, load
-from agentwatch.demo.script import Player, demo_script
+from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.history.log import StateChanges
 from agentwatch.manual import page, schemas, topics
 from agentwatch.requests.store import RequestStore
@@ -67,7 +67,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def demo(shop: Path) -> Path:
-    Player(demo_script(), shop).play_all()
+    Player(demo_screenplay().steps, shop).play_all()
     return shop
 
 

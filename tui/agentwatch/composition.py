@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
     from agentwatch.remote.desk import RemoteDesk
-    from agentwatch.remote.fleet import Fleet
-    from agentwatch.remote.source import RemoteSource
+    from agentwatch.remote.host import Fleet, RemoteSource
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.store import Inbox
     from agentwatch.sources import Problem
@@ -136,7 +135,7 @@ def watched(
         finds.append(partial(find_worktrees, workspaces[0]))
         noun = "worktree"
     if addresses:
-        from agentwatch.remote.fleet import Fleet
+        from agentwatch.remote.host import Fleet
 
         fleet = Fleet(addresses)
         places += fleet.find().places

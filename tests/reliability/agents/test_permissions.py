@@ -18,12 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentwatch.agents.hook.command import run
-from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import RequestStage
 from tests.reliability.agents.holding_hooks import SECONDS, Scene, bound, decision, open_in
 from tests.unit.agents.asking import QUESTIONS, Story, child, payload
-from tests.unit.decisions.made import QUICK
 
 KILLS = max(8, int(os.environ.get("AGENTWATCH_KILLS", "400")) // 100)
 
@@ -90,37 +88,6 @@ def test_one_that_is_killed_prints_a_whole_answer_or_none_and_nobody_inherits_it
     assert stages <= {RequestStage.DELIVERED, RequestStage.GONE}
 
 
-@pytest.mark.parametrize("closed", ["before", "while it waits"])
-def test_where_nobody_reads_the_answer_it_is_not_delivered(scene: Scene, closed: str) -> None:
-    reader, writer = os.pipe()
-    if closed == "before":
-        os.close(reader)
-    held = scene.process(payload(), stdout=writer)
-    os.close(writer)
-    (request,) = scene.opened(1, set())
-    if closed != "before":
-        os.close(reader)
-    scene.answer(request, Action.ALLOW)
-    _, err = held.communicate(timeout=SECONDS)
-    assert (held.returncode, err) == (0, b"")
-    assert [one.stage for one in scene.store.read()] == [RequestStage.GONE]
-
-
-def test_two_for_the_same_payload_are_answered_apart(scene: Scene) -> None:
-    first = scene.process(payload())
-    (one,) = scene.opened(1, set())
-    second = scene.process(payload())
-    (other,) = scene.opened(1, {one.request_id})
-    assert one.input_sha256 == other.input_sha256
-    scene.answer(other, Action.ALLOW)
-    out, _ = second.communicate(timeout=SECONDS)
-    assert decision(out) == {"behavior": "allow"}
-    assert first.poll() is None
-    scene.answer(one, Action.DENY, note="no")
-    out, _ = first.communicate(timeout=SECONDS)
-    assert decision(out) == {"behavior": "deny", "message": "no"}
-
-
 def test_of_two_for_one_call_the_other_answers_where_one_is_killed(scene: Scene, tmp_path: Path) -> None:
     story = Story(tmp_path / "session.jsonl")
     story.called("toolu_1")
@@ -159,15 +126,3 @@ def test_our_faults_are_silence(scene: Scene, tmp_path: Path, how: str) -> None:
     out, err = held.communicate(timeout=SECONDS)
     assert (held.returncode, out) == (0, b"")
     assert b"Traceback" not in err
-
-
-def test_an_answer_that_was_signed_with_another_key_is_none(scene: Scene, tmp_path: Path) -> None:
-    bound(1.5)
-    held = scene.process(payload(**child()))
-    (request,) = scene.opened(1, set())
-    # Somebody who can write the state directory, and has a key of his own.
-    LocalService(scene.workspace, configuration=tmp_path / "other", disk=QUICK).answer(
-        request, Action.ALLOW, None, task_id="a", attempt=1, gone=lambda: None
-    )
-    out, _ = held.communicate(timeout=SECONDS)
-    assert (held.returncode, out) == (0, b"")

@@ -9,8 +9,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from queue import Empty, Queue
 from typing import Any, Final
 
 import pytest
@@ -19,7 +21,6 @@ from agentwatch.decisions.errors import DecisionError, UncertainError, Unreachab
 from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
-from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.remote.protocol import Outcome, Result
 from tests.unit.decisions.made import KIM, NOON, Quick
@@ -51,7 +52,17 @@ class Network(Line):
     def now(self) -> float:
         return (self.host.now + self.skew).timestamp()
 
-    def decide(self, workspace: str, request: str) -> None:
+    def decide(self, workspace: str, request: str) -> Result | None:
+        said = Queue[Result]()
+        end = time.monotonic() + 0.2
+        while time.monotonic() < end:
+            self.send(request, said)
+            with suppress(Empty):
+                if (result := said.get(timeout=0.04)).outcome.is_final:
+                    return result
+        return None
+
+    def send(self, request: str, said: Queue[Result]) -> None:
         with self._guard:
             self.seen.append(request)
             texts = [request] * (1 if self.calm else self.dice.choice((0, 1, 1, 2, 3)))
@@ -62,7 +73,8 @@ class Network(Line):
             for text in texts:
                 late = 0.0 if self.calm else self.dice.random() * 0.05
                 answers = 1 if self.calm else self.dice.choice((0, 1, 1, 2))
-                self._air.append(threading.Thread(target=self._carry, args=(text, late, answers), daemon=True))
+                to = said if text == request else Queue[Result]()
+                self._air.append(threading.Thread(target=self._carry, args=(text, late, answers, to), daemon=True))
                 self._air[-1].start()
 
     def forged(self, text: str) -> str:
@@ -79,7 +91,7 @@ class Network(Line):
             )
         )
 
-    def _carry(self, text: str, late: float, answers: int) -> None:
+    def _carry(self, text: str, late: float, answers: int, to: Queue[Result]) -> None:
         time.sleep(late)
         result = self.host.record(text)
         if Outcome(result.outcome).is_final:
@@ -92,7 +104,7 @@ class Network(Line):
                     self.contradictions.append((first, result))
         for _ in range(answers):
             time.sleep(late / 2)
-            self.tell(result)
+            to.put(result)
 
     def settle(self) -> None:
         """All that is under way arrives."""
@@ -127,13 +139,6 @@ class Said:
         )
 
 
-@pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.04)
-
-
-@pytest.mark.usefixtures("hurried")
 def test_two_operators_over_a_bad_network_get_one_decision_and_the_truth(tmp_path: Path) -> None:
     words: list[str] = []
     for number in range(-(-ROUNDS // PER_HOST)):
@@ -182,7 +187,7 @@ def over_a_bad_network(root: Path, rounds: int, dice: random.Random) -> list[str
     for moment in (host.now, host.now + HOUR, host.now - 3 * HOUR):
         host.now = moment
         for text in dice.sample(network.seen, len(network.seen)):
-            network._carry(text, 0.0, 1)
+            network._carry(text, 0.0, 1, Queue())
     assert host.records() == before
     assert network.contradictions == []
     assert host.chain().problems == ()

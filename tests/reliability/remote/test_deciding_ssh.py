@@ -19,7 +19,7 @@ from agentwatch.decisions.keys import Role
 from agentwatch.decisions.record import Record, Subject
 from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
-from agentwatch.remote import desk as module
+from agentwatch.remote import host as module
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.state import workspace_id
 from tests.reliability.remote.test_deciding import ROUNDS, Said, told_the_truth
@@ -100,7 +100,7 @@ def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_w
     sshd: Sshd, clock: WrongClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ANSWER_SECONDS", 2.0)
-    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.3)
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.3)
     there = Host(tmp_path)
     for number in range(HERE):
         there.fail(f"t{number}")

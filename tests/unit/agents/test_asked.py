@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from agentwatch.agents.hook.permission import AskedCall, answer_of, request_of, rules_of
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Option, Query, Request, RequestKind, input_text, request_id_of
+from agentwatch.delegation.request import Request, RequestKind, input_text, request_id_of
 from agentwatch.sources.claude_code.hooks import HookCall
-from tests.unit.agents.asking import QUESTIONS, Story, call
+from agentwatch.state import workspace_id
+from tests.unit.agents.asking import QUESTIONS, call
 from tests.unit.agents.claude import SESSION
 
 NONE = Params()
@@ -27,7 +28,7 @@ ALL_ANSWERED = Params(
 
 
 def request(of: HookCall) -> Request:
-    return request_of(of, Path("/w"), "shop-0", AskedCall(of, 100.0), at=100.0, until=120.0)
+    return request_of(of, Path("/w"), AskedCall(of, 100.0), at=100.0, until=120.0)
 
 
 def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "") -> Any:
@@ -43,7 +44,7 @@ def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "")
 def test_the_command_itself_is_shown_and_what_the_model_says_of_it_stands_apart() -> None:
     spelled, digest = input_text({"command": "make seeds", "description": "Looks harmless"})
     asked = request(call())
-    assert asked.request_id == request_id_of("shop-0", "claude-code", SESSION, asked.nonce, digest)
+    assert asked.request_id == request_id_of(workspace_id(Path("/w")), "claude-code", SESSION, asked.nonce, digest)
     assert replace(asked, request_id="", nonce="") == Request(
         request_id="",
         source="claude-code",
@@ -107,15 +108,6 @@ def test_nothing_of_an_input_is_left_out_but_the_models_words(given: dict[str, A
                 assert besides or spelled in lines or indented in lines
 
 
-def test_questions_are_those_of_the_input_with_their_options() -> None:
-    asked = request(call("AskUserQuestion", {"questions": QUESTIONS}))
-    store = Query("Which store?", "Store", (Option("SQLite", "One file."), Option("Redis, clustered")), several=False)
-    checks = tuple(Option(label, label) for label in ("Lint", "Types", "Tests"))
-    assert asked.queries == (store, Query("Which checks?", "Checks", checks, several=True))
-    assert (asked.kind, asked.actions, asked.why_not) == (RequestKind.QUESTION, (Action.ANSWER, Action.DENY), "")
-    assert asked.shown == "Which store?\nWhich checks?"
-
-
 @pytest.mark.parametrize(
     "questions",
     [
@@ -131,19 +123,6 @@ def test_questions_that_are_not_clear_can_only_be_denied(questions: object) -> N
     asked = call("AskUserQuestion", {"questions": questions})
     assert request(asked).actions == (Action.DENY,)
     assert "terminal" in request(asked).why_not
-
-
-def test_a_plan_can_be_sent_back_and_not_approved(tmp_path: Path) -> None:
-    story = Story(tmp_path / "session.jsonl")
-    story.called("u1", "ExitPlanMode", {"plan": "1. Make it."})
-    plan = call("ExitPlanMode", {}, transcript_path=str(story.session))
-    looked_up = AskedCall(plan, 100.0)
-    looked_up.is_answered()
-    asked = request_of(plan, Path("/w"), "shop-0", looked_up, at=100.0, until=None)
-    assert (asked.shown, asked.actions) == ("1. Make it.", (Action.DENY,))
-    assert "terminal" in asked.why_not
-    assert decided(plan, Action.ALLOW) is None
-    assert decided(plan, Action.DENY, note="Test it, too.")["message"] == "Test it, too."
 
 
 def test_the_rules_that_can_be_chosen_are_narrow_and_of_this_tool() -> None:
@@ -198,14 +177,3 @@ def test_answers_come_with_the_whole_input_and_with_every_question() -> None:
 )
 def test_answers_that_do_not_fit_are_not_printed(answers: tuple[Answer, ...]) -> None:
     assert decided(call("AskUserQuestion", {"questions": QUESTIONS}), Action.ANSWER, Params(answers=answers)) is None
-
-
-@given(
-    st.sampled_from(list(Action)), st.sampled_from(["Bash", "Write", "AskUserQuestion", "ExitPlanMode", "mcp__x__y"])
-)
-def test_an_input_is_changed_only_by_the_answers_to_its_questions(action: Action, tool: str) -> None:
-    asked = call(tool, {"questions": QUESTIONS, "command": "make"})
-    decision = decided(asked, action, ALL_ANSWERED, "words")
-    changed = decision is not None and "updatedInput" in decision
-    assert changed == (tool == "AskUserQuestion" and action is Action.ANSWER)
-    assert decision is None or "updatedPermissions" not in decision

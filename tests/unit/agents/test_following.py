@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from pathlib import Path
 
 import pytest
 
-from agentwatch.agents.hook.permission import AskedCall, is_heard
+from agentwatch.agents.hook.permission import AskedCall
 from agentwatch.sources.claude_code.hooks import HookCall
 from tests.unit.agents.asking import Story, call, child
 
@@ -27,17 +25,6 @@ def story(tmp_path: Path) -> Story:
 
 def asked(story: Story, **keys: object) -> HookCall:
     return call(transcript_path=str(story.session), **keys)
-
-
-def test_a_call_is_known_by_its_input_and_answered_by_its_result(story: Story) -> None:
-    story.called("u1", given={"command": "make other"})
-    story.called("u2", given={"description": "Looks harmless", "command": "make seeds"})
-    found = looked_up(asked(story))
-    assert (found.is_answered(), found.call_id) == (False, "u2")
-    story.came("u1")
-    assert not found.is_answered()
-    story.came("u2")
-    assert found.is_answered()
 
 
 def test_of_equal_calls_in_one_message_the_first_without_a_result_is_asked_about(story: Story) -> None:
@@ -64,15 +51,6 @@ def test_a_child_has_a_transcript_of_its_own(tmp_path: Path) -> None:
     assert (elsewhere.is_answered(), elsewhere.call_id) == (False, None)
 
 
-def test_only_the_end_of_a_large_transcript_is_read(story: Story) -> None:
-    with story.path.open("wb") as file:
-        for _ in range(9):
-            file.write(b"x" * 1024 * 1024 + b"\n")
-    story.called("u1")
-    found = looked_up(asked(story))
-    assert (found.is_answered(), found.call_id) == (False, "u1")
-
-
 @pytest.mark.parametrize("line", [b"\xff\xff", b"[" * 100_000, b'{"message": 7, "a": "tool_use"}', b'"tool_use"', b"{"])
 def test_what_cannot_be_read_says_nothing(story: Story, line: bytes) -> None:
     story.path.write_bytes(line + b"\n")
@@ -81,11 +59,3 @@ def test_what_cannot_be_read_says_nothing(story: Story, line: bytes) -> None:
     assert (found.is_answered(), found.call_id) == (False, "u1")
     for path in ("nowhere\0", str(story.path.parent), "/dev/null"):
         assert not looked_up(call(transcript_path=path)).is_answered()
-
-
-def test_the_program_hears_what_is_printed_as_long_as_it_lives() -> None:
-    for reader, writer in (os.pipe(), (one.detach() for one in socket.socketpair())):
-        assert is_heard(writer)
-        os.close(reader)
-        assert not is_heard(writer)
-        os.close(writer)

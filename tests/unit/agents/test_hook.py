@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +14,6 @@ from agentwatch.agents.hook.command import answer_stop, tell_parent
 from agentwatch.agents.hook.held import HOLD, MOST
 from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
-from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
@@ -132,20 +130,6 @@ def test_a_retry_sends_the_child_back_once_with_the_operators_words(scene: Scene
     assert "acted" in scene.receipts()
 
 
-@pytest.mark.parametrize("call", [Scene.stop, Scene.come_back])
-def test_in_a_container_it_is_told_in_the_workspace_that_a_decision_was_read(
-    scene: Scene, call: Callable[[Scene, str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene.decide(Action.RETRY)
-    with monkeypatch.context() as container:
-        container.setenv("AGENTWATCH_PUBLIC_KEY", LocalService(scene.workspace).keys.show().text)
-        # A container has a state directory of its own, which the operator never sees.
-        container.setenv("XDG_STATE_HOME", str(tmp_path / "container"))
-        container.setenv("XDG_CONFIG_HOME", str(tmp_path / "container"))
-        call(scene, FAILED)
-    assert "read" in scene.receipts()
-
-
 def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_same_decision(scene: Scene) -> None:
     decision_id = scene.decide(Action.RETRY)
     assert scene.stop(FAILED)["decision"] == "block"
@@ -154,14 +138,6 @@ def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_sam
     assert "nobody has decided" in answer["systemMessage"]
     # Nor is its parent told to carry it out once more.
     assert decision_id not in scene.come_back(FAILED)["hookSpecificOutput"]["additionalContext"]
-
-
-def test_what_somebody_else_carries_out_is_not_carried_out_twice(scene: Scene) -> None:
-    decision_id = scene.decide(Action.RETRY)
-    assert ReceiptBook(scene.workspace, scene.state).claim(decision_id, "the parent").won
-    answer = scene.stop(FAILED)
-    assert "decision" not in answer
-    assert "carried out by the parent" in answer["systemMessage"]
 
 
 @pytest.mark.parametrize(
@@ -268,7 +244,7 @@ def test_a_child_is_held_but_not_for_ever(scene: Scene, monkeypatch: pytest.Monk
     last = scene.stop(FAILED, again=True)
     assert "decision" not in last
     assert f"{MOST} times in a row" in last["systemMessage"]
-    assert Journal(scene.state).row(SESSION, AGENT) == []
+    assert Journal(scene.workspace).row(SESSION, AGENT) == []
 
 
 def test_a_failed_child_is_held_also_where_no_decision_can_be_believed(
@@ -281,14 +257,6 @@ def test_a_failed_child_is_held_also_where_no_decision_can_be_believed(
     assert "no decision can be read: " in answer["systemMessage"]
     assert scene.stop(FAILED, again=True)["decision"] == "block"
     assert "hookSpecificOutput" in scene.come_back(FAILED)
-
-
-def test_without_a_place_to_count_a_child_is_held_at_most_once(scene: Scene) -> None:
-    scene.settings = NOW._replace(hook_when="always")
-    scene.state.parent.mkdir(parents=True)
-    scene.state.write_text("in the way", "utf-8")
-    assert scene.stop(FAILED)["decision"] == "block"
-    assert "cannot be written" in scene.stop(FAILED, again=True)["systemMessage"]
 
 
 def test_nothing_of_a_child_reaches_the_terminal_as_an_order(scene: Scene) -> None:

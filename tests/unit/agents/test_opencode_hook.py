@@ -15,7 +15,7 @@ import pytest
 
 from agentwatch.agents.hook.opencode import request_of
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.decisions.service import LocalService, operator_name
+from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.requests.store import RequestStore
@@ -132,18 +132,6 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operat
             pass
 
 
-def test_an_allowed_call_is_allowed_once_and_the_receipt_waits_for_the_program(operator: Operator) -> None:
-    held = operator.holds(told(operator.workspace))
-    request = operator.sees()
-    assert (request.shown, request.said, request.call_id) == ("touch x", "Makes x", "call_1")
-    operator.decides(request, Action.ALLOW)
-    assert held.reads() == {"id": "per_1", "reply": "once"}
-    assert operator.sees().stage is RequestStage.OFFERED
-    held.say({"result": "delivered"})
-    assert operator.ends(RequestStage.DELIVERED).by == operator_name()
-    assert held.close() == 0
-
-
 def test_a_denial_that_would_end_more_than_was_shown_is_asked_anew(operator: Operator) -> None:
     held = operator.holds(told(operator.workspace))
     before = operator.sees()
@@ -179,23 +167,6 @@ def test_what_the_program_answers_or_ends_itself_is_no_longer_offered(
     assert operator.ends(stage).request_id == request.request_id
     assert held.process.stdout is not None
     assert held.process.stdout.read() == b""
-
-
-@pytest.mark.parametrize(
-    ("result", "stage"),
-    [
-        ("elsewhere", RequestStage.ELSEWHERE),
-        ("", RequestStage.UNKNOWN),
-    ],
-)
-def test_an_answer_that_came_too_late_is_no_receipt(operator: Operator, result: str, stage: RequestStage) -> None:
-    held = operator.holds(told(operator.workspace))
-    operator.decides(operator.sees(), Action.ALLOW)
-    assert held.reads()["reply"] == "once"
-    if result:
-        held.say({"result": result})
-    held.close()
-    assert operator.ends(stage).by == ""
 
 
 def test_what_was_asked_before_the_screen_came_moves_to_it(operator: Operator) -> None:
@@ -249,8 +220,3 @@ def test_a_call_of_which_nothing_is_told_is_not_answered_here() -> None:
     request = request_of(told(Path("/w"), asked, call=None), Path("/w"))
     assert (request.actions, request.shown) == ((), "*")
     assert "answer it there" in request.why_not
-
-
-def test_questions_of_the_same_words_can_only_be_refused() -> None:
-    twice = QUESTION | {"questions": QUESTION["questions"][:1] * 2}
-    assert request_of(told(Path("/w"), twice), Path("/w")).actions == (Action.DENY,)

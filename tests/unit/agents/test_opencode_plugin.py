@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import agentwatch
-from agentwatch.agents.programs import programs
+from agentwatch.agents.setup import programs
 from agentwatch.config import Settings
 
 NODE = shutil.which("node")

@@ -164,22 +164,6 @@ def test_an_answer_is_for_the_request_that_was_seen_and_for_no_equal_one(scene: 
     assert scene.told() == ALLOWED
 
 
-def test_an_equal_call_that_nothing_tells_from_one_that_has_ended_is_a_request_of_its_own(scene: Scene) -> None:
-    configure("[hook]\nprompt = 0.1\n")
-    scene.story.called("toolu_1")
-    of_child = scene.call(**child())
-    (scene.story.session.with_suffix("") / "subagents").mkdir(parents=True)
-    (scene.story.session.with_suffix("") / "subagents" / f"agent-{of_child.agent_id}.jsonl").write_bytes(
-        scene.story.path.read_bytes()
-    )
-    with scene.asked(of_child) as first:
-        pass
-    with scene.asked(of_child) as second:
-        pass
-    assert first.call_id == second.call_id == "toolu_1"
-    assert first.request_id != second.request_id
-
-
 @pytest.mark.parametrize("given", [{"command": "\ud800"}, {"command": float("inf")}, {"command": "x" * 1_200_000}])
 def test_what_cannot_be_offered_is_left_to_the_program_and_the_operator_is_told(scene: Scene, given: object) -> None:
     ask(scene.call("Bash", given), scene.workspace)

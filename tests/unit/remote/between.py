@@ -7,21 +7,95 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from tests.unit.remote.memory import MemoryEnd, MemoryLink
 
 from agentwatch.config import Settings
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event, Lost, Reached, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.monitor import Monitor
-from agentwatch.remote.host import RemoteHost
-from agentwatch.remote.relay import Relay
-from agentwatch.remote.source import RemoteSource
+from agentwatch.remote.host import RemoteHost, RemoteSource
+from agentwatch.remote.pipe import Change, Link, LinkState, Receive
+from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources import Batch, CombinedSource, Health
 from agentwatch.view.document import tree_document
 
 KEY = SigningKey(Ed25519PrivateKey.generate())
 NOON = 1_700_000_000.0
+
+
+class MemoryEnd(Link):
+    """The end of a relay; the messages for each screen wait in that screen's link."""
+
+    def __init__(self) -> None:
+        self.links: list[MemoryLink] = []
+        self.sent = 0
+        self.bytes = 0
+        self.receive: Receive = lambda _message: None
+        self.change: Change = lambda _state: None
+
+    def start(self, receive: Receive, change: Change) -> None:
+        self.receive, self.change = receive, change
+
+    def send(self, message: bytes, to: str = "") -> None:
+        self.sent += 1
+        self.bytes += len(message)
+        for link in self.links:
+            if link.is_up and to in ("", link.screen):
+                link.waiting.append(message)
+
+    def stop(self) -> None:
+        pass
+
+
+class MemoryLink(Link):
+    """The end of a screen. `waiting` is what it will be told, `said` what it has said."""
+
+    def __init__(self, end: MemoryEnd) -> None:
+        self.is_up = False
+        self.waiting: list[bytes] = []
+        self.said: list[bytes] = []
+        self.receive: Receive = lambda _message: None
+        self.change: Change = lambda _state: None
+        self._end = end
+        end.links.append(self)
+
+    def start(self, receive: Receive, change: Change) -> None:
+        self.receive, self.change = receive, change
+
+    def stop(self) -> None:
+        self.cut()
+
+    def connect(self) -> None:
+        if not self.is_up:
+            self.is_up = True
+            self.change(LinkState(up=True))
+
+    def cut(self) -> None:
+        """All that is on its way is lost."""
+        if self.is_up:
+            self.is_up = False
+            self.waiting.clear()
+            self.said.clear()
+            self.change(LinkState(up=False, words="the cable was cut"))
+
+    def reach(self, end: MemoryEnd) -> None:
+        """From now on it leads to another relay."""
+        self.cut()
+        self._end.links.remove(self)
+        self._end = end
+        end.links.append(self)
+
+    def send(self, message: bytes, to: str = "") -> None:
+        if self.is_up:
+            self.said.append(message)
+
+    def hear(self, index: int = 0) -> None:
+        """The relay hears what was said."""
+        self._end.receive(self.said.pop(index))
+
+    def deliver(self, index: int = 0) -> None:
+        """The screen hears what it was told."""
+        self.receive(self.waiting.pop(index))
 
 
 class Time:
@@ -39,8 +113,8 @@ class Host(Relay):
 
     def __init__(self, end: MemoryEnd, time: Time, workspace: Path = Path("/w/shop"), key: SigningKey = KEY) -> None:
         self.monitor = Monitor(workspace, Settings(), CombinedSource([]), time)
-        super().__init__({"shop": self.monitor}, end, key, host="build1", clock=time)
-        (self.part,) = self._parts.values()
+        self.part = Relayed("shop", self.monitor)
+        super().__init__([self.part], end, key, host="build1", clock=time)
         self.end = end
         self.time = time
         end.start(self._receive, self._change)
@@ -81,7 +155,7 @@ class Screen:
         self.health = Health("starting", "")
         self.batches: list[Batch] = []
         # Without its thread: `tick` is called by the test.
-        self.host._holders = 1
+        self.host._holders = [self]
         link.start(self.host._receive, self.host._change)
         self.source.start(self.receive)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,9 +26,8 @@ from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
-from agentwatch.remote.desk import RemoteDesk
+from agentwatch.remote.desk import RelayDesk, RemoteDesk
 from agentwatch.remote.protocol import Result
-from agentwatch.remote.relay_desk import RelayDesk
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
@@ -126,7 +124,7 @@ class Host:
 
 
 class Line:
-    """What is between a desk and a host. It carries everything at once, until a test has it do otherwise."""
+    """What is between a desk and a host: it tries three times, and loses what a test has it lose."""
 
     def __init__(self, host: Host, label: str = "build1") -> None:
         self.host = host
@@ -134,32 +132,30 @@ class Line:
         self.key: PublicKey | None = host.key.public
         self.lost_since: float | None = None
         self.why = "the connection is refused"
-        self.on_result: list[Callable[[Result], None]] = []
         self.sent: list[str] = []
         self.loses_requests = self.loses_results = 0
-        self.copies = 1
 
     @property
     def now(self) -> float:
         return self.host.now.timestamp()
 
-    def decide(self, workspace: str, request: str) -> None:
+    def decide(self, workspace: str, request: str) -> Result | None:
         assert self.lost_since is None, "nothing is sent where nobody is"
         assert workspace == self.host.desk.workspace_id
-        self.sent.append(request)
-        if self.loses_requests:
-            self.loses_requests -= 1
-            return
-        for _ in range(self.copies):
-            self.tell(self.host.record(request))
-
-    def tell(self, result: Result) -> None:
-        """As the host has said it to all screens."""
-        if self.loses_results:
-            self.loses_results -= 1
-            return
-        for take in self.on_result:
-            take(result)
+        result = None
+        for _ in range(3):
+            self.sent.append(request)
+            if self.loses_requests:
+                self.loses_requests -= 1
+                continue
+            said = self.host.record(request)
+            if self.loses_results:
+                self.loses_results -= 1
+                continue
+            result = said
+            if said.outcome.is_final:
+                break
+        return result
 
     def desk(self, root: Path, key: SigningKey = KIM, **changes: Any) -> RemoteDesk:
         """Of an operator, whose machine is below `root`."""

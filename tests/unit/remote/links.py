@@ -20,7 +20,7 @@ from tests.unit.remote.sshd import Sshd
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.remote.address import parse
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub
-from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, Receive, RelayEnd, StdioEnd
+from agentwatch.remote.pipe import Change, Link, LinkState, ProcessLink, Receive, StdioEnd
 
 SECONDS: Final = 60.0
 
@@ -77,7 +77,7 @@ class Heard:
 class Way(ABC):
     """What is between one relay, which has this end, and its screens."""
 
-    end: RelayEnd
+    end: Link
 
     @abstractmethod
     def link(self) -> Link:
@@ -91,7 +91,7 @@ class Way(ABC):
         self.end.stop()
 
 
-class Ends(RelayEnd):
+class Ends(Link):
     """The ends on all connections to a port, as one: on pipes each screen has a relay of its own."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class Ends(RelayEnd):
         self._receive, self._change = receive, change
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def send(self, message: bytes, to: str) -> None:
+    def send(self, message: bytes, to: str = "") -> None:
         with self._lock:
             ends = [end for end, _ in self._open]
         for end in ends:
@@ -133,8 +133,9 @@ class Ends(RelayEnd):
             while True:
                 one, _ = self._listening.accept()
                 end = StdioEnd(one.fileno(), one.fileno())
-                end.start(self._receive, lambda state, end=end: self._ended(end, state))  # type: ignore[misc]
                 with self._lock:
+                    # Who is heard is told what is said from then on.
+                    end.start(self._receive, lambda state, end=end: self._ended(end, state))  # type: ignore[misc]
                     self._open.append((end, one))
 
     def _ended(self, end: StdioEnd, state: LinkState) -> None:

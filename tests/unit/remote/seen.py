@@ -11,9 +11,8 @@ from typing import Any
 from agentwatch.decisions.envelope import PublicKey
 from agentwatch.delegation.events import Lost, Reached, Tick
 from agentwatch.delegation.tree import Tree
-from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.host import RemoteHost, RemoteSource
 from agentwatch.remote.pipe import Link
-from agentwatch.remote.source import RemoteSource
 from agentwatch.sources import Batch, Health
 from agentwatch.view.document import tree_document
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import shutil
 import socket
@@ -12,17 +11,13 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
-from unittest.mock import patch
+from typing import Final
 
 import pytest
 from tests.unit.remote.seen import Seen
 
-from agentwatch.composition import known_desk, scanned
-from agentwatch.config import Settings
 from agentwatch.remote.address import Address, parse
 from agentwatch.remote.pipe import ProcessLink
-from agentwatch.view.document import tree_document
 
 SSHD: Final = shutil.which("sshd") or "/usr/sbin/sshd"
 BIN: Final = Path(sys.executable).parent
@@ -96,25 +91,15 @@ class Sshd:
             "XDG_CONFIG_HOME": str(self.home / "config"),
         }
 
-    def document(self, workspace: Path) -> dict[str, Any]:
-        """What `agentwatch tree --json` says there."""
-        with patch.dict(os.environ, self.environment):
-            monitor = scanned(workspace, Settings(), desk=known_desk(workspace))
-            document = tree_document(monitor.tree, str(workspace), monitor.problems)
-        return json.loads(json.dumps(document))  # type: ignore[no-any-return]
-
     def relays(self) -> list[int]:
         """The relays that run there, by their process ids."""
-        parents, words = dict[int, int](), dict[int, str]()
+        found = []
         for place in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError, ValueError):
-                pid = int(place.name)
-                parents[pid] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-                words[pid] = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-        below = {self.process.pid}
-        for _ in parents:
-            below |= {pid for pid, parent in parents.items() if parent in below}
-        return [pid for pid in sorted(below) if "relay --stdio" in words.get(pid, "") and "python" in words[pid]]
+            with suppress(OSError):
+                home = f"HOME={self.home}".encode() in (place / "environ").read_bytes().split(b"\0")
+                words = (place / "cmdline").read_bytes().split(b"\0")
+                found += [int(place.name)] * (home and b"relay" in words and b"python" in words[0])
+        return found
 
     def stop(self) -> None:
         self.process.kill()

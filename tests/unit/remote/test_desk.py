@@ -1,7 +1,9 @@
-"""The desk of an operator whose workspace is on a host: one decision is recorded there or none, and it says which."""
+"""Both desks: the host records what its operators signed, once, and says of everything else why it does not; operators
+are told what is so."""
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.decisions.made import NOON
+from tests.unit.decisions.made import KIM, NOON, Quick
 from tests.unit.remote.far import ALICE, STRANGER, Host, Line
 from tests.unit.requests.asked import request
 
@@ -27,23 +29,19 @@ from agentwatch.decisions.errors import (
     UnreachableError,
 )
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.record import AlreadyDecidedError, Params
-from agentwatch.delegation.decision import Action
+from agentwatch.decisions.ledger import DecisionMade, verified
+from agentwatch.decisions.reader import Verified
+from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject, asked_of, written
+from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Requested
+from agentwatch.delegation.request import RequestStage
+from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
-from agentwatch.remote import desk as module
 from agentwatch.remote.desk import RemoteDesk
-from agentwatch.remote.protocol import Result
+from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.sources import Batch, CombinedSource, Health
 
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.3)
-    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -107,16 +105,15 @@ def test_where_nobody_answers_nobody_knows_and_to_decide_the_same_again_is_safe(
     line.loses_results, line.lost_since = 0, None
     host.now += MINUTE
     made = decide(kim, host)
-    assert (made.fresh, host.records()) == (True, [made.record])
-    assert len(set(line.sent)) == 1
-    # Another screen signs it anew, and is told that it was so before.
+    assert (made.fresh, host.records()) == (False, [made.record])
+    # So does another screen.
     again = decide(line.desk(tmp_path / "kim"), host)
     assert (again.fresh, again.record) == (False, made.record)
 
 
 def test_where_the_host_cannot_be_reached_nothing_is_decided(host: Host, line: Line, kim: RemoteDesk) -> None:
     line.lost_since = time.time() - 180
-    words = "“build1” cannot be reached (last heard 3m ago): the connection is refused; nothing can be decided there"
+    words = "“build1” cannot be reached: the connection is refused; nothing can be decided there"
     assert kim.unreachable == words
     with pytest.raises(UnreachableError) as error:
         decide(kim, host)
@@ -136,7 +133,7 @@ def test_what_the_host_refuses_is_an_error_in_its_words(host: Host, line: Line, 
         decide(stranger, host)
     assert f"on “build1”: agentwatch keys trust {STRANGER.public.text} --name NAME" in str(error.value)
     seen = host.subject()._replace(return_sha256="0" * 64)
-    with pytest.raises(ReturnChangedError, match="the return has changed since you looked at it"):
+    with pytest.raises(ReturnChangedError, match="the task has changed since you looked at it"):
         kim.decide(seen, Action.RETRY, returned=lambda: None)
     assert host.records() == []
 
@@ -153,7 +150,7 @@ def test_of_two_operators_the_second_is_told_what_holds(host: Host, line: Line, 
 
 def test_a_host_that_could_not_record_it_is_asked_again(host: Host, line: Line, kim: RemoteDesk) -> None:
     host.desk.keys.protect("secret")
-    with pytest.raises(UncertainError, match=r"nobody can type its passphrase on the host.*; nobody knows yet"):
+    with pytest.raises(UncertainError, match=r"is encrypted.*; nobody knows yet"):
         decide(kim, host)
     host.desk.keys.protect(None, lambda: "secret")
     assert decide(kim, host).fresh
@@ -184,23 +181,6 @@ def test_what_the_host_does_not_show_is_not_said_to_be_recorded(
     with pytest.raises(UncertainError):
         decide(kim, host)
     assert decide(kim, host).fresh
-
-
-def test_the_first_decision_makes_the_key_which_the_host_does_not_know(line: Line, host: Host, tmp_path: Path) -> None:
-    desk = line.desk(tmp_path / "new")
-    for path in desk.keys.directory.iterdir():
-        path.unlink()
-    with pytest.raises(NotRecordedError, match="agentwatch keys trust ed25519:"):
-        decide(desk, host)
-    host.desk.keys.trust_other(Role.OPERATOR, desk.keys.show(), "new", NOON.replace(year=2020))
-    host.now += MINUTE
-    assert decide(desk, host).record.operator == "new"
-
-
-# What a clerk asks
-
-
-# Answers
 
 
 def test_the_request_of_a_program_is_answered_from_afar(host: Host, line: Line, kim: RemoteDesk) -> None:
@@ -244,3 +224,254 @@ def test_the_command_answers_a_request_that_is_on_a_host(
     line.lost_since = time.time()
     with pytest.raises(DecisionError, match="cannot be reached"):
         answer_request(options, monitor)
+
+
+# What the host says
+
+
+def test_what_is_recorded_says_who_signed_it_and_is_told_to_the_agents(host: Host) -> None:
+    host.now = NOON + MINUTE
+    text = host.signed(at=NOON)
+    result = host.record(text)
+    assert (result.outcome, result.words) == (Outcome.RECORDED, "recorded")
+    assert result.record is not None
+    record, keyid = verified(result.record.encode(), host.desk.keys.trust(), host.desk.workspace_id)
+    assert keyid == host.key.public.keyid
+    assert (record.version, record.operator, record.signed_request) == (3, "kim", text)
+    # The host says when; the operator, until when it holds.
+    assert (record.created_at, record.expires_at) == (written(host.now), written(NOON + timedelta(days=7)))
+    assert (result.decision_id, host.records()) == (record.decision_id, [record])
+    found = host.wait()
+    assert isinstance(found, Verified)
+    assert found.record == record
+    copy = host.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json"
+    assert copy.read_bytes() == result.record.encode()
+    assert host.desk.receipts([record])[record.decision_id][-1].stage is Stage.DELIVERED
+    # The same again is the same record. The attempt is over, the time, the decision itself: that is said all the same.
+    assert host.record(text) == result
+    host.fail(attempt=2)
+    assert host.record(text) == result
+    host.now = NOON + timedelta(days=30)
+    assert host.record(text) == result
+    assert len(host.records()) == 1
+
+
+def test_of_two_operators_one_is_recorded_and_the_other_told_what_holds(host: Host) -> None:
+    one, other = host.signed(), host.signed(action=Action.ABORT, key=ALICE, note="")
+    assert host.record(one).outcome is Outcome.RECORDED
+    (host.state / "refused").write_text("")
+    assert host.record(other).outcome is Outcome.FAILED, "a refusal that cannot be written down is none yet"
+    (host.state / "refused").unlink()
+    result = host.record(other)
+    assert result.outcome is Outcome.DECIDED_OTHERWISE
+    assert "already decided: kim said retry at 2030-01-01T12:00:00Z; that holds" in result.words
+    assert result.record == host.record(one).record
+    # Refused once, it stays so; the words are the same, and the record is not needed again.
+    again = host.record(other)
+    assert (again.outcome, again.words) == (result.outcome, result.words)
+    assert [record.operator for record in host.records()] == ["kim"]
+
+
+@pytest.mark.parametrize("data", [None, b"", b"{}", b"[]", b"[" * 10_000, b'{"outcome":"x","words":"y"}', b"\xff"])
+def test_a_return_that_changed_is_not_decided_about_and_never_will_be(host: Host, data: bytes | None) -> None:
+    text = host.signed()
+    before = (host.workspace / "a-1.return.md").read_text()
+    (host.workspace / "a-1.return.md").write_text("as an agent made it meanwhile")
+    # The tree has not seen it yet; the disk has it.
+    result = host.record(text)
+    assert result.outcome is Outcome.RETURN_CHANGED
+    assert "the return has changed since you looked at it" in result.words
+    (file,) = (host.state / "refused").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    # Nor when the very return comes back, and somebody delivers it again, whatever became of the words.
+    (host.workspace / "a-1.return.md").write_text(before)
+    if data is not None:
+        file.write_bytes(data)
+        assert host.record(text).words == "not recorded: it was refused before"
+    else:
+        assert host.record(text) == result
+    host.forget()
+    assert host.record(text).outcome is (Outcome.REFUSED if data is not None else Outcome.RETURN_CHANGED)
+    assert host.records() == []
+    # What is decided anew is another thing.
+    assert host.record(host.signed(at=NOON + timedelta(seconds=1))).outcome is Outcome.RECORDED
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [*((part, "the task has changed") for part in ("attempt", "return", "handoff")), ("gone", "the task is gone")],
+)
+def test_what_the_tree_sees_otherwise_is_not_decided_about(host: Host, change: str, words: str) -> None:
+    text = host.signed()
+    if change == "attempt":
+        host.fail(attempt=2)
+    elif change == "return":
+        host.fail(summary="It broke otherwise.")
+    elif change == "handoff":
+        path = host.workspace / "a-1.handoff.json"
+        path.write_text(path.read_text().replace("Build the API.", "Build another."))
+    else:
+        for path in host.workspace.glob("a-1.*"):
+            path.unlink()
+    host.forget()
+    result = host.record(text)
+    assert (result.outcome, words in result.words) == (Outcome.RETURN_CHANGED, True)
+    assert host.records() == []
+
+
+@pytest.mark.parametrize(
+    ("at", "record_by", "words"),
+    [
+        (NOON - 6 * MINUTE, NOON - timedelta(seconds=1), "its time is over at 2030-01-01T11:59:59Z"),
+        (NOON + timedelta(seconds=121), NOON + 10 * MINUTE, "it was signed at 2030-01-01T12:02:01Z"),
+        (NOON + timedelta(hours=1), NOON + timedelta(hours=2), "set the clocks"),
+    ],
+)
+def test_what_is_not_of_now_is_refused_and_stays_so_when_the_clock_is_set(
+    host: Host, at: datetime, record_by: datetime, words: str
+) -> None:
+    text = host.signed(at=at, record_by=record_by)
+    result = host.record(text)
+    assert (result.outcome, words in result.words) == (Outcome.EXPIRED, True)
+    host.now = at
+    assert host.record(text) == result
+    assert host.records() == []
+
+
+def test_a_key_that_is_not_trusted_decides_nothing(host: Host) -> None:
+    result = host.record(host.signed(key=STRANGER))
+    words = "not recorded: this host does not trust the key that signed it"
+    assert (result.outcome, result.words) == (Outcome.NOT_TRUSTED, words)
+    forged = host.signed(key=STRANGER).replace(STRANGER.public.keyid, KIM.public.keyid)
+    assert host.record(forged).outcome is Outcome.NOT_TRUSTED
+    host.desk.keys.distrust_other(Role.OPERATOR, ALICE.public, NOON)
+    text = host.signed(key=ALICE)
+    result = host.record(text)
+    assert result.outcome is Outcome.NOT_TRUSTED
+    assert "any more, since 2030-01-01T12:00:00Z" in result.words
+    # Trusted again, what was signed before does not count: who knows who had the key.
+    host.desk.keys.trust_other(Role.OPERATOR, ALICE.public, "alice", NOON + MINUTE)
+    host.now = NOON + MINUTE
+    assert "signed before this host trusted its key" in host.record(text).words
+    assert host.records() == []
+    assert host.record(host.signed(key=ALICE)).outcome is Outcome.RECORDED
+
+
+def test_what_is_for_another_host_or_workspace_is_refused(host: Host) -> None:
+    for text, words in (
+        (host.signed(host=KIM.public.keyid), "it was signed for another host, or this one has a new key"),
+        (host.signed(subject=host.subject()._replace(workspace_id="w")), "for another workspace"),
+    ):
+        result = host.record(text)
+        assert (result.outcome, words in result.words) == (Outcome.REFUSED, True)
+    text = host.signed()
+    host.desk.keys.rotate()
+    assert host.record(text).outcome is Outcome.REFUSED
+    assert host.records() == []
+
+
+@pytest.mark.parametrize("text", ["", "{}", "x" * 100_000, "größe", "\ud800", "[" * 100_000])
+def test_what_is_nothing_is_refused_in_a_sentence(host: Host, text: str) -> None:
+    result = host.record(text)
+    assert result.outcome is Outcome.REFUSED
+    assert result.words.startswith("not recorded: ")
+    # Anybody could fill the disk with those.
+    assert not (host.state / "refused").exists()
+
+
+class Broken(Quick):
+    """Fails where a decision is given its name."""
+
+    def link(self, *given: Any, **more: Any) -> None:  # type: ignore[override]
+        raise OSError(errno.ENOSPC, "no space")
+
+
+@pytest.mark.parametrize(("trouble", "words"), [("starting", "still reads the workspace"), ("disk", "free space")])
+def test_a_relay_that_cannot_record_it_now_asks_for_patience(host: Host, trouble: str, words: str) -> None:
+    text = host.signed()
+    disk: Disk = host.disk
+    if trouble == "disk":
+        host.disk = Broken()
+        host.forget()
+    else:
+        monitor = host.monitor()
+        monitor.health = monitor.health._replace(mode="starting")
+    result = host.record(text)
+    assert (result.outcome, result.outcome.is_final, words in result.words) == (Outcome.FAILED, False, True)
+    assert host.records() == []
+    host.disk = disk
+    host.forget()
+    assert host.record(text).outcome is Outcome.RECORDED
+
+
+# Answers to requests of programs
+
+
+def asked_now(host: Host, command: str = "touch x", **changes: Any) -> Any:
+    host.now = datetime.now(UTC).replace(microsecond=0)
+    return request(host.workspace, command, asked_at=time.time(), **changes)
+
+
+def answer_to(host: Host, asked: Any, action: Action = Action.ALLOW, **changes: Any) -> str:
+    subject = Subject(host.desk.workspace_id, "a", 1, None, None, request=asked_of(asked))
+    values = {"subject": subject, "action": action, "note": "", "expires_at": host.now + 8 * MINUTE} | changes
+    return host.signed(**values)
+
+
+def test_a_request_of_a_program_is_answered_and_its_holder_takes_that(host: Host) -> None:
+    asked = asked_now(host)
+    holder = host.holder()
+    with holder.offer(asked) as offer:
+        assert holder.look(offer) is None
+        text = answer_to(host, asked)
+        result = host.record(text)
+        assert result.outcome is Outcome.RECORDED, result
+        assert host.record(text) == result
+        record = holder.look(offer)
+        assert record is not None, holder.trouble
+        assert (record.version, record.action, record.operator) == (3, Action.ALLOW, "kim")
+        # Claimed once.
+        assert host.holder().look(offer) is None
+        holder.delivered(record)
+        offer.end(RequestStage.DELIVERED)
+    # Agents are told nothing of it.
+    assert not isinstance(host.wait(), Verified)
+    assert not (host.workspace / ".agentwatch" / "decisions").exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "outcome", "words"),
+    [
+        ("nobody asks", Outcome.GONE, "nobody waits for this answer"),
+        ("another input", Outcome.GONE, "nobody waits for this answer"),
+        ("ended", Outcome.GONE, "nobody waits"),
+        ("too late", Outcome.GONE, "its time is over"),
+        ("a rule of its own", Outcome.NOT_ALLOWED, "none of the rules"),
+        ("an action that it does not take", Outcome.NOT_ALLOWED, "does not take allow here"),
+    ],
+)
+def test_an_answer_that_the_request_does_not_take_is_refused(
+    host: Host, spoil: str, outcome: Outcome, words: str
+) -> None:
+    asked = asked_now(host, until=time.time() + 60)
+    text = answer_to(host, asked)
+    if spoil == "another input":
+        text = answer_to(host, request(host.workspace, "rm -r /", nonce=asked.nonce, asked_at=asked.asked_at))
+    elif spoil == "a rule of its own":
+        text = answer_to(host, asked, params=Params(rule="Bash(*)"))
+    elif spoil == "an action that it does not take":
+        asked = asked_now(host, actions=(Action.DENY,))
+        text = answer_to(host, asked)
+    elif spoil == "too late":
+        host.now += 2 * MINUTE
+    offer = None if spoil == "nobody asks" else host.holder().offer(asked)
+    try:
+        if offer is not None and spoil == "ended":
+            offer.end(RequestStage.GONE)
+        result = host.record(text)
+        assert (result.outcome, words in result.words) == (outcome, True), result
+        assert host.record(text) == result
+    finally:
+        if offer is not None:
+            offer.end(RequestStage.GONE)
+    assert host.records() == []

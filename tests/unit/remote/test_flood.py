@@ -18,10 +18,10 @@ from tests.unit.remote.links import Nats, Pipes, Way
 
 from agentwatch.cli import run as run_command
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.delegation.events import Ran, Requested, Seen
+from agentwatch.delegation.events import Gone, Ran, Requested, Seen
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.host import MOST_NEWS, RemoteHost, RemoteSource
 from agentwatch.remote.log import MOST, weight
 from agentwatch.remote.protocol import (
     PROTOCOL,
@@ -37,7 +37,6 @@ from agentwatch.remote.protocol import (
     signed,
     unpack,
 )
-from agentwatch.remote.source import MOST_NEWS, RemoteSource
 from agentwatch.sources import Batch, Health
 
 NOW: Final = 1_700_000_000.0
@@ -95,7 +94,7 @@ class Flood:
         if isinstance(frame, Watch):
             self.echo = {frame.screen: frame.sent}
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, to: str = "") -> None:
         for screen in [*self.echo]:
             self.way.end.send(message, screen)
 
@@ -129,13 +128,13 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
     made.stop()
 
 
-def scanned(way: Way, more: Callable[[int], bytes], *, hurry: float = 1) -> tuple[Batch, RemoteHost]:
+def scanned(way: Way, more: Callable[[int], bytes], *, hurry: float = 1) -> tuple[Batch, RemoteSource]:
     """What a command is told of this host, by a clock that hurries."""
     flood = Flood(way, more)
     host = RemoteHost(way.link(), "build1", key=KEY.public, steady=lambda: time.monotonic() * hurry)
     source = RemoteSource(host)
     try:
-        return source.scan(), host
+        return source.scan(), source
     finally:
         source.stop()
         flood.stop()
@@ -166,8 +165,8 @@ def test_what_exceeds_a_limit_is_dropped_and_said(
     way: Way, make: Callable[[int], Observation], each: int, kind: str
 ) -> None:
     most = MOST[kind] // (1 if kind != "MiB" else 4 << 20)
-    batch, host = scanned(way, telling(make, each, most // each + 3), hurry=0.2)  # a busy machine has the time, too
-    assert host._copies[SHOP].log.held[kind] <= MOST[kind]
+    batch, source = scanned(way, telling(make, each, most // each + 3), hurry=0.2)  # a busy machine has the time, too
+    assert source.log.held[kind] <= MOST[kind]
     assert len(batch.events) <= MOST["runs"] + 1
     assert batch.health.mode == "degraded"
     assert any("build1 sends more than" in str(one) and kind in str(one) for one in batch.health.problems)
@@ -187,9 +186,9 @@ def another(number: int) -> bytes:
 
 @pytest.mark.parametrize("more", [garbage, beat, another, telling(version, 100)])
 def test_a_command_ends_in_its_time_while_more_comes(way: Way, more: Callable[[int], bytes]) -> None:
-    batch, host = scanned(way, more, hurry=20)
+    batch, source = scanned(way, more, hurry=20)
     assert len(batch.events) < 1_000
-    assert len(host._copies) <= 1
+    assert len(source.log.events()) < 1_000
 
 
 def test_the_tree_of_a_host_that_floods_is_not_complete(
@@ -215,9 +214,9 @@ def test_of_a_flood_of_news_the_tree_is_made_anew_before_it_fills_the_memory() -
     host.see([Seen(1, NOW, "a.json", "1" * 64, handoff("a"))])
     screen.exchange()
     for seq in range(2, 200):
-        news = Seen(seq, NOW + seq, "a.json", f"{seq:064x}", Handoff("a", str(seq) + "x" * (2 << 20)))
-        with screen.host.lock:
-            screen.source.observe(screen.source._copy, [news], anew=False)  # type: ignore[arg-type]
+        host.see([Seen(seq, NOW + seq, "a.json", f"{seq:064x}", Handoff("a", f"{seq} {'x' * (2 << 20)}"))])
+        screen.exchange()
+        host.see([Gone(seq, NOW + seq, "a.json", undone=True)])
     held = [0]
     for batch in screen.batches:
         size = sum(weight(one) for one in batch.events if isinstance(one, Seen))

@@ -51,7 +51,7 @@ def test_whatever_a_host_says_the_screen_goes_on(data: st.DataObject) -> None:
     screen.exchange()
     for frame in data.draw(st.lists(frames(host.epoch, host.part.workspace.id), min_size=1, max_size=6)):
         # Only the echo of what was just said counts.
-        echo = {screen.host.screen: max(screen.host.pulse._sent, default=0.0)}
+        echo = {screen.host.screen: screen.host.steady()}
         said = frame.model_copy(update={"echo": echo}) if isinstance(frame, Beat | Hello) else frame
         screen.host._receive(signed(said, KEY))
         host.time.at += 1
@@ -81,7 +81,7 @@ def test_a_greeting_that_takes_more_memory_than_its_bytes_say_is_not_heard() -> 
     host.see([Recorder().seen("a.json", handoff("a"))])
     screen.exchange()
     before = screen.document()
-    sent = max(screen.host.pulse._sent)
+    sent = screen.host.steady()
     for count, name in ((30_000, "x"), (2, "x" * (5 << 20))):
         many = tuple(Workspace(id=f"{number:x}", path="", name=name) for number in range(count))
         hello = host._hello().model_copy(

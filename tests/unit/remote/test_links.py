@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,20 +19,20 @@ from tests.unit.remote.links import Heard, Nats, Pipes, Way, bridge_in, through_
 from tests.unit.remote.seen import Seen, until
 from tests.unit.remote.sshd import Sshd, needs_sshd
 
+from agentwatch.composition import desk_of
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Tick
 from agentwatch.monitor import Monitor
 from agentwatch.remote import pipe
-from agentwatch.remote.pipe import Link, RelayEnd
-from agentwatch.remote.protocol import Outcome, Result
-from agentwatch.remote.relay import Relay
+from agentwatch.remote.pipe import Link
+from agentwatch.remote.protocol import Outcome
+from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.state import workspace_id
 from agentwatch.view.document import tree_document
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
 LARGE = bytes(range(256)) * 3072
-Start = Callable[[Link | RelayEnd], Heard]
+Start = Callable[[Link], Heard]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,7 @@ def started() -> Iterator[Start]:
     """Starts ends, and stops links when the test is over."""
     links: list[Link] = []
 
-    def start(end: Link | RelayEnd) -> Heard:
+    def start(end: Link) -> Heard:
         heard = Heard()
         end.start(heard.receive, heard.change)
         if isinstance(end, Link):
@@ -157,16 +158,13 @@ def test_what_is_said_while_nobody_is_there_holds_nobody_up(way: Way, started: S
 
 @contextmanager
 def relaying(way: Way, workspace: Path) -> Iterator[Monitor]:
-    """A relay that tells what is seen in a workspace, and records nothing but says that it did."""
-    monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time)
+    """A relay that tells what is seen in a workspace."""
+    desk = partial(desk_of, workspace, Settings())
+    monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time, open_desk=desk)
     ready, relays = threading.Event(), list[Relay]()
 
-    async def decide(_: Monitor, request: str) -> Result:
-        about = {"workspace": workspace_id(workspace), "decision_id": "", "request_sha256": request[:7]}
-        return Result(**about, outcome=Outcome.REFUSED, words="not today")
-
     async def run() -> None:
-        relays.append(Relay({"shop": monitor}, way.end, KIM, host="build1", decide=decide))
+        relays.append(Relay([Relayed("shop", monitor)], way.end, KIM, host="build1"))
         loops.append(asyncio.get_running_loop())
         ready.set()
         await relays[0].run()
@@ -189,8 +187,6 @@ def test_after_any_cut_the_screen_shows_what_the_host_does_and_the_host_answers(
     workspace = tmp_path / "shop"
     workspace.mkdir()
     seen = Seen(way.link())
-    results: list[Result] = []
-    seen.host.on_result.append(results.append)
     with relaying(way, workspace) as monitor:
         seen.look()
         for number in range(3):
@@ -206,19 +202,13 @@ def test_after_any_cut_the_screen_shows_what_the_host_does_and_the_host_answers(
             return json.loads(json.dumps(tree_document(monitor.tree, "/w")["tasks"])) == here  # type: ignore[no-any-return]
 
         seen.until(is_same)
-        answers: list[str] = []
         way.cut()
 
-        def is_answered() -> bool:
-            answers[:] = filter(None, [seen.source.ask("wait", "a.0")])
-            return bool(answers)
-
-        seen.until(is_answered)
-        assert json.loads(answers[0])["state"] == "submitted"
         digest = seen.tree.tasks["a.0"].attempts[0].handoff
         assert digest is not None
+        seen.until(lambda: seen.source.ask("text", digest.digest) == PACKET % "a.0")
         assert seen.source.content(digest.digest) == PACKET % "a.0"
-        seen.host.decide(seen.source.workspace_id, "request" + "x" * 300_000)
-        seen.until(lambda: bool(results))
-        assert {(one.request_sha256, one.outcome) for one in results} == {("request", Outcome.REFUSED)}
+        result = seen.host.decide(seen.source.workspace_id, "request" + "x" * 300_000)
+        assert result is not None
+        assert result.outcome is Outcome.REFUSED
     seen.source.stop()

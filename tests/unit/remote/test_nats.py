@@ -1,23 +1,31 @@
-"""What a host says reaches the screens of a fleet over a real NATS server, and what they say reaches the host."""
+"""What a host says reaches the screens of a fleet over a real NATS server, and what they say reaches the host: with
+many hosts, after a crash, over TLS, with files of credentials; and what is told where one of these is not as it has to
+be."""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
 from tests.broker import Broker, new_key, running
+from tests.certificates import Authority, jwts
 from tests.unit.remote.links import Heard
 
+from agentwatch.cli import run
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.remote.nats import Login, NatsEnd, NatsHub, NatsLink, asked
+from agentwatch.decisions.keys import Keys
+from agentwatch.remote.nats import Login, NatsEnd, NatsHub, TroubleError, asked
 from agentwatch.remote.nats_accounts import STREAM, store_subject
-from agentwatch.remote.pipe import Link, RelayEnd
+from agentwatch.remote.pipe import Link
 
-Start = Callable[[Link | RelayEnd], Heard]
+Start = Callable[[Link], Heard]
+DAY = timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +36,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture
 def started() -> Iterator[Start]:
     """Starts ends, and stops them when the test is over."""
-    ends: list[Link | RelayEnd] = []
+    ends: list[Link] = []
 
-    def start(end: Link | RelayEnd) -> Heard:
+    def start(end: Link) -> Heard:
         heard = Heard()
         end.start(heard.receive, heard.change)
         ends.append(end)
@@ -43,8 +51,22 @@ def started() -> Iterator[Start]:
         assert time.monotonic() - began < 2  # a second, on a busy machine
 
 
-def link_to(broker: Broker, host: SigningKey) -> NatsLink:
-    return NatsHub(broker.url, Login()).link(host.public)
+def carries(broker: Broker, started: Start, host: SigningKey, login: Login | None = None) -> tuple[Heard, Heard]:
+    """A host tells something large, and a screen decides."""
+    end, link = NatsEnd(broker.url, host, login=login), NatsHub(broker.url, login or Login()).link(host.public)
+    hears, shown = started(end), started(link)
+    said_in(hears, end, shown, link)
+    return hears, shown
+
+
+def said_in(hears: Heard, end: Link, shown: Heard, link: Link) -> None:
+    hears.is_up()
+    shown.is_up()
+    large = random.Random(len(shown.messages)).randbytes(1 << 19)
+    end.send(large, link.screen)
+    link.send(large)
+    shown.has(large)
+    hears.has(large)
 
 
 def test_one_connection_hears_all_hosts_and_each_link_its_own_and_what_was_kept(broker: Broker, started: Start) -> None:
@@ -68,7 +90,6 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own_and_what_was_kept(
         heard = started(link)
         heard.has(b"kept 2 of " + link.host.encode())
         assert len(heard.messages) == 1
-        link.send(b"hello")
     other = NatsHub(broker.url, Login()).link(keys[0].public)
     here, there = started(other), Heard()
     here.is_up()
@@ -78,39 +99,96 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own_and_what_was_kept(
     assert b"only for one" not in here.messages
 
 
-def test_after_a_broker_was_killed_both_ends_are_up_again_and_large_messages_pass(
+def test_both_ends_say_why_they_are_down_and_are_up_again_after_a_crash_without_a_store(
     tmp_path: Path, started: Start
 ) -> None:
-    broker, host = Broker(tmp_path).start().make_store(), new_key()
+    broker, host = Broker(tmp_path, jetstream=False), new_key()
+    end, link = NatsEnd(broker.url, host), NatsHub(broker.url, Login()).link(host.public)
+    hears, shown = started(end), started(link)
+    shown.until(lambda: bool(shown.states))
+    assert "cannot be reached (Connection refused)" in shown.states[-1].words
+    broker.start()
     try:
-        end, link = NatsEnd(broker.url, host), link_to(broker, host)
-        hears, shown = started(end), started(link)
-        hears.is_up()
-        shown.is_up()
+        said_in(hears, end, shown, link)
         broker.kill()
         for one in (hears, shown):
             one.until(lambda one=one: not one.states[-1].up)  # type: ignore[misc]
         end.send(b"nobody hears this", link.screen)
         broker.start()
-        hears.is_up()
-        shown.is_up()
-        large = random.Random(1).randbytes(1 << 19)
-        end.send(large, link.screen)
-        link.send(large)
-        shown.has(large)
-        hears.has(large)
+        said_in(hears, end, shown, link)
         assert b"nobody hears this" not in shown.messages
     finally:
         broker.stop()
 
 
-def test_a_link_says_in_words_why_it_is_down_and_needs_no_store(tmp_path: Path, started: Start) -> None:
-    broker = Broker(tmp_path, jetstream=False)
-    shown = started(link_to(broker, new_key()))
-    shown.until(lambda: bool(shown.states))
-    assert "cannot be reached (Connection refused)" in shown.states[-1].words
-    broker.start()
+# Encryption and credentials
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
+    """A CA that is trusted here."""
+    made = Authority(tmp_path / "ca")
+    monkeypatch.setenv("SSL_CERT_FILE", str(made.file))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return made
+
+
+@contextmanager
+def serving(place: Path, more: str) -> Iterator[Broker]:
+    broker = Broker(place / "broker", more).start()
     try:
-        shown.is_up()
+        yield broker
     finally:
         broker.stop()
+
+
+def why_not(server: str, login: Login | None = None) -> str:
+    with pytest.raises(TroubleError) as error:
+        asked(server, login or Login(), lambda client: client.flush())
+    return str(error.value)
+
+
+def test_over_tls_with_a_creds_file_a_host_tells_and_a_screen_decides(
+    authority: Authority, tmp_path: Path, capsys: pytest.CaptureFixture[str], started: Start
+) -> None:
+    known, file = jwts(), tmp_path / "kim.creds"
+    file.write_text(known.creds)
+    file.chmod(0o600)
+    login = Login(creds=str(file))
+    with serving(tmp_path, f"{authority.certify().configuration}\n{known.configuration}") as broker:
+        broker.make_store(login)
+        carries(broker, started, new_key(), login)
+        Keys().create()
+        run(["doctor", "--nats", broker.url, "--creds", str(file)])
+        assert f"✓ connection: {broker.url} answers" in capsys.readouterr().out
+        # An address that says that it encrypts does so, too.
+        asked(broker.url.replace("nats://", "tls://"), login, lambda client: client.flush())
+
+
+@pytest.mark.parametrize(
+    ("wishes", "why"),
+    [
+        ({"ends": -DAY / 24}, "certificate has expired"),
+        ({"begins": DAY / 24}, "certificate is not yet valid"),
+        ({"address": "127.0.0.2"}, "IP address mismatch"),
+    ],
+)
+def test_a_certificate_that_is_not_right_is_told_with_what_to_do(
+    authority: Authority, tmp_path: Path, wishes: dict[str, object], why: str
+) -> None:
+    with serving(tmp_path, authority.certify(**wishes).configuration) as broker:  # type: ignore[arg-type]
+        told = why_not(broker.url)
+        assert f"TLS with {broker.url} fails ({why}" in told
+        assert "look at its certificate" in told
+
+
+def test_what_is_not_encrypted_or_cannot_be_read_gets_nothing_and_is_named(broker: Broker, tmp_path: Path) -> None:
+    gone, junk, binary, broken = (tmp_path / name for name in ("gone.creds", "junk", "binary", "broken.creds"))
+    junk.write_text("hello")
+    binary.write_bytes(b"\xff\xfe")
+    broken.write_text("-----BEGIN NATS USER JWT-----\nnonsense\n")
+    assert "does not encrypt, though its address says so" in why_not(broker.url.replace("nats://", "tls://"))
+    for file, why in ((gone, "No such file or directory"), (tmp_path, "Is a directory")):
+        assert why_not(broker.url, Login(creds=str(file))) == f"the credentials {file} cannot be read: {why}"
+    for file in (junk, binary, broken):
+        assert why_not(broker.url, Login(creds=str(file))).startswith(f"{file} is neither a .creds file")

@@ -108,16 +108,12 @@ def test_more_than_is_known_here_is_passed_over() -> None:
     assert known.entries == (entry,)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "where"), [([3, 0], "there"), ([4, 1], "here"), ([5, 0], "here"), (5, "here"), (["x", 1], "here")]
-)
-def test_another_protocol_is_refused_and_who_has_to_be_updated_is_named(protocol: Any, where: str) -> None:
+@pytest.mark.parametrize("protocol", [[3, 0], [4, 1], 5, ["x", 1]])
+def test_another_protocol_is_refused_and_that_is_said(protocol: Any) -> None:
     data = json.dumps({"kind": "hello", "protocol": protocol, "agentwatch": "9.8", "host": "build1"}).encode()
     with pytest.raises(VersionError) as raised:
         read_frame(data)
-    assert str(raised.value) == (
-        "the relay there (agentwatch 9.8) speaks another protocol than this agentwatch: update agentwatch " + where
-    )
+    assert "the relay there (agentwatch 9.8) speaks another protocol than this" in str(raised.value)
 
 
 @given(st.data())

@@ -1,79 +1,145 @@
-"""Texts of a host are asked for when somebody looks, in parts that come in any order, and kept for a while."""
+"""Texts and transcripts of a host are asked for when somebody looks, and shown here as they are there."""
 
 from __future__ import annotations
 
-import threading
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from tests.unit.delegation.asking import ran, session
+from tests.unit.remote.between import KEY
 
+from agentwatch.config import Settings
 from agentwatch.decisions.errors import NoAnswerError
-from agentwatch.remote import texts as module
-from agentwatch.remote.protocol import Ask, Reply
-from agentwatch.remote.texts import Texts
+from agentwatch.delegation.tree import Tree
+from agentwatch.remote import host as module
+from agentwatch.remote.host import RemoteHost
+from agentwatch.remote.pipe import Change, Link, LinkState, Receive
+from agentwatch.remote.protocol import Ask, Reply, signed, unpack
+from agentwatch.remote.texts import Answers, FarTranscript
+from agentwatch.sources.sessions.entries import Entry, EntryKind
+from agentwatch.sources.sessions.fields import Fields
+from agentwatch.sources.sessions.following import LinesTranscript
+
+RUN = ran(session()).path
 
 
-class There:
-    """A host that answers with these texts, parts backwards and twice; it loses the first `losses` questions."""
+class There(Link):
+    """A host that answers a question with these replies."""
 
-    def __init__(self, losses: int = 0, **known: str) -> None:
-        self.asked: list[Ask] = []
-        self.losses, self.known, self.is_up = losses, known, True
-        self.texts = Texts(self.say, lambda: self.is_up)
+    def __init__(self, answer: Callable[[Ask], Iterable[Reply]]) -> None:
+        self.answer, self.asked = answer, list[Ask]()
+        self.host = RemoteHost(self, "build1", key=KEY.public)
+        self.host.hold(self)
 
-    def say(self, ask: Ask) -> None:
-        self.asked.append(ask)
-        if len(self.asked) <= self.losses:
-            return
-        text = self.known.get(ask.key)
+    def start(self, receive: Receive, change: Change) -> None:
+        self.receive = receive
+        change(LinkState(up=True))
+
+    def send(self, message: bytes, to: str = "") -> None:
+        if isinstance(ask := unpack(message), Ask):
+            self.asked.append(ask)
+            for reply in self.answer(ask):
+                self.receive(signed(reply, KEY))
+
+    def stop(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.1)
+
+
+def test_a_text_comes_in_parts_in_any_order_and_is_asked_for_once() -> None:
+    def answer(ask: Ask) -> Iterable[Reply]:
+        text = {"a": "hello", "empty": ""}.get(ask.key)
         pieces = [] if text is None else [text[:2], text[2:]]
-        count = len(pieces)
-        replies = [Reply(id=ask.id, part=n, parts=count, data=piece) for n, piece in enumerate(pieces)]
+        replies = [Reply(id=ask.id, part=n, parts=len(pieces), data=piece) for n, piece in enumerate(pieces)]
         replies = replies or [Reply(id=ask.id)]
         strange = [Reply(id="another", parts=1, data="x"), Reply(id=ask.id, part=7, parts=2, data="x")]
+        return (*reversed(replies), *replies, *strange)
 
-        def answer() -> None:
-            for reply in (*reversed(replies), *replies, *strange):
-                self.texts.receive(reply)
-
-        threading.Thread(target=answer, daemon=True).start()
-
-
-def test_a_text_comes_in_parts_and_is_asked_for_once() -> None:
-    there = There(a="hello", empty="")
-    assert there.texts.text("s", "w", "a") == there.texts.text("s", "w", "a") == "hello"
+    there = There(answer)
+    assert there.host.text("w", "a") == there.host.text("w", "a") == "hello"
     assert len(there.asked) == 1
-    assert there.asked[0].id.startswith("s.")
-    assert there.texts.text("s", "w", "b") is None
-    assert there.texts.text("s", "w", "empty") == ""
-    assert not there.texts._arriving
+    assert there.host.text("w", "b") is None
+    assert there.host.text("w", "empty") == ""
+    there.host.release(there)
 
 
-@pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)]])
-def test_an_answer_that_says_now_this_now_that_is_none_and_breaks_nothing(
+@pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)], [(n, 1_000) for n in range(1_000)]])
+def test_an_answer_that_says_now_this_now_that_or_has_no_end_is_none(
     lies: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SECONDS", 0.1)
-
-    def say(ask: Ask) -> None:
-        for part, parts in lies:
-            texts.receive(Reply(id=ask.id, part=part, parts=parts, data="x"))
-
-    texts = Texts(say, lambda: True)
-    with pytest.raises(NoAnswerError):
-        texts.text("s", "w", "a")
-
-
-def test_an_answer_that_never_ends_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SECONDS", 0.1)
     monkeypatch.setattr(module, "LARGEST_ANSWER", 1_000)
-    held: list[int] = []
-
-    def say(ask: Ask) -> None:
-        for number in range(1_000):
-            texts.receive(Reply(id=ask.id, part=number, parts=1_000, data="x" * 100))
-        held.append(sum(map(len, texts._arriving[ask.id].found.values())))
-
-    texts = Texts(say, lambda: True)
+    there = There(lambda ask: [Reply(id=ask.id, part=part, parts=parts, data="x" * 100) for part, parts in lies])
     with pytest.raises(NoAnswerError):
-        texts.text("s", "w", "a")
-    assert held[0] <= 1_000
+        there.host.text("w", "a")
+    there.host.release(there)
+
+
+def entries_in(fields: Fields) -> list[Entry]:
+    return [Entry(float(str(fields["at"])), EntryKind(str(fields["kind"])), **fields["more"])]  # type: ignore[arg-type]
+
+
+class Log:
+    """A host with one run, whose transcript is a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.is_up, self.now = path, True, 0.0
+        self.tree = Tree()
+        self.tree.apply(ran(session()))
+        self.local = LinesTranscript(path, lambda: entries_in)
+        transcript = lambda _run: LinesTranscript(path, lambda: entries_in)  # noqa: E731
+        there = SimpleNamespace(tree=self.tree, transcript=transcript, workspace=path.parent, settings=Settings())
+        self.answers = Answers(there)  # type: ignore[arg-type]
+        self.far = FarTranscript(self.ask, lambda: self.now)
+
+    def write(self, at: float, kind: EntryKind, **more: Any) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps({"at": at, "kind": kind.value, "more": more}) + "\n")
+
+    def ask(self, place: str, key: str = RUN) -> str | None:
+        ask = Ask(id="s.1", screen="s", workspace="w", what="transcript", key=key, place=place)
+        return self.answers.find(ask)() if self.is_up else None
+
+
+def test_steps_whole_steps_and_all_entries_are_those_of_the_host(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log.jsonl")
+    log.write(1_000.0, EntryKind.WORDS, text="I count\nthe seeds")
+    log.write(1_001.0, EntryKind.CALL, call="c1", tool="Bash", given={"command": "ls", "deep": [{"a": None}]})
+    look, same = log.far.look(), log.local.look()
+    assert look is not None
+    assert same is not None
+    assert (tuple(look.steps), look.has_older, look.trouble) == (tuple(same.steps), same.has_older, "")
+    assert [log.far.whole(step) for step in look.steps] == [log.local.whole(step) for step in same.steps]
+    assert list(log.far.entries()) == list(log.local.entries())
+    # It is not asked again at once, and what is the same is not sent again.
+    assert log.far.look() is None
+    log.now += 2
+    assert log.far.look() is None
+    log.write(1_002.0, EntryKind.RESULT, call="c1", text="a b c")
+    log.now += 2
+    look, same = log.far.look(), log.local.look()
+    assert look is not None
+    assert same is not None
+    assert tuple(look.steps) == tuple(log.far.older().steps) == tuple(same.steps)
+    assert log.ask("look", "other:run") is None
+    # What was seen stays while the host does not answer.
+    log.is_up, log.now = False, log.now + 2
+    gone = log.far.look()
+    assert gone is not None
+    assert (gone.steps, gone.trouble) == (look.steps, "The host does not answer")
+    log.is_up, log.now = True, log.now + 2
+    assert log.far.look() == look
+
+
+@pytest.mark.parametrize("data", ["[7]", "{", '{"steps": [7]}', "[" * 5_000])
+def test_what_nobody_can_have_said_is_no_transcript(data: str) -> None:
+    here = FarTranscript(lambda _place: data)
+    assert here.look() is None
+    assert list(here.entries()) == []

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -17,7 +16,7 @@ from agentwatch.history.log import StateChange
 from agentwatch.report.account import Attention
 from agentwatch.report.markdown import LIMIT, code, inline, markdown
 from tests.unit.report.hostile import TEXTS, is_visible
-from tests.unit.report.sessions import PLACE, START, large_account, retold, told_everywhere
+from tests.unit.report.sessions import START, large_account, retold, told_everywhere
 
 GITHUB = MarkdownIt("gfm-like")
 OWN_INLINE = {"<code>", "</code>", "<span>", "</span>", "<br>", "<sub>", "</sub>"}
@@ -107,27 +106,3 @@ def test_foreign_text_mentions_nobody_and_refers_to_nothing(text: str) -> None:
     pieces = Pieces(GITHUB.render(f"said {inline(text)}\n\n- {code(text)}\n\n| a |\n| --- |\n| {inline(text)} |\n"))
     for piece in pieces.texts:
         assert not LINKED.search(piece) or piece in ("@", "#", "$", ":", "://", ".", "-"), piece
-
-
-@pytest.mark.parametrize(
-    ("foreign", "shown"),
-    [
-        ("see @ann", "see <span>@</span>ann"),
-        ("fixes #12", "fixes <span>#</span>12"),
-        ("by GH-12", "by GH<span>-</span>12"),
-        ("at 3f9ac04e", "at <code>3f9ac04e</code>"),
-        ("https://e.invalid", "https<span>://</span>e&#46;invalid"),
-        ("//e.invalid", "/&#47;e&#46;invalid"),
-        ("a|b", "a&#124;b"),
-        ("one\ntwo", "one two"),
-        ("\x1b[31m", "␛&#91;31m"),
-    ],
-)
-def test_what_would_be_more_than_text_is_taken_apart(foreign: str, shown: str) -> None:
-    assert inline(foreign) == shown
-
-
-def test_every_foreign_text_of_the_session_is_told() -> None:
-    text = markdown(retold(EVERYWHERE, "hen"))
-    assert PLACE not in text
-    assert text.count("hen") > 40

@@ -1,6 +1,6 @@
 """Handoffs and returns of agents held against the contracts, and written into the workspace, whole and never elsewhere.
 
-The answers are models: their descriptions are what the clients of the MCP server show to their own models.
+The answers are models: their schemas are what the clients of the MCP server show to their own models.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from agentwatch.agents.examples import EXAMPLES, PURPOSES, Name
 from agentwatch.contracts.reading import read_document
@@ -28,60 +28,73 @@ INVALID: Final = "invalid"
 WAITS: Final = frozenset({INVALID, "failed", "blocked"})
 """States about which the operator decides."""
 
-_LARGEST: Final = 1024 * 1024
 _LONGEST: Final = 150
 """Characters of a stem: with its ending, and that of the file it is written to first, it stays below 255 bytes."""
 
 _MODES: Final = (0o755, 0o644)
 _READ_ONLY: Final = "nothing may be written here: the operator has set read_only; go on without submitting"
+_NO_PACKET: Final = (
+    "no handoff packet is recognised in it: send the packet as a JSON object, or Markdown whose first block is the"
+    " fenced packet; get_contract('handoff-packet') has an example"
+)
 _NO_RETURN: Final = (
     "no contract is recognised in it: write it again, beginning with `## Status` (return-format), or as one JSON"
     " object; get_contract('return-format') has an example"
 )
 _HANDOFF: Final = "this is a handoff, and what you give back is a return: get_contract('return-format') has an example"
-_MEND: Final = "mend every error, and validate it again before you send it"
+_NO_RESULT: Final = (
+    "no return is recognised in it: pass the return itself, without prose or a fence around it, or have the child"
+    " answer again in the return format; where that cannot be done, submit a return-format document in its name with"
+    " `state: ERROR` and `error_code: E_NO_RETURN`"
+)
+_BROKEN: Final = (
+    "have the child mend every error and submit its new return; if it cannot, submit this one with accept_invalid=true:"
+    " the task then counts as failed"
+)
 
 
 class BrokenRule(BaseModel):
-    """One rule broken."""
+    """One broken rule, with the line of the text, from 1. An `error` breaks the contract, a `warning` is tolerated."""
 
-    rule: Annotated[str, Field(description="Its id; get_contract tells what it asks for.")]
-    severity: Annotated[str, Field(description="`error` breaks the contract, `warning` is tolerated.")]
-    message: Annotated[str, Field(description="What is wrong and what to do about it.")]
-    line: Annotated[int | None, Field(description="The line of the text, from 1; null where all of it is meant.")]
+    model_config = ConfigDict(from_attributes=True)
+
+    rule: str
+    severity: str
+    message: str
+    line: int | None
 
 
 class Judged(BaseModel):
-    """The findings of the contracts in a text."""
+    """The findings of the contracts in a text, and what to do now. Without a contract it was recognised as none."""
 
-    contract: Annotated[str | None, Field(description="The contract it was recognised as; null: as none.")]
-    state: Annotated[str | None, Field(description="What the task's state becomes; `invalid` counts as failed.")]
-    findings: Annotated[list[BrokenRule], Field(description="The rules it breaks, by line.")]
-    do_now: Annotated[str, Field(description="What to do now. Do it.")]
+    contract: str | None
+    state: str | None
+    findings: list[BrokenRule]
+    do_now: str
 
 
 class Validated(Judged):
-    """Whether a return may be sent."""
+    """Whether a return breaks no rule, and can be sent."""
 
-    compliant: Annotated[bool, Field(description="True: it breaks no rule, and can be sent.")]
+    compliant: bool
 
 
 class Submitted(Judged):
-    """Whether a document was taken, and where it is."""
+    """Whether a document was taken, and the file it is in now. Else mend it and submit it again."""
 
-    accepted: Annotated[bool, Field(description="False: nothing was written. Mend it and submit it again.")]
-    path: Annotated[str | None, Field(description="The file, relative to the workspace.")]
-    sha256: Annotated[str | None, Field(description="Of the file: what a decision about it will name.")]
+    accepted: bool
+    path: str | None = None
+    sha256: str | None = None
 
 
 class Waited(BaseModel):
-    """The operator's decision, or that there is none yet. With a decision, all its signed keys are there, too."""
+    """The operator's decision, with all its signed keys; or `pending`, which is neither an approval nor a refusal."""
 
     model_config = ConfigDict(extra="allow")
 
-    pending: Annotated[bool, Field(description="True: not decided. That is neither an approval nor a refusal.")]
-    do_now: Annotated[str, Field(description="What to do now. Do it.")]
-    state: Annotated[str | None, Field(description="The state of the task as agentwatch sees it; null: not seen.")]
+    pending: bool
+    do_now: str
+    state: str | None
 
 
 class RuleInShort(BaseModel):
@@ -89,16 +102,16 @@ class RuleInShort(BaseModel):
 
     id: str
     severity: str
-    wrong: Annotated[str, Field(description="What breaks it.")]
-    right: Annotated[str, Field(description="How it should be.")]
+    wrong: str
+    right: str
 
 
 class ContractTold(BaseModel):
-    """A contract: what it is for, a document that keeps it, and its rules."""
+    """A contract: what it is for, a minimal document that keeps it, and its rules."""
 
     name: str
     purpose: str
-    example: Annotated[str, Field(description="A minimal document that breaks no rule. Replace its words.")]
+    example: str
     rules: list[RuleInShort]
 
 
@@ -119,66 +132,50 @@ def validate_return(text: str) -> Validated:
         return Validated(**_judged(None), do_now=_NO_RETURN if reading is None else _HANDOFF, compliant=False)
     judgement = _judged(reading)
     compliant = judgement["state"] != INVALID
-    do_now = "send exactly this text, and nothing else, as your last message" if compliant else _MEND
-    return Validated(**judgement, do_now=do_now, compliant=compliant)
+    do_now = "send exactly this text, and nothing else, as your last message"
+    mend = "mend every error, and validate it again before you send it"
+    return Validated(**judgement, do_now=do_now if compliant else mend, compliant=compliant)
 
 
 def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
     """Write a handoff packet to `handoffs/<task id>.handoff.json`, or `.md`, if it keeps its contract."""
-    ending = ending_of(text)
-    reading = read_document(text, f"handoffs/packet.handoff.{ending}")
+    reading = read_document(text, f"handoffs/packet.handoff.{ending_of(text)}")
     document = reading.document if reading is not None else None
     if reading is None or not isinstance(document, Handoff) or not document.recognised:
-        return _refused(
-            None,
-            "no handoff packet is recognised in it: send the packet as a JSON object, or Markdown whose first"
-            " block is the fenced packet; get_contract('handoff-packet') has an example",
-        )
+        return _refused(None, _NO_PACKET)
     if reading.has_error or not document.task_id:
         return _refused(reading, "mend every error and submit it again; do not start the child before it is accepted")
     do_now = (
         "start the child now, with this packet as the first block of its prompt; when it has ended, call submit_return"
         f" for {quoted(document.task_id)} with its return"
     )
-    return _written(workspace, "handoff", document.task_id, text, reading=reading, do_now=do_now, read_only=read_only)
+    path = f"handoffs/{stem_of(document.task_id)}.handoff"
+    return _refused(reading, _READ_ONLY) if read_only else _written(workspace, path, text, reading, do_now)
 
 
 def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: bool, read_only: bool) -> Submitted:
-    """Write a return to `returns/<task id>.return.md`, or `.json`. With errors only where `accept_invalid` is set."""
-    if not task_id:
-        return _refused(None, "task_id is empty: give that of the handoff")
+    """Write a return to `returns/<task_id>.return.md`, or `.json`. With errors only where `accept_invalid` is set."""
     stem = stem_of(task_id)
-    path = f"returns/{stem}.return.{ending_of(text)}"
-    reading = read_document(text, path)
+    path = f"returns/{stem}.return"
+    reading = read_document(text, f"{path}.{ending_of(text)}")
     document = reading.document if reading is not None else None
     if reading is None or not isinstance(document, Return) or not document.recognised:
-        return _refused(
-            None,
-            "no return is recognised in it: pass the return itself, without prose or a fence around it, or have the"
-            " child answer again in the return format; where that cannot be done, submit a return-format document in"
-            " its name with `state: ERROR` and `error_code: E_NO_RETURN`",
-        )
-    stated, task = own_id(document), quoted(task_id)
+        return _refused(None, _NO_RESULT)
+    stated, task, state = own_id(document), quoted(task_id), _judged(reading)["state"]
     if stated is not None and stated != task_id:
         why = f"it says that it is the return of {quoted(stated)}, not of {task}: submit it for that task"
         return _refused(reading, why)
     is_handed_over = any(os.path.lexists(workspace / f"handoffs/{stem}.handoff.{ending}") for ending in ("json", "md"))
-    if stated is None and not is_handed_over and fallback_id(path, document) != task_id:
-        why = f"nothing ties it to {task}: submit the handoff of the task first, then this return"
-        return _refused(reading, why)
-    state = _judged(reading)["state"]
-    if state == INVALID and not accept_invalid:
-        return _refused(
-            reading,
-            "have the child mend every error and submit its new return; if it cannot, submit this one with"
-            " accept_invalid=true: the task then counts as failed",
-        )
+    if stated is None and not is_handed_over and fallback_id(f"{path}.{ending_of(text)}", document) != task_id:
+        return _refused(reading, f"nothing ties it to {task}: submit the handoff of the task first, then this return")
+    if read_only or (state == INVALID and not accept_invalid):
+        return _refused(reading, _READ_ONLY if read_only else _BROKEN)
     do_now = f"go on: {task} is {state}; check what it claims before you rely on it"
     if is_final_report(document):
         do_now = f"go on without {task}: the operator has aborted it; hand this report up, and start nothing for it"
     elif state in WAITS:
         do_now = wait_about(task_id)
-    return _written(workspace, "return", task_id, text, reading=reading, do_now=do_now, read_only=read_only)
+    return _written(workspace, path, text, reading, do_now)
 
 
 def wait_about(task_id: str, question: str = "") -> str:
@@ -193,18 +190,13 @@ def wait_about(task_id: str, question: str = "") -> str:
 def stem_of(task_id: str) -> str:
     """The stem of a task's files, different for different ids, which are foreign and may hold anything.
 
-    What is not a letter, a digit or one of `._-~` is written as `%` and its UTF-8 bytes in hex.
-
-    >>> stem_of("shop.api"), stem_of("../etc"), stem_of("a/b")
-    ('shop.api', '%2E.%2Fetc', 'a%2Fb')
+    >>> stem_of("shop.api"), stem_of("a/b"), stem_of("../etc")
+    ('shop.api', 'a%2Fb', 'task%2Df7f9121fdb53d8de1eccbfa65c4bd976')
     """
     stem = quote(task_id, safe="._-", errors="surrogatepass")
-    if len(stem) > _LONGEST:
-        digest = hashlib.sha256(task_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        stem = f"{stem[:_LONGEST]}-{digest}"
-    # A hidden file, an option on a command line, or a stem that would be read as that of another task.
-    if stem[0] in ".-" or slot(f"handoffs/{stem}.handoff.json")[1] != stem:
-        stem = f"%{ord(stem[0]):02X}{stem[1:]}"
+    # Too long, a hidden file, an option on a command line, or one that would be read as that of another task.
+    if len(stem) > _LONGEST or stem[:1] in ".-" or slot(f"handoffs/{stem}.handoff.json")[1] != stem:
+        stem = f"task%2D{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
     return stem
 
 
@@ -215,35 +207,27 @@ def _judged(reading: Document | None) -> dict[str, Any]:
     state, document = None, reading.document
     if isinstance(document, Return):
         state = INVALID if reading.has_error or document.outcome is None else document.outcome.value
-    findings = [
-        BrokenRule(rule=one.rule, severity=one.severity.value, message=one.message, line=one.line)
-        for one in reading.findings
-    ]
+    findings = [BrokenRule.model_validate(one) for one in reading.findings]
     return {"contract": reading.contract.value, "state": state, "findings": findings}
 
 
-def _written(
-    workspace: Path, kind: str, task_id: str, text: str, *, reading: Document, do_now: str, read_only: bool
-) -> Submitted:
-    data = text.encode("utf-8", "replace")
-    if read_only:
-        return _refused(reading, _READ_ONLY)
-    if len(data) > _LARGEST:
-        return _refused(reading, f"it has {len(data):,} bytes, and {_LARGEST:,} are read: write it shorter")
-    place, stem, ending = f"{kind}s", stem_of(task_id), ending_of(text)
-    name, other = (f"{stem}.{kind}.{one}" for one in (ending, *({"json", "md"} - {ending})))
+def _written(workspace: Path, path: str, text: str, reading: Document, do_now: str) -> Submitted:
+    """Write a document to a path, which lacks its ending."""
+    data, endings = text.encode("utf-8", "replace"), ["md", "json"]
+    endings.remove(ending := ending_of(text))
+    place, name = path.split("/")
     try:
         with Directory.open(workspace) as root, root.child(place, make=_MODES[0]) as directory:
-            directory.replace(name, data, _MODES[1])
+            directory.replace(f"{name}.{ending}", data, _MODES[1])
             # One task has one handoff and one return: of two files nobody could tell which one holds.
             with suppress(OSError):
-                directory.remove(other)
+                directory.remove(f"{name}.{endings[0]}")
     except OSError as error:
         why = f"{place}/ cannot be written: {error.strerror or error}"
         return _refused(reading, f"{why}. It must be a directory, not a link; tell the operator")
-    digest = hashlib.sha256(data).hexdigest()
-    return Submitted(**_judged(reading), do_now=do_now, accepted=True, path=f"{place}/{name}", sha256=digest)
+    sha256 = hashlib.sha256(data).hexdigest()
+    return Submitted(**_judged(reading), do_now=do_now, accepted=True, path=f"{path}.{ending}", sha256=sha256)
 
 
 def _refused(reading: Document | None, do_now: str) -> Submitted:
-    return Submitted(**_judged(reading), do_now=do_now, accepted=False, path=None, sha256=None)
+    return Submitted(**_judged(reading), do_now=do_now, accepted=False)

@@ -1,32 +1,78 @@
 """`agentwatch init`: shows what it would change, changes it with --write, and takes it back with --remove.
 
-A file that is plain JSON is read, and written anew with ours in it. Where more than values would be lost by that, as
-comments, a person is shown what to add.
+A file that is plain JSON is read, and written anew with ours in it. Where it is none, as with comments, a person is
+shown what to add.
+
+The commands name an interpreter with `-I -S`, our file, and where the packages lie. Otherwise the current directory, a
+PYTHON* variable or a `.pth` file could run somebody else's code. The words need no quotes: agents' rules hold them.
 """
 
 from __future__ import annotations
 
-import copy
 import difflib
 import errno
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 from agentwatch.agents.hook.journal import Journal
-from agentwatch.agents.programs import CLAUDE_SETTINGS, ByHand, Part, Program, programs, read_jsonc
 from agentwatch.config import Settings
 from agentwatch.disk import Directory, NotRegularError
 from agentwatch.errors import WorkspaceError
 from agentwatch.shell import command_line, install_line, launcher
-from agentwatch.state import state_directory
+from agentwatch.sources.claude_code.hooks import ASKS
 from agentwatch.text import Check, bad, clean, good, note, say
+
+NAME: Final = "agentwatch"
+CLAUDE_SETTINGS: Final = ".claude/settings.json"
+HOOK_SLACK: Final = 30
+"""Seconds that a hook has beside its waiting, before the program ends it: that would let the child go unsaid."""
+
+HELD_SECONDS: Final = 24 * 3600
+"""The longest that a request is held whose prompt stands in the program meanwhile."""
+
+_MCP_SLACK: Final = 75
+"""The same for `wait_for_decision`; OpenCode and Kilo would end it after 60 s."""
+
+_INSTRUCTIONS: Final = """\
+## Delegation: agentwatch
+
+A human operator watches this workspace with agentwatch and decides what happens to work that fails. In the shell, run
+`<agentwatch>` where these lines say `agentwatch`.
+
+- Hand over: give every child a handoff packet (`task_id`, `objective`, `evidence`, `success_criteria`, `risks`) as the
+  first block of its prompt. Submit it first with the tool `submit_handoff`; without that tool, write it to
+  `handoffs/<task_id>.handoff.json`.
+- Give back: every child ends with a return in the return format (`## Status`, `## Deliverables`, `## Evidence`,
+  `## Runtime Attestation`) and nothing else, checked before with the tool `validate_return` or `agentwatch check FILE`.
+  Hand it in with `submit_return`, word for word; without that tool, write it to `returns/<task_id>.return.md`.
+- Wait: when a task is failed, blocked or invalid, or a claim of its return is false, do not retry, escalate or give
+  up by yourself. Call the tool `wait_for_decision`, or run `agentwatch wait -- '<task_id>'` in the shell, again and
+  again while it says pending. Pending is neither an approval nor a refusal.
+- Carry out exactly what the decision says in `do_now`. A further attempt carries `attempt` and the `decision_id`.
+- `get_contract` and `agentwatch rules` tell the rules of the formats.
+"""
+
+
+_CLAUDE_ASKS: Final = (
+    "it starts the server of .mcp.json once you have approved it: a dialog asks when a session begins; say yes."
+    " /mcp shows how it stands, and `claude mcp reset-project-choices` makes it ask again. Where nobody can be asked,"
+    " as with `claude -p`, enabledMcpjsonServers approves it"
+)
+
+
+_PLUGIN: Final = "agents/hook/opencode.js"
+_ASKS: Final = (
+    "its plugin lets you answer its permissions and questions in agentwatch, in sessions begun from now on, and does"
+    " nothing else; it is one short file, at the path above"
+)
 
 BY_HAND: Final = 1
 BACKUP: Final = ".agentwatch.bak"
@@ -41,6 +87,47 @@ _END: Final = "<!-- agentwatch: end -->"
 _BLOCK: Final = re.compile(rf"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
 _WITH_GAP: Final = re.compile(rf"(?:\r?\n)*{_BLOCK.pattern}(?:\r?\n)?", re.DOTALL)
 _INDENT: Final = re.compile(r"^([ \t]+)[\"\[{]", re.MULTILINE)
+
+
+class Part(NamedTuple):
+    """Something of ours in a JSON file: a member of an object, `path` with its key. Or an entry of the array there:
+    `is_ours` knows it, also one of before."""
+
+    path: tuple[str, ...]
+    value: Any
+    is_ours: Callable[[Any], bool] | None = None
+
+
+class Json(NamedTuple):
+    """What goes into a JSON file of the workspace. `paths` are its possible names, the one to make last."""
+
+    paths: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+
+class ByHand(NamedTuple):
+    """What only the operator can add: `lines`, to `place`, because of `why`."""
+
+    place: str
+    lines: str
+    why: str
+
+
+class Program(NamedTuple):
+    """One agent program. It is there where one of `signs` is.
+
+    `told` goes into its file `instructions`. `offers` are for the operator to take or to leave. `note` says what it
+    does by itself.
+    """
+
+    name: str
+    signs: tuple[str, ...]
+    instructions: str
+    files: tuple[Json, ...] = ()
+    by_hand: tuple[ByHand, ...] = ()
+    offers: tuple[ByHand, ...] = ()
+    note: str = ""
+    told: str = ""
 
 
 class NotEditableError(ValueError):
@@ -60,7 +147,8 @@ class Edit(NamedTuple):
 
 
 Step = Edit | ByHand
-Edited = Callable[[str], str]
+Change = Callable[[str, bool], str]
+"""Puts what is ours into a text, or with False takes it out. Raises NotEditableError."""
 
 
 def run(
@@ -78,60 +166,59 @@ def run(
     """
     command = launcher()
     known = programs(command, settings)
-    chosen = [known[agent]] if agent is not None else []
-    if agent is None:
-        read = sources()
-        named = {name: one for name, one in known.items() if name != "generic"}
-        chosen = [one for name, one in named.items() if one.is_in(workspace) or name in read]
-        say(f"found: {', '.join(one.name for one in chosen)}" if chosen else _unrecognised(named))
+    chosen = _recognised(workspace, known, sources()) if agent is None else [known[agent]]
     if not remove:
         say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
         if any(PathFinder.find_spec(name, command[-1].split(os.pathsep)) is None for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
-    wanted = chosen or [known["generic"]]
     # One after the other, as two of them may share a file.
-    left = [program for program in wanted if _set_up(workspace, program, write=write, remove=remove)]
+    left = [program for program in chosen if _set_up(workspace, program, write=write, remove=remove)]
     if left:
         say(f"left for you: each step above that begins with `by hand`. Because of that the exit code is {BY_HAND}")
     return BY_HAND if left else 0
 
 
-def _unrecognised(recognised: Mapping[str, Program]) -> str:
-    looked = "; ".join(f"{', '.join(program.signs)} ({name})" for name, program in recognised.items())
-    return (
+def _recognised(workspace: Path, known: Mapping[str, Program], read: Set[str]) -> list[Program]:
+    named = [program for name, program in known.items() if name != "generic"]
+    found = [one for one in named if one.name in read or any(os.path.exists(workspace / sign) for sign in one.signs)]
+    if found:
+        say(f"found: {', '.join(one.name for one in found)}")
+        return found
+    looked = "; ".join(f"{', '.join(one.signs)} ({one.name})" for one in named)
+    say(
         f"no agent program is recognised here. Looked for, in this directory: {looked}; and for sessions that were"
-        f" begun in it.\nIf you use one of these, name it with --agent ({', '.join(recognised)}). What follows serves"
-        " any other program that reads AGENTS.md"
+        f" begun in it.\nIf you use one of these, name it with --agent ({', '.join(one.name for one in named)}). What"
+        " follows serves any other program that reads AGENTS.md"
     )
+    return [known["generic"]]
 
 
 def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool) -> bool:
     """Returns whether something is left to be done by hand."""
+
+    def tell(words: str) -> None:
+        say(f"{program.name}: {words}")
+
     steps = plan(workspace, program, remove=remove)
     edits = [step for step in steps if isinstance(step, Edit) and step.before != step.after]
     for step in steps:
         _show(step)
-    if edits and not remove:
-        paths = ", ".join(edit.path for edit in edits)
-        say(
-            f"{program.name}: what is added to {paths} names files of this machine. If you commit that, everybody who"
-            " works with it must run `agentwatch init --write`, too"
-        )
     if not edits:
-        say(f"{program.name}: nothing to {'remove' if remove else 'change'}")
+        tell(f"nothing to {'remove' if remove else 'change'}")
     elif not write:
-        say(f"{program.name}: nothing is written yet; do it with --write")
+        tell("nothing is written yet; do it with --write")
     for edit in edits if write else ():
         try:
             _write(workspace, edit, keep_backup=not remove)
         except OSError as error:
             raise WorkspaceError(f"{edit.path}: cannot be written ({error}); what was written before stays") from error
-        say(f"{program.name}: {'removed from' if remove else 'written to'} {edit.path}")
-    for offer in () if remove else program.offers:
-        say(f"{program.name}: you may add to {offer.place} ({offer.why}):")
-        _show_lines(offer.lines)
-    for words in () if remove else program.notes:
-        say(f"{program.name}: {words}")
+        tell(f"{'removed from' if remove else 'written to'} {edit.path}")
+    if not remove:
+        for offer in program.offers:
+            tell(f"you may add to {offer.place} ({offer.why}):")
+            _show_lines(offer.lines)
+        if program.note:
+            tell(program.note)
     return any(isinstance(step, ByHand) for step in steps)
 
 
@@ -140,9 +227,9 @@ def _show(step: Step) -> None:
         say(f"by hand, to {clean(step.place)} ({clean(step.why)}):")
         _show_lines(step.lines)
         return
-    before, after = step.before or "", step.after or ""
-    names = ("/dev/null" if step.before is None else step.path, "/dev/null" if step.after is None else step.path)
-    for line in difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm=""):
+    old, new = ("/dev/null" if text is None else step.path for text in (step.before, step.after))
+    before, after = (step.before or "").splitlines(), (step.after or "").splitlines()
+    for line in difflib.unified_diff(before, after, old, new, lineterm=""):
         say(clean(line))
 
 
@@ -151,23 +238,9 @@ def _show_lines(text: str) -> None:
         say(f"    {clean(line)}")
 
 
-def _write(workspace: Path, edit: Edit, *, keep_backup: bool) -> None:
-    """Raises OSError."""
-    with _directory_of(workspace, edit.path, make=True) as (directory, name):
-        mode = _FILE_MODE if edit.before is None else directory.status(name).st_mode & 0o777
-        if keep_backup and edit.before is not None and edit.backup is None:
-            directory.publish(name + BACKUP, edit.before.encode(), mode)
-        if edit.after is None:
-            directory.remove(name)
-        else:
-            directory.replace(name, edit.after.encode(), mode)
-        if not keep_backup and edit.backup is not None:
-            directory.remove(name + BACKUP)
-
-
 def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
     """The checks of `doctor` on files that `init` wrote: whether it would write the same now."""
-    if (said := Journal(state_directory(workspace)).unanswered()) is not None:
+    if (said := Journal(workspace).unanswered()) is not None:
         yield note("agents", f"an answer to a program did not get through at {said}")
     is_right: dict[str, bool] = {}
     for program in programs(launcher(), settings).values():
@@ -184,21 +257,45 @@ def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
         yield good("agents", "permissions and questions of Claude Code can be answered in agentwatch")
 
 
-# What would be changed
+# Files
 
 
 def plan(workspace: Path, program: Program, *, remove: bool) -> list[Step]:
     """The steps of setting a program up, or of removing what was set up."""
-    told = program.told
-    steps = [_step(workspace, program.instructions, told, partial(_with_block, told), _without_block, remove=remove)]
+    changes: list[tuple[str, str, Change]] = [
+        (program.instructions, program.told, partial(_change_block, program.told))
+    ]
     for file in program.files:
         path = next((one for one in file.paths if os.path.exists(workspace / one)), file.paths[-1])
-        shown: dict[str, Any] = {}
-        for part in file.parts:
-            add_part(shown, part)
-        do, undo = partial(edit_json, add_part, file.parts), partial(edit_json, remove_part, file.parts)
-        steps.append(_step(workspace, path, _dumped(shown, ""), do, undo, remove=remove))
-    return steps + list(() if remove else program.by_hand)
+        change = partial(_change_json, file.parts)
+        changes.append((path, change("", True), change))
+    steps = [_step(workspace, *one, remove=remove) for one in changes]
+    return steps if remove else [*steps, *program.by_hand]
+
+
+def _step(workspace: Path, path: str, lines: str, change: Change, *, remove: bool) -> Step:
+    """The edit of one file, or `lines` for a person where it cannot be edited."""
+    try:
+        text, backup = _read(workspace, path), _read(workspace, path + BACKUP)
+        return Edit(path, text, _undone(text, backup, change) if remove else change(text or "", True), backup)
+    except UnicodeDecodeError:
+        why = "it is not UTF-8"
+    except NotEditableError as error:
+        why = f"it cannot be edited safely: {error}"
+    except OSError as error:
+        is_link = isinstance(error, NotRegularError) or error.errno in (errno.ELOOP, errno.ENOTDIR)
+        is_why = "it is a link or no file, and nothing is written through links"
+        why = is_why if is_link else f"it cannot be read: {error}"
+    return ByHand(path, lines, f"{why}; take this out of it" if remove else why)
+
+
+def _undone(text: str | None, backup: str | None, change: Change) -> str | None:
+    """The text of before: the very bytes, or no file, where nobody else has changed it since, else without ours."""
+    if text is None:
+        return None
+    # A backup that has ours was made of the work of an older agentwatch.
+    before = backup if backup is not None and change(backup, False) == backup else None
+    return before if change(before or "", True) == text else change(text, False)
 
 
 @contextmanager
@@ -213,36 +310,6 @@ def _directory_of(workspace: Path, path: str, *, make: bool = False) -> Iterator
         yield directory, name
 
 
-def _step(workspace: Path, path: str, lines: str, do: Edited, undo: Edited, *, remove: bool) -> Step:
-    """The edit of one file, or `lines` for a person where it cannot be edited."""
-    try:
-        text, backup = _read(workspace, path), _read(workspace, path + BACKUP)
-        return Edit(path, text, _undone(text, backup, do, undo) if remove else do(text or ""), backup)
-    except UnicodeDecodeError:
-        why = "it is not UTF-8"
-    except NotEditableError as error:
-        why = f"it cannot be edited safely: {error}"
-    except OSError as error:
-        is_link = isinstance(error, NotRegularError) or error.errno in (errno.ELOOP, errno.ENOTDIR)
-        is_why = "it is a link or no file, and nothing is written through links"
-        why = is_why if is_link else f"it cannot be read: {error}"
-    return ByHand(path, lines, f"{why}; take this out of it" if remove else why)
-
-
-def _undone(text: str | None, backup: str | None, do: Edited, undo: Edited) -> str | None:
-    """The text of before: the very bytes where nobody else has changed it since, else without what is ours."""
-    if text is None:
-        return None
-    # What an older agentwatch had written is nothing of before.
-    is_before = backup is not None and undo(backup) == backup
-    if backup is not None and is_before and do(backup) == text:
-        return backup
-    if not is_before and do("") == text:
-        # We made it.
-        return None
-    return undo(text)
-
-
 def _read(workspace: Path, path: str) -> str | None:
     with suppress(FileNotFoundError), _directory_of(workspace, path) as (directory, name):
         # Line ends are kept as they are.
@@ -250,104 +317,176 @@ def _read(workspace: Path, path: str) -> str | None:
     return None
 
 
-def _with_block(block: str, text: str) -> str:
-    """The text with the block: where it was before, else at the end."""
+def _write(workspace: Path, edit: Edit, *, keep_backup: bool) -> None:
+    """Raises OSError."""
+    with _directory_of(workspace, edit.path, make=True) as (directory, name):
+        mode = _FILE_MODE if edit.before is None else directory.status(name).st_mode & 0o777
+        if keep_backup and edit.before is not None and edit.backup is None:
+            directory.publish(name + BACKUP, edit.before.encode(), mode)
+        if edit.after is None:
+            directory.remove(name)
+        else:
+            directory.replace(name, edit.after.encode(), mode)
+        if not keep_backup and edit.backup is not None:
+            directory.remove(name + BACKUP)
+
+
+# Texts
+
+
+def _change_block(block: str, text: str, put: bool) -> str:
+    """The text with the block, where it was before, else at the end; or without it."""
     newline = "\r\n" if "\r\n" in text else "\n"
+    if not put:
+        return _WITH_GAP.sub(lambda gap: newline if gap.start() else "", text, count=1)
     new = newline.join((_BEGIN, *block.strip().split("\n"), _END))
     if _BLOCK.search(text):
         return _BLOCK.sub(lambda _: new, text, count=1)
-    if not text:
-        return new + newline
-    gap = newline if text.endswith("\n") else newline * 2
+    gap = newline * (2 - text.endswith("\n")) if text else ""
     return f"{text}{gap}{new}{newline}"
 
 
-def _without_block(text: str) -> str:
-    """The text without the block."""
-    gap = _WITH_GAP.search(text)
-    if gap is None:
-        return text
-    before, behind = text[: gap.start()], text[gap.end() :]
-    newline = "\r\n" if "\r\n" in text else "\n"
-    return before + (newline if before else "") + behind
-
-
-# JSON
-
-
-def edit_json(change: Callable[[dict[str, Any], Part], None], parts: tuple[Part, ...], text: str) -> str:
-    """The text with all parts changed; the same text where nothing is. Raises NotEditableError."""
+def _change_json(parts: Sequence[Part], text: str, put: bool) -> str:
+    """The text with all parts, or without them; the same text where nothing is changed by that."""
     try:
-        document, is_plain = json.loads(text or "{}", object_pairs_hook=_without_doubles), True
-    except (ValueError, RecursionError):
-        try:
-            document, is_plain = read_jsonc(text), False
-        except json.JSONDecodeError as error:
-            raise NotEditableError(f"line {error.lineno}: {error.msg}") from error
-        except RecursionError as error:
-            raise NotEditableError("it is too deep") from error
-    before = copy.deepcopy(document)
+        document = before = _as(dict, json.loads(text or "{}"))
+    except json.JSONDecodeError as error:
+        raise NotEditableError(f"line {error.lineno}: {error.msg}") from error
+    except RecursionError as error:
+        raise NotEditableError("it is too deep") from error
     for part in parts:
-        change(_as(dict, document), part)
+        document = _changed(document, part, put=put) or {}
     if document == before:
         return text
-    if not is_plain:
-        raise NotEditableError("it has comments, trailing commas or keys twice, which would be lost")
-    return _dumped(document, text)
+    # With the indent and the line ends of before.
+    indent = _INDENT.search(text)
+    new = json.dumps(document, indent=indent[1] if indent is not None else 2, ensure_ascii=False) + "\n"
+    return new.replace("\n", "\r\n") if "\r\n" in text else new
 
 
-def add_part(document: dict[str, Any], part: Part) -> None:
-    """Put a part in, in the place of an older one of ours. Raises NotEditableError."""
-    *above, key = part.path
-    node = document
-    for name in above:
-        node = _as(dict, node.setdefault(name, {}))
-    if part.is_ours is None:
-        node[key] = part.value
-        return
-    entries = _as(list, node.setdefault(key, []))
-    mine = [index for index, entry in enumerate(entries) if part.is_ours(entry)] or [len(entries)]
-    entries[mine[0] : mine[0] + 1] = [part.value]
-    entries[:] = [entry for index, entry in enumerate(entries) if index not in mine[1:]]
-
-
-def remove_part(document: dict[str, Any], part: Part) -> None:
-    """Take a part out, and the objects and arrays that held nothing else."""
-    *above, key = part.path
-    trail = [document]
-    for name in above:
-        trail.append(trail[-1].get(name, {}))
-        if not isinstance(trail[-1], dict):
-            return
-    entries = trail[-1].get(key)
-    if part.is_ours is not None and isinstance(entries, list):
-        left = [entry for entry in entries if not part.is_ours(entry)]
-        if len(left) == len(entries):
-            return
-        trail[-1][key] = left
-    elif part.is_ours is None and entries is not None:
-        trail[-1][key] = {}
+def _changed(node: Any, part: Part, *, put: bool) -> Any:
+    """A value with a part in it, in the place of an older one, or without it; None where it held nothing else."""
+    changed: Any
+    if part.path:
+        key, *inner = part.path
+        members = _as(dict, node)
+        changed = members | {key: _changed(members.get(key), part._replace(path=tuple(inner)), put=put)}
+        if changed[key] is None:
+            del changed[key]
+    elif part.is_ours is None:
+        return part.value if put else None
     else:
-        return
-    for node, name in reversed(list(zip(trail, part.path, strict=True))):
-        if node[name] in ({}, []):
-            del node[name]
+        entries, right = _as(list, node), [part.value] if put else []
+        others = [entry for entry in entries if not part.is_ours(entry)]
+        changed = entries if [entry for entry in entries if part.is_ours(entry)] == right else others + right
+    return node if changed == node else changed or None
 
 
 def _as(kind: type[Any], value: Any) -> Any:
+    if value is None:
+        return kind()
     if not isinstance(value, kind):
         raise NotEditableError(f"there is no {'object' if kind is dict else 'array'} where one is expected")
     return value
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key stands there twice")
-    return dict(pairs)
+# The programs
 
 
-def _dumped(document: dict[str, Any], like: str) -> str:
-    """As text, with the indent and the line ends of another one."""
-    indent = _INDENT.search(like)
-    text = json.dumps(document, indent=indent[1] if indent is not None else 2, ensure_ascii=False) + "\n"
-    return text.replace("\n", "\r\n") if "\r\n" in like else text
+def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
+    """All programs by name. `command` starts agentwatch; the time-outs follow from the settings."""
+    server = {"command": command[0], "args": [*command[1:], "mcp"]}
+    request = int(settings.mcp_wait) + _MCP_SLACK
+    local = {"type": "local", "command": [*command, "mcp"], "enabled": True, "timeout": request * 1000}
+    # JSON strings of plain words are TOML ones, too.
+    toml = (
+        f"[mcp_servers.{NAME}]\n"
+        f"command = {json.dumps(command[0])}\n"
+        f"args = {json.dumps([*command[1:], 'mcp'])}\n"
+        f"env_vars = {json.dumps(['XDG_STATE_HOME', 'XDG_CONFIG_HOME', 'AGENTWATCH_PUBLIC_KEY'])}\n"
+        f"tool_timeout_sec = {request}\n"
+    )
+    others = json.dumps({"mcpServers": {NAME: server}}, indent=2) + "\n"
+    parts = (Part(("mcp", NAME), local), Part(("plugin",), _plugin(command), _is_our_plugin))
+    everybody = (
+        Program(
+            "claude-code",
+            (".claude", "CLAUDE.md", ".mcp.json"),
+            "CLAUDE.md",
+            (Json((".mcp.json",), (Part(("mcpServers", NAME), server),)), _claude_hooks(command, settings)),
+            offers=(_claude_permissions(command),),
+            note=_CLAUDE_ASKS,
+        ),
+        Program(
+            "opencode",
+            ("opencode.json", "opencode.jsonc", ".opencode"),
+            "AGENTS.md",
+            (Json(("opencode.jsonc", "opencode.json"), parts),),
+            note=_ASKS,
+        ),
+        Program(
+            "kilo",
+            ("kilo.json", "kilo.jsonc", ".kilo", ".kilocode"),
+            "AGENTS.md",
+            (Json(("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc"), parts),),
+            note=_ASKS,
+        ),
+        Program(
+            "codex",
+            (".codex",),
+            "AGENTS.md",
+            by_hand=(ByHand("~/.codex/config.toml", toml, "it lies outside of the workspace"),),
+        ),
+        Program(
+            "generic",
+            ("AGENTS.md",),
+            "AGENTS.md",
+            by_hand=(
+                ByHand(
+                    "the MCP settings of your program", others, f"if it has any; let it wait {request} s for a call"
+                ),
+            ),
+        ),
+    )
+    told = _INSTRUCTIONS.replace("<agentwatch>", command_line(command))
+    return {program.name: program._replace(told=told) for program in everybody}
+
+
+def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
+    call = {"type": "command", "command": command_line([*command, "hook"])}
+    stop = {"hooks": [call | {"timeout": int(settings.hook_wait) + HOOK_SLACK}]}
+    back = {"matcher": "Task|Agent", "hooks": [call | {"timeout": HOOK_SLACK}]}
+    asks = {"hooks": [call | {"timeout": HELD_SECONDS + HOOK_SLACK}]}
+    events = {"SubagentStop": stop, "PostToolUse": back, ASKS: asks}
+    return Json(
+        (".claude/settings.json",), tuple(Part(("hooks", on), at, _calls_our_hook) for on, at in events.items())
+    )
+
+
+def _claude_permissions(command: Sequence[str]) -> ByHand:
+    rules = [f"mcp__{NAME}", *(f"Bash({command_line([*command, face])}:*)" for face in ("wait", "claim", "check"))]
+    return ByHand(
+        ".claude/settings.local.json",
+        json.dumps({"permissions": {"allow": rules}, "enabledMcpjsonServers": [NAME]}, indent=2) + "\n",
+        "else it asks before each of these, and `claude -p`, which cannot ask, refuses them; never allow `decide`",
+    )
+
+
+def _plugin(command: Sequence[str]) -> list[Any]:
+    """Our own file, and what it starts for each request: nothing is copied, so nothing gets old."""
+    (main,) = (word for word in command if word.endswith("/__main__.py"))
+    return [f"file://{quote(main.removesuffix('__main__.py'))}{_PLUGIN}", {"command": [*command, "hook", "--plugin"]}]
+
+
+def _is_our_plugin(entry: Any) -> bool:
+    place = entry[0] if isinstance(entry, list) and entry else entry
+    return isinstance(place, str) and place.endswith(f"/{NAME}/{_PLUGIN}")
+
+
+def _calls_our_hook(entry: Any) -> bool:
+    """Whether a group of hooks has ours and no other: one that the user has added to is the user's."""
+    calls = entry.get("hooks") if isinstance(entry, dict) else None
+    if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], dict):
+        return False
+    words = str(calls[0].get("command", "")).split()
+    return words[-1:] == ["hook"] and any(NAME in word for word in words)

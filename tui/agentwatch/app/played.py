@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from math import ceil, inf
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.style import Style
-from textual import actions, events
+from textual import actions
 from textual.actions import ActionParseResult
 from textual.binding import BindingType
 from textual.dom import DOMNode
@@ -34,24 +33,19 @@ _REVERSED: Final = Style(reverse=True)
 
 
 class DemoBar(LineWidget):
-    """The line that says what a newcomer can try in the demo now.
-
-    `starts_over_in` gives the seconds until it starts over, infinite where it will not; None while it is played.
-    """
+    """The line that says what a newcomer can try in the demo now."""
 
     period = 0.5
 
-    def __init__(self, tree: Tree, starts_over_in: Callable[[], float | None] = lambda: None) -> None:
+    def __init__(self, tree: Tree, is_over: Callable[[], bool]) -> None:
         super().__init__()
-        self._tree, self._starts_over_in = tree, starts_over_in
+        self._tree = tree
+        self._is_over = is_over
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - what is longer is cut
         parts = [Part(" DEMO ", palette.needs + _REVERSED), Part("  ")]
-        seconds = self._starts_over_in()
-        if seconds == inf:
+        if self._is_over():
             parts.append(Part("The demo is over: nothing more comes by itself. "))
-        elif seconds is not None and seconds <= 30:
-            parts.append(Part(f"It starts over in {ceil(seconds)} s; any key waits. ", palette.strong))
         return [[*parts, *self._hint(palette)]]
 
     def _hint(self, palette: Palette) -> Parts:
@@ -130,30 +124,16 @@ class _PlayedApp(AgentwatchApp):
 class DemoApp(_PlayedApp):
     """Shows the monitor of a demo. The play waits for dialogs.
 
-    `hold` is called with False when the first frame is there, with True when a dialog opens, and with False after it;
-    `stay` at each key. `starts_over_in` gives the seconds until the play starts over: see `DemoBar`.
+    `hold` is called with True when a dialog opens, and with False after it; `is_over` says whether all was played.
     """
 
-    def __init__(
-        self,
-        monitor: Monitor,
-        hold: Callable[[bool], None],
-        stay: Callable[[], None] = lambda: None,
-        starts_over_in: Callable[[], float | None] = lambda: None,
-    ) -> None:
+    def __init__(self, monitor: Monitor, hold: Callable[[bool], None], is_over: Callable[[], bool]) -> None:
         super().__init__(monitor)
-        self._hold, self._stay, self._starts_over_in = hold, stay, starts_over_in
+        self._hold = hold
+        self._is_over = is_over
 
     def new_bar(self) -> DemoBar:
-        return DemoBar(self.monitor.tree, self._starts_over_in)
-
-    async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Key | events.MouseDown):
-            self._stay()
-        await super().on_event(event)
-
-    def on_ready(self) -> None:
-        self._hold(False)
+        return DemoBar(self.monitor.tree, self._is_over)
 
     def _add_bar(self, screen: Screen[object]) -> None:
         self._hold(isinstance(screen, ModalScreen))

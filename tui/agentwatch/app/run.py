@@ -39,13 +39,11 @@ def run(monitor: Monitor | Opening) -> int:
     return code
 
 
-def demo(
-    monitor: Monitor, hold: Callable[[bool], None], stay: Callable[[], None], starts_over_in: Callable[[], float | None]
-) -> int:
+def demo(monitor: Monitor, hold: Callable[[bool], None], is_over: Callable[[], bool]) -> int:
     """The same for the monitor of a demo, with what `DemoApp` needs of it."""
     from agentwatch.app.played import DemoApp  # nobody else needs it
 
-    return _run(DemoApp(monitor, hold, stay, starts_over_in), titled=monitor.settings.notify_title)
+    return _run(DemoApp(monitor, hold, is_over), titled=monitor.settings.notify_title)
 
 
 def replay(monitor: Monitor, playback: Playback) -> int:

@@ -66,6 +66,7 @@ _MODULES: Final = {
     "rules": "manual",
     "schema": "manual",
     "claim": "wait",
+    "fleet": "relay",
     "hook": "agents",
     "init": "agents",
     "mcp": "agents",

@@ -1,4 +1,4 @@
-"""The command that tells screens on other machines what is seen here."""
+"""The commands for hosts: tell screens on other machines what is seen here, and prepare a NATS server for that."""
 
 from __future__ import annotations
 
@@ -11,21 +11,33 @@ import sys
 from argparse import Namespace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, argument, command, flag
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import load
 from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys, Role, introduced
-from agentwatch.errors import UsageError, WorkspaceError
+from agentwatch.errors import ExitCode, UsageError, WorkspaceError
 from agentwatch.remote.address import is_host
-from agentwatch.remote.pipe import LinkState, RelayEnd, StdioEnd
-from agentwatch.remote.relay import Relay
-from agentwatch.remote.relay_desk import RelayDesk
+from agentwatch.remote.nats_accounts import accounts, nkey_of
+from agentwatch.remote.pipe import Link, LinkState, StdioEnd
+from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.shell import FLEET, needing
-from agentwatch.text import clean, complain, say
+from agentwatch.text import clean, complain, quoted, say
 from agentwatch.workspaces import names_of
+
+_CONFIGURATION: Final = """\
+# For nats-server, by `agentwatch fleet config`: who may say and read what, from the keys that are trusted on this
+# machine. Print it again when those change, and then: nats-server --signal reload
+listen: "0.0.0.0:4222"
+max_payload: 8MB
+jetstream {{ store_dir: "./agentwatch-nats" }}
+# Encrypted, as it should be wherever others can listen:
+# tls {{ cert_file: "server.pem", key_file: "server.key" }}
+{accounts}"""
 
 
 @command(
@@ -52,7 +64,7 @@ def relay(options: Namespace) -> int:
     for name, public in list(map(introduced, options.trust)):
         Keys().trust_other(Role.OPERATOR, public, name)
     # Before anything can be written to what the screen reads.
-    end: RelayEnd | None = _stdio() if options.stdio else None
+    end: Link | None = _stdio() if options.stdio else None
     # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
     asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
     for path in options.paths or ["."]:
@@ -67,26 +79,15 @@ def relay(options: Namespace) -> int:
     desk = desk_of(next(iter(asked)), settings)
     if (why := desk.why_locked()) is not None:
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase --keyring` can keep it here")
-    if end is None:
-        end = _nats(options, desk.key())
-    names = names_of(asked)
-    monitors = {
-        name: monitor_of(one, settings, remembers=True, open_desk=partial(desk_of, one, settings))
-        for one, name in names.items()
-    }
-    desks = {monitor: RelayDesk(monitor) for monitor in monitors.values()}
-    relay = Relay(
-        monitors,
-        end,
-        desk.key(),
-        asked={names[one]: paths for one, paths in asked.items()},
-        decide=lambda monitor, request: desks[monitor].record(request),
-        host=options.name,
-        missing={path: clean(str(error)) for path, error in missing.items()},
-    )
-    if ended := asyncio.run(_run(relay)):
+    parts = []
+    for workspace, name in names_of(asked).items():
+        monitor = monitor_of(workspace, settings, remembers=True, open_desk=partial(desk_of, workspace, settings))
+        parts.append(Relayed(name, monitor, asked[workspace]))
+    words = {path: clean(str(error)) for path, error in missing.items()}
+    end = end or _nats(options, desk.key())
+    if ended := asyncio.run(_run(Relay(parts, end, desk.key(), host=options.name, missing=words))):
         complain(f"agentwatch: the relay has ended: {ended}")
-    return 0
+    return ExitCode.DONE
 
 
 def _stdio() -> StdioEnd:
@@ -96,7 +97,7 @@ def _stdio() -> StdioEnd:
     return StdioEnd(0, outgoing)
 
 
-def _nats(options: Namespace, key: SigningKey) -> RelayEnd:
+def _nats(options: Namespace, key: SigningKey) -> Link:
     """The end on a NATS server, which prints its state on standard error."""
     with needing(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
@@ -119,3 +120,67 @@ async def _run(relay: Relay) -> str:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, relay.end)
     return await relay.run()
+
+
+@command(
+    argument("what", "WHAT", "config: print its configuration; init: make its store", choices=("config", "init")),
+    argument("server", "URL", "with init: the server, such as nats://hub:4222", nargs="?"),
+    argument(
+        "--trust",
+        "NAME=KEY",
+        "with config: trust the key of this host first; again for the next one",
+        action="append",
+        default=[],
+    ),
+    argument("--replicas", "N", "with init: how many servers of a cluster keep a copy", type=int, default=1),
+    CREDS,
+    exit_codes="exit codes: 0 all is well, 2 wrong usage",
+)
+def fleet(options: Namespace) -> int:
+    """Prepare a NATS server: print its configuration, and make the store of a fleet."""
+    is_init, keys = options.what == "init", Keys()
+    if is_init != (options.server is not None) or (is_init and options.trust):
+        raise UsageError("`agentwatch fleet init nats://SERVER`, `agentwatch fleet config [--trust NAME=KEY] > FILE`")
+    if not is_init:
+        return _print_configuration(keys, options.trust)
+    with needing(*FLEET):
+        from agentwatch.remote.nats import TroubleError, asked, login_of, make_store, shown
+    try:
+        asked(options.server, login_of(options.creds, keys), lambda client: make_store(client, options.replicas))
+    except TroubleError as error:
+        raise UsageError(clean(str(error), 600)) from error
+    where = clean(shown(options.server))
+    say(f"made: it keeps what each host said of itself last; next, to watch: agentwatch {where}")
+    return ExitCode.DONE
+
+
+def _print_configuration(keys: Keys, introductions: list[str]) -> int:
+    """Print the configuration of a server for the keys that are trusted here, once hosts that are introduced as
+    NAME=KEY are, too. Raises KeyProblemError and UsageError."""
+    introduced_hosts = list(map(introduced, introductions))
+    for name, _ in introduced_hosts:
+        if not is_host(name):
+            raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
+    for name, public in introduced_hosts:
+        keys.trust_other(Role.HOST, public, name)
+    try:
+        own = keys.show()
+    except KeyMissingError as error:
+        raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
+    trusted = {
+        role: [(one.name, one.public) for one in keys.others(role) if one.distrusted_at is None] for role in Role
+    }
+    operators = [("you", own), *(one for one in trusted[Role.OPERATOR] if one[1] != own)]
+    known = {public for _, public in operators}
+    hosts = [one for one in trusted[Role.HOST] if one[1] not in known]
+    sys.stdout.write(_CONFIGURATION.format(accounts=accounts(operators, hosts)))
+    if hosts:
+        complain("next: nats-server -c FILE, and once that runs: agentwatch fleet init nats://SERVER")
+    else:
+        complain("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
+    if keys.is_encrypted() and not keys.in_keyring:
+        complain(
+            "your key has a passphrase, so it cannot log you in: make yourself an nkey, add it beside"
+            f" {nkey_of(own)[:12]}…, and name its file in NATS_NKEY"
+        )
+    return ExitCode.DONE

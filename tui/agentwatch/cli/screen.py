@@ -65,7 +65,7 @@ def watch(options: Namespace) -> int:
     return run(Opening(settings, title, opened))
 
 
-@command(_SPEED, flag("--once", "play once and stay at the end, instead of starting over"))
+@command(_SPEED)
 def demo(options: Namespace) -> int:
     """Play a believable session of about two minutes into a temporary workspace and watch it."""
     _require_terminal()
@@ -74,7 +74,7 @@ def demo(options: Namespace) -> int:
     from agentwatch.config import load
     from agentwatch.demo.session import DemoSession
 
-    session = DemoSession(options.speed, options.once)
+    session = DemoSession(options.speed)
     with session as workspace:
         # The window's title counts; nobody is to be called because of a play.
         silent = load()._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
@@ -86,7 +86,7 @@ def demo(options: Namespace) -> int:
             open_inbox=session.open_inbox,
             sessions=session.sessions(),
         )
-        return demo(monitor, session.hold, session.stay, lambda: session.starts_over_in)
+        return demo(monitor, session.hold, session.is_over)
 
 
 @command(argument("file", "FILE", "a recording, written by `agentwatch log --export FILE`"), _SPEED, _THEME)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.service import DecisionService, LocalService
     from agentwatch.remote.address import Address
-    from agentwatch.remote.fleet import Fleet
+    from agentwatch.remote.host import Fleet
 
 PLACEHOLDER: Final = "TEXT"
 """The placeholder for words of the operator in a printed line."""
@@ -75,7 +75,7 @@ def connected(addresses: Sequence[Address]) -> Iterator[RemoteWorkspaces | None]
     if not addresses:
         yield None
         return
-    from agentwatch.remote.fleet import Fleet
+    from agentwatch.remote.host import Fleet
 
     fleet = Fleet(addresses)
     try:

@@ -150,7 +150,7 @@ def given(text: str) -> Trust:
 
 def seal(payload: bytes, key: SigningKey, kind: str = PAYLOAD_TYPE) -> bytes:
     """The bytes of the file that holds a payload and its signature."""
-    return _written(payload, kind, key.public.keyid, key.private.sign(_to_sign(payload, kind)))
+    return _written(payload, kind, key.public.keyid, key.private.sign(to_sign(payload, kind)))
 
 
 def opened(data: bytes, keys: Mapping[str, PublicKey], kind: str = PAYLOAD_TYPE) -> tuple[bytes, str]:
@@ -174,7 +174,7 @@ def opened(data: bytes, keys: Mapping[str, PublicKey], kind: str = PAYLOAD_TYPE)
     if key is None:
         why = "which is not one of yours" if keys else "and none is known here: `agentwatch keys` says how to give it"
         raise UntrustedError(f"it is signed with the key {keyid[:16]}…, {why}")
-    if not _holds(signature, _to_sign(payload, kind), key):
+    if not holds(signature, to_sign(payload, kind), key):
         raise UnsignedError("its signature does not hold: the content was changed, or it is a fake")
     return payload, keyid
 
@@ -185,7 +185,8 @@ def load_what_verifies() -> None:
     import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
 
 
-def _holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
+def holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
+    """Whether this key made the signature of these bytes."""
     # Imported here: it takes 25 ms, and most workspaces hold no decision.
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -197,7 +198,7 @@ def _holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:
     return True
 
 
-def _to_sign(payload: bytes, kind: str) -> bytes:
+def to_sign(payload: bytes, kind: str) -> bytes:
     """DSSE's pre-authentication encoding: the lengths leave no doubt what is type and what is payload."""
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
 

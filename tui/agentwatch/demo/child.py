@@ -6,9 +6,8 @@ The store is one as Claude Code writes it, in a directory of the demo's own, and
 from __future__ import annotations
 
 import json
-import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -84,20 +83,15 @@ _STORY: Final[tuple[tuple[float, str, _Block], ...]] = (
 class Child:
     """Writes the transcript in `home`, as far as the play has got. Only the thread of the play calls it."""
 
-    def __init__(self, workspace: Path, home: Path, player: Player, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, workspace: Path, home: Path, player: Player) -> None:
         self._workspace = str(workspace)
-        self._home = home
         self._place = home / "projects" / slug(self._workspace) / _SESSION / "subagents" / f"agent-{_AGENT}.jsonl"
         self._player = player
-        self._clock = clock
         self._written = 0
 
     def attend(self) -> None:
-        """Write what is due; nothing is left of it once the session has started over."""
+        """Write what is due."""
         due = [line for line in _STORY if line[0] <= self._player.position]
-        if len(due) < self._written:
-            shutil.rmtree(self._home, ignore_errors=True)
-            self._written = 0
         if len(due) > self._written:
             self._place.parent.mkdir(parents=True, exist_ok=True)
             described = {"agentType": "tester", "description": "Run the unit tests", "spawnDepth": 1}
@@ -116,7 +110,7 @@ class Child:
             "type": role,
             "message": message,
             "uuid": f"demo-{number}",
-            "timestamp": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
+            "timestamp": datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds"),
             "isSidechain": True,
             "agentId": _AGENT,
             "sessionId": _SESSION,

@@ -1,16 +1,19 @@
-"""The demo's orchestrator: it reads what the operator decided, as every agent does, and plays what comes of it.
+"""The demo's agents: one reads what the operator decided, as every agent does, and one asks for a permission.
 
-The decisions are real ones: found in the workspace, verified with the operator's public key and held against the ledger
-by the code of `agentwatch wait`, and marked as read. Only the work that follows is written beforehand.
+Decisions are real ones: found in the workspace, verified with the operator's public key and held against the ledger
+by the code of `agentwatch wait`, and marked as read. So is the request: offered, held, answered and claimed by the code
+that holds those of agents' programs. Only the work that follows is written beforehand.
 """
 
 from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from string import Template
 from typing import Final
 from urllib.parse import quote
@@ -23,10 +26,24 @@ from agentwatch.decisions.reader import Question, Reader, Verified
 from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.demo.script import Player, Screenplay, Step
 from agentwatch.disk import DOT
+from agentwatch.requests.holding import Holder
+from agentwatch.requests.reading import request_about
+from agentwatch.requests.store import Offer, RequestError
+from agentwatch.state import workspace_id
 
 NAME: Final = "the demo's orchestrator"
+
+TASK: Final = "checkout.verify.e2e"
+ASKS_AT: Final = 60.0
+"""Seconds of the session from which it asks also where nothing was decided."""
+ASKS_AFTER: Final = 6.0
+"""Seconds from the first decision: it must not come between the first failure and what is decided about it."""
+_COMMAND: Final = "npx playwright test e2e/checkout.spec.ts --project=firefox --project=webkit"
+_SAID: Final = "Walks the customer's way with a test card"
+_RULE: Final = "Bash(npx playwright test *)"
 
 _HANDS_ON: Final = frozenset({Action.RETRY, Action.ESCALATE, Action.RESPOND})
 _LONGEST: Final = 160
@@ -46,11 +63,6 @@ class Orchestrator:
         self._read: set[str] = set()
         self.decided: set[str] = set()
         """The tasks about which something was decided."""
-
-    @property
-    def was_told(self) -> bool:
-        """Whether it has read a decision yet."""
-        return bool(self._read)
 
     def attend(self) -> None:
         """Read the decisions that have come since the call before, and begin to carry them out."""
@@ -124,3 +136,69 @@ def _filled(steps: Iterable[Step], words: Mapping[str, str]) -> Iterator[Step]:
         path = Template(step.path).safe_substitute(words)
         text = Template(step.text).safe_substitute(escaped if path.endswith(".json") else words)
         yield Step(step.at_seconds, path, text)
+
+
+# The request
+
+
+class Asker:
+    """`go_on` is given the record of each answer. Only the thread of the play calls it."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        state: Path,
+        configuration: Path,
+        player: Player,
+        go_on: Callable[[Record], None],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._holder = Holder(workspace, name="the demo", state=state, configuration=configuration)
+        self._workspace_id = workspace_id(workspace)
+        self._player = player
+        self._go_on = go_on
+        self._clock = clock
+        self._offer: Offer | None = None
+        self._has_asked = False
+        self._asks_at = ASKS_AT
+
+    def attend(self, decided: Set[str]) -> None:
+        """Ask once it is time, and take the answer. Nothing is asked for a task that was `decided` otherwise."""
+        if decided:
+            self._asks_at = min(self._asks_at, self._player.position + ASKS_AFTER)
+        if TASK in decided:
+            self.leave()
+        elif not self._has_asked and self._player.position >= self._asks_at:
+            self._has_asked = True
+            with suppress(RequestError):
+                self._offer = self._holder.offer(self._request())
+        elif self._offer is not None and (record := self._holder.look(self._offer)) is not None:
+            self._holder.delivered(record)
+            self._offer.end(RequestStage.DELIVERED, by=record.operator)
+            self._offer = None
+            self._go_on(record)
+
+    def leave(self) -> None:
+        """Ask no more."""
+        if self._offer is not None:
+            self._offer.end(RequestStage.GONE)
+            self._offer = None
+
+    def _request(self) -> Request:
+        return request_about(
+            {"command": _COMMAND, "description": _SAID},
+            self._workspace_id,
+            "claude-code",
+            TASK,
+            token_hex(8),
+            kind=RequestKind.PERMISSION,
+            tool="Bash",
+            shown=_COMMAND,
+            said=_SAID,
+            asked_at=self._clock(),
+            actions=(Action.ALLOW, Action.DENY),
+            words=True,
+            rules=(_RULE,),
+            covered_by=f"the rule {_RULE}",
+        )

@@ -14,8 +14,7 @@ from urllib.parse import unquote
 from agentwatch.config import RUN, where
 from agentwatch.errors import ConfigError, UsageError
 
-HERE: Final = "here"
-"""What `host:` calls this machine, so that no other can be called so."""
+HERE: Final = "here"  # What `host:` calls this machine, so that no other can be called so
 HOME: Final = "~"
 
 _EXAMPLES: Final = {
@@ -30,7 +29,6 @@ _FORMS: Final = {
     "nats": rf"nats://(?P<server>{_HOST}){_PORT}(?:/+(?P<host>{_NAME})(?:/+(?P<path>[^/]+))?)?/*",
 }
 _BROKEN: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|[\x00-\x1f\x7f\ud800-\udfff]")
-_LIKE_SCP: Final = re.compile(r"(?P<at>(?:[\w.+-]+@)?[\w.-]+):(?P<path>[/~].*)")
 _LONGEST: Final = 4_096
 
 
@@ -139,9 +137,3 @@ def ssh_addresses(words: Iterable[str], hosts: Iterable[tuple[str, Sequence[str]
 def is_host(name: str) -> bool:
     """Whether an address can name a host so."""
     return re.fullmatch(_NAME, name) is not None and name != HERE
-
-
-def meant(word: str) -> str:
-    """The address that a word which is no directory may be meant for, in a question; "" where it looks like none."""
-    like = _LIKE_SCP.fullmatch(word)
-    return "" if like is None else f"did you mean ssh://{like['at']}/{like['path'].removeprefix('/')}?"

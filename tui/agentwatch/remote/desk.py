@@ -1,17 +1,21 @@
-"""The desk of an operator whose workspace is on a host: signs here, asks there, and says what is true then."""
+"""Decisions about a workspace on a host: the desk of the operator signs, asks there, and says what is true then; that
+of the host records what its operators signed, or says why not. Its ledger alone decides, and each is answered once.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import threading
-import time
+import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentwatch.decisions.delivery import Forgery, Mirror
-from agentwatch.decisions.envelope import EnvelopeError, PublicKey, opened
+from agentwatch.decisions import policy
+from agentwatch.decisions.delivery import NOT_DELIVERED, Forgery, Mirror
+from agentwatch.decisions.envelope import EnvelopeError, PublicKey, UnsignedError, UntrustedError, opened
 from agentwatch.decisions.errors import (
     DecisionError,
     NotAllowedError,
@@ -21,7 +25,10 @@ from agentwatch.decisions.errors import (
     ReturnChangedError,
     UncertainError,
     UnreachableError,
+    reason,
+    remedy,
 )
+from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import Chain, ChainEntry, DecisionMade, Draft, name_of
 from agentwatch.decisions.record import (
     AHEAD,
@@ -29,44 +36,27 @@ from agentwatch.decisions.record import (
     AlreadyDecidedError,
     Record,
     SignedRequest,
+    asked_of,
     parse,
+    read_request,
     refusal,
     sign,
     time_of,
     written,
 )
-from agentwatch.decisions.service import LIFETIME, DecisionService
+from agentwatch.decisions.service import DecisionService, LocalService, operator_name
 from agentwatch.delegation.decision import Decision, Receipt
-from agentwatch.disk import DISK, Disk
-from agentwatch.remote.log import weight
+from agentwatch.disk import PrivateDirectory
+from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.protocol import Outcome, Result
-from agentwatch.remote.texts import say_until
-from agentwatch.state import state_directory
+from agentwatch.state import state_directory, workspace_id
 from agentwatch.text import quoted
-from agentwatch.view.times import ago, clock
 
 if TYPE_CHECKING:
     from agentwatch.delegation.request import Request
-    from agentwatch.remote.host import RemoteHost
+    from agentwatch.monitor import Monitor
 
-ANSWER_SECONDS: Final = 10.0
-"""So long somebody waits for the host; then nobody knows."""
-_AGAIN_SECONDS: Final = 2.0
-_IN_TIME: Final = timedelta(minutes=5)
-"""So long the host may record what is sent."""
-_LARGEST_RESULT: Final = 4 * 1024 * 1024
-"""Bytes that the result of a decision takes: more than the largest envelope that is read."""
-
-
-class _Signed(NamedTuple):
-    """A decision that was signed for the host."""
-
-    text: str
-    request: SignedRequest
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
+_IN_TIME: Final = timedelta(minutes=5)  # So long the host may record what is sent
 
 
 _ERRORS: Final[Mapping[Outcome, type[DecisionError]]] = {
@@ -77,11 +67,7 @@ _ERRORS: Final[Mapping[Outcome, type[DecisionError]]] = {
 
 
 class RemoteDesk(DecisionService):
-    """The decisions about one workspace of a host, as `DecisionService` says.
-
-    `workspace_id` gives the host's id of the workspace, "" before that is known; `place` is what stands for its path
-    here. A decision that nobody has answered is decided again by the operator, and counts once.
-    """
+    """The decisions about one workspace of a host; `workspace_id` gives the host's id of it, "" before that."""
 
     def __init__(
         self,
@@ -89,22 +75,13 @@ class RemoteDesk(DecisionService):
         workspace_id: Callable[[], str],
         place: Path,
         *,
-        lifetime: timedelta | None = LIFETIME,
-        passphrase: Callable[[], str] | None = None,
         state: Path | None = None,
-        configuration: Path | None = None,
-        disk: Disk = DISK,
+        **more: Any,
     ) -> None:
-        state = state or state_directory(place)
-        super().__init__(state, passphrase=passphrase, lifetime=lifetime, configuration=configuration, disk=disk)
+        super().__init__(state or state_directory(place), **more)
         self._host = host
         self._workspace_id = workspace_id
-        self._news = threading.Condition()
-        self._awaited: dict[str, Result | None] = {}
-        """By the sha256 of what was signed, what the host has said of it, as long as somebody waits for that."""
-        self._uncertain: dict[str, _Signed] = {}
-        """By decision, what was sent and not answered."""
-        host.on_result.append(self.receive)
+        self._uncertain: set[str] = set()  # The decisions that were sent and not answered
 
     @property
     def workspace_id(self) -> str:
@@ -112,11 +89,9 @@ class RemoteDesk(DecisionService):
 
     @property
     def unreachable(self) -> str | None:
-        since = self._host.lost_since
-        if since is None and self._host.key is not None and self.workspace_id:
+        if self._host.lost_since is None and self._host.key is not None and self.workspace_id:
             return None
-        when = f" (last heard {ago(since, time.time())})" if since is not None and self._host.key is not None else ""
-        return f"{self._label} cannot be reached{when}: {self._host.why}; nothing can be decided there"
+        return f"{self._label} cannot be reached: {self._host.why}; nothing can be decided there"
 
     @property
     def operator(self) -> str:
@@ -131,30 +106,23 @@ class RemoteDesk(DecisionService):
         return now + ANSWER_LIFETIME - AHEAD
 
     def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
-        """Have the host record a decision. Raises DecisionError: UnreachableError where it was not sent, UncertainError
-        where nobody knows whether it is recorded."""
+        """Have the host record a decision. Raises UnreachableError, UncertainError and what the host says."""
         host, decision_id = self._host.key, draft.subject.decision_id
-        signed = before = self._uncertain.get(decision_id)
-        # The very same, still in its time, goes on its way again.
-        if signed is not None and not (
-            host is not None
-            and signed.request.host == host.keyid
-            and says_the_same(signed.request.asked, draft)
-            and written(draft.created_at) <= signed.request.record_by
-        ):
-            signed = None
         if (why := self.unreachable) is not None or host is None:
-            raise self._doubt(before, f"{why}; ") if before else UnreachableError(f"not recorded: {why}")
-        if signed is None:
-            ends = [draft.created_at + _IN_TIME, *([draft.expires_at] if draft.expires_at is not None else [])]
-            request = SignedRequest(host.keyid, written(min(ends)), draft.record(1, None))
-            signed = _Signed(sign(request, self.key()), request)
-        self._uncertain[decision_id] = signed
-        result = self._exchange(signed)
-        made = self._outcome(signed, result, host) if result is not None else None
+            raise (
+                self._doubt(draft, f"{why}; ")
+                if decision_id in self._uncertain
+                else UnreachableError(f"not recorded: {why}")
+            )
+        ends = [draft.created_at + _IN_TIME, *([draft.expires_at] if draft.expires_at is not None else [])]
+        request = SignedRequest(host.keyid, written(min(ends)), draft.record(1, None))
+        text = sign(request, self.key())
+        self._uncertain.add(decision_id)
+        result = self._host.decide(self.workspace_id, text)
+        made = self._outcome(text, request.asked, result, host) if result is not None else None
         if made is None:
-            raise self._doubt(signed, f"{result.words}; " if result is not None else "")
-        self._uncertain.pop(decision_id, None)
+            raise self._doubt(draft, f"{result.words}; " if result is not None else "")
+        self._uncertain.discard(decision_id)
         if isinstance(made, DecisionError):
             raise made
         return made
@@ -189,39 +157,13 @@ class RemoteDesk(DecisionService):
     def acted(self, decision: Decision, by: str) -> None:
         """The host sees that itself."""
 
-    # The host
-
-    def receive(self, result: Result) -> None:
-        """The host has said the outcome of something. Any thread may call it; it never blocks."""
-        with self._news:
-            is_awaited = result.request_sha256 in self._awaited and result.workspace == self.workspace_id
-            if is_awaited and weight(result) <= _LARGEST_RESULT:
-                self._awaited[result.request_sha256] = result
-                self._news.notify_all()
-
-    def _exchange(self, signed: _Signed) -> Result | None:
-        """Send it, and wait for what the host says; None where it says nothing."""
-        sha256 = signed.sha256
-        self._awaited[sha256] = None
-        try:
-            say_until(
-                self._news,
-                lambda: self._host.decide(self.workspace_id, signed.text),
-                lambda: self._awaited.get(sha256) is not None,
-                ANSWER_SECONDS,
-                _AGAIN_SECONDS,
-            )
-            return self._awaited.get(sha256)
-        finally:
-            self._awaited.pop(sha256, None)
-
-    def _outcome(self, signed: _Signed, result: Result, host: PublicKey) -> DecisionMade | DecisionError | None:
-        """The decision that the host has recorded, the error where it has refused it for good, None where that is not
-        certain."""
-        outcome = result.outcome
+    def _outcome(
+        self, text: str, asked: Record, result: Result, host: PublicKey
+    ) -> DecisionMade | DecisionError | None:
+        """The decision that the host has recorded, or why it has not; None where that is not certain."""
+        outcome, entry = result.outcome, _entry(result, host)
         if not outcome.is_final:
             return None
-        entry = _entry(result, host)
         if outcome is Outcome.NOT_TRUSTED:
             there = f"on {self._label}: agentwatch keys trust {self.keys.show().text} --name NAME"
             here = "or here, where ssh reaches it: agentwatch keys send HOST"
@@ -230,20 +172,18 @@ class RemoteDesk(DecisionService):
             return AlreadyDecidedError(entry.record)
         if outcome is not Outcome.RECORDED:
             return _ERRORS.get(outcome, NotRecordedError)(result.words)
-        if entry is None or not says_the_same(entry.record, signed.request.asked):
+        if entry is None or not says_the_same(entry.record, asked):
             return None
-        is_fresh = entry.record.signed_request == signed.text
-        return DecisionMade(
-            entry, fresh=is_fresh, doubt=(result.words.partition("; ")[2] or None) if is_fresh else None
-        )
+        if entry.record.signed_request != text:
+            return DecisionMade(entry, fresh=False)
+        return DecisionMade(entry, fresh=True, doubt=result.words.partition("; ")[2] or None)
 
-    def _doubt(self, signed: _Signed, words: str) -> UncertainError:
+    def _doubt(self, draft: Draft, words: str) -> UncertainError:
         """Says that nobody knows whether something that was sent is recorded."""
-        asked, now = signed.request.asked, time.time()
-        until = clock(time_of(signed.request.record_by).timestamp() - (self._host.now - now), now)
+        about = f"{draft.action} of {quoted(draft.subject.task_id, 100)}"
         return UncertainError(
-            f"{words}nobody knows yet whether {asked.action} of {quoted(asked.task_id, 100)} is recorded: {self._label}"
-            f" has not said so, and may record it until {until}; to decide the same again is safe, it counts once"
+            f"{words}nobody knows yet whether {about} is recorded: {self._label} has not said so; to decide the same"
+            " again is safe, it counts once"
         )
 
     @property
@@ -267,3 +207,244 @@ def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
     except (EnvelopeError, RecordError):
         return None
     return ChainEntry(record, name_of(record), hashlib.sha256(data).hexdigest(), keyid)
+
+
+# On the host
+
+_ROUNDING: Final = timedelta(seconds=5)
+"""What is signed right after its key was trusted may seem to be from before: the host's clock is estimated there."""
+_LARGEST: Final = 64 * 1024
+
+_OUTCOMES: Final[dict[type[DecisionError], Outcome]] = {
+    AlreadyDecidedError: Outcome.DECIDED_OTHERWISE,
+    ReturnChangedError: Outcome.RETURN_CHANGED,
+    RequestGoneError: Outcome.GONE,
+    NotAllowedError: Outcome.NOT_ALLOWED,
+    RecordError: Outcome.REFUSED,
+}
+"""All other errors are about keys and disks."""
+
+
+class RefusedError(DecisionError):
+    """It is not recorded; `record` is the file of the decision that holds instead, where there is one."""
+
+    record: str | None = None
+
+    def __init__(self, outcome: Outcome, words: str, decision_id: str = "") -> None:
+        super().__init__(f"not recorded: {words.removeprefix('not recorded: ')}")
+        self.outcome, self.decision_id = outcome, decision_id
+
+
+class _Signed(NamedTuple):
+    """A signed request, and the decision that the host makes of it."""
+
+    text: str
+    request: SignedRequest
+    draft: Draft
+
+    @property
+    def decision_id(self) -> str:
+        return self.draft.subject.decision_id
+
+
+class RelayDesk:
+    """Records in the ledger of the workspace that a monitor watches; to be used on its event loop."""
+
+    def __init__(self, monitor: Monitor, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._monitor = monitor
+        self._clock = clock
+        self._has_settled = False
+
+    async def record(self, text: str) -> Result:
+        """Record what an operator signed, or say why it is not. Never raises."""
+        decision_id, record = "", None
+        try:
+            made, record = await self._record(text)
+            decision_id = made.record.decision_id
+            undelivered = made.undelivered and f"{NOT_DELIVERED}{made.undelivered}"
+            outcome, words = Outcome.RECORDED, "; ".join(filter(None, ("recorded", made.doubt, undelivered)))
+        except RefusedError as error:
+            outcome, words, decision_id, record = error.outcome, str(error), error.decision_id, error.record
+        except DecisionError as error:
+            outcome, words = Outcome.FAILED, str(error)
+        except OSError as error:
+            outcome, words = Outcome.FAILED, f"not recorded so far: {reason(error)}; {remedy(error)} on the host"
+        return Result(
+            workspace=workspace_id(self._monitor.workspace),
+            decision_id=decision_id,
+            request_sha256=_digest(text),
+            outcome=outcome,
+            words=words,
+            record=record,
+        )
+
+    async def _record(self, text: str) -> tuple[DecisionMade, str]:
+        """The decision that was recorded, now or before, and its file."""
+        desk = self._desk()
+        # Before the keys are looked at: a key that is distrusted from now on is trusted at this time.
+        signed = await asyncio.to_thread(_opened, desk, text, self._clock())
+        made = await asyncio.to_thread(_known, desk, signed)
+        if made is None:
+            try:
+                self._check(desk, signed.draft)
+                made = await asyncio.to_thread(self._doing(desk, signed))
+            except tuple(_OUTCOMES) as error:
+                refused = RefusedError(_OUTCOMES[type(error)], str(error), signed.decision_id)
+                made = await asyncio.to_thread(_refuse, desk, signed, refused)
+            finally:
+                if self._monitor.clerk is not None:
+                    self._monitor.clerk.look_soon()
+        return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
+
+    def _desk(self) -> LocalService:
+        """The desk of this machine, once the monitor knows all that was there at first. Raises DecisionError before."""
+        clerk = self._monitor.clerk
+        self._has_settled |= self._monitor.is_settled
+        if clerk is None or not self._has_settled or not isinstance(clerk.desk, LocalService):
+            raise DecisionError("not recorded so far: the relay has just begun, and still reads the workspace")
+        return clerk.desk
+
+    def _check(self, desk: LocalService, draft: Draft) -> None:
+        """Raises ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
+        subject = draft.subject
+        if subject.request is not None:
+            # Who asks, and what, stands in its own file.
+            return
+        task = self._monitor.tree.tasks.get(subject.task_id)
+        if task is None:
+            raise ReturnChangedError("not recorded: the task is gone")
+        if desk.subject(task) != subject:
+            raise ReturnChangedError("not recorded: the task has changed since you looked at it; look at it again")
+        if (why_not := policy.refusal(task, draft.action, draft.params, draft.note)) is not None:
+            raise NotAllowedError(f"not recorded: {draft.action} is not possible: {why_not}")
+
+    def _doing(self, desk: LocalService, signed: _Signed) -> Callable[[], DecisionMade]:
+        """How it is recorded, if nothing has changed until the ledger is locked: no other relay refuses it then."""
+        draft, inbox = signed.draft, self._monitor.inbox
+        if draft.subject.request is None:
+            returned = self._monitor.returned_now(draft.subject.task_id)
+
+            def returned_now() -> str | None:
+                _check_refusals(desk, signed)
+                return returned()
+
+            return lambda: desk.record(draft, returned_now)
+
+        def answer() -> DecisionMade:
+            request = None if inbox is None else inbox.store.find(signed.decision_id)
+            if inbox is None or request is None or asked_of(request) != draft.subject.request:
+                raise RequestGoneError("not recorded: nobody waits for this answer")
+
+            def gone() -> str | None:
+                _check_refusals(desk, signed)
+                is_late = request.until is not None and draft.created_at.timestamp() >= request.until
+                return "its time is over" if is_late else inbox.gone(request)
+
+            return desk.record_answer(request, draft, gone)
+
+        return answer
+
+
+# What follows waits for the disk, in a thread
+
+
+def _opened(desk: LocalService, text: str, now: datetime) -> _Signed:
+    """The signed request, if its key counts and it is for this ledger. Raises RefusedError, which stays so."""
+    trust, why, outcome = desk.keys.trust(), "", Outcome.NOT_TRUSTED
+    try:
+        request, keyid = read_request(text, trust)
+    except UntrustedError as error:
+        raise RefusedError(outcome, "this host does not trust the key that signed it") from error
+    except (EnvelopeError, RecordError) as error:
+        outcome = outcome if isinstance(error, UnsignedError) else Outcome.REFUSED
+        raise RefusedError(outcome, str(error)) from error
+    asked, ended = request.asked, trust.asking[keyid].retired_at
+    known = next((one for one in desk.keys.others(Role.OPERATOR) if one.public.keyid == keyid), None)
+    if ended is not None:
+        why = f"this host does not trust the key that signed it any more, since {ended}"
+    elif known is not None and asked.created_at < written(time_of(known.trusted_at) - _ROUNDING):
+        why = "it was signed before this host trusted its key; decide again"
+    elif request.host != desk.keys.show().keyid:
+        outcome = Outcome.REFUSED
+        why = "it was signed for another host, or this one has a new key since: trust that, and decide again"
+    elif asked.workspace_id != desk.workspace_id:
+        outcome, why = Outcome.REFUSED, "it was signed for another workspace"
+    if why:
+        raise RefusedError(outcome, why)
+    draft = Draft(
+        subject=asked.subject,
+        action=asked.action,
+        params=asked.params,
+        note=asked.note,
+        operator=operator_name() if known is None else known.name,
+        created_at=now,
+        expires_at=None if asked.expires_at is None else time_of(asked.expires_at),
+        signed_request=text,
+    )
+    return _Signed(text, request, draft)
+
+
+def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
+    """The decision that was recorded for it before, None where there is none. Raises RefusedError."""
+    draft, asked, record_by = signed.draft, signed.request.asked, signed.request.record_by
+    chain = desk.read()
+    if (entry := chain.asked_for(signed.text)) is not None:
+        return DecisionMade(entry, fresh=False)
+    _check_refusals(desk, signed)
+    entry, now = chain.latest.get(signed.decision_id), written(draft.created_at)
+    held = entry.record if entry is not None and not entry.record.is_expired(time_of(asked.created_at)) else None
+    if entry is not None and held is not None and held.created_at <= record_by and says_the_same(held, asked):
+        # Somebody else has decided the same in time: that is so, also for who asks again much later.
+        return DecisionMade(entry, fresh=False)
+    if now > record_by or asked.created_at > written(draft.created_at + AHEAD):
+        times = f"it was signed at {asked.created_at}, and its time is over at {record_by}"
+        outcome, why = Outcome.EXPIRED, f"{times}; it is {now} on the host: decide again, or set the clocks"
+    elif held is not None and not held.is_expired(draft.created_at):
+        outcome, why = Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held))
+    else:
+        return None
+    return _refuse(desk, signed, RefusedError(outcome, why, signed.decision_id))
+
+
+# Refusals stay: a network may deliver the same later, when it would be recorded, and its operator was told that it was
+# not. Each is a file, `refused/<sha256 of what was signed>.json`, written while the ledger is locked.
+
+
+def _check_refusals(desk: LocalService, signed: _Signed) -> None:
+    """Raises RefusedError where it was refused before, and OSError."""
+    try:
+        with _refusals(desk).open() as directory:
+            data = directory.read(f"{_digest(signed.text)}.json", _LARGEST)
+    except FileNotFoundError:
+        return
+    # It was refused, whatever happened to the words since.
+    outcome, words = Outcome.REFUSED, "it was refused before"
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        fields = json.loads(data)
+        outcome, words = Outcome(fields["outcome"]), str(fields["words"])
+    raise RefusedError(outcome, words, signed.decision_id)
+
+
+def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> DecisionMade:
+    """Write down that it is refused, and raise that, unless another relay has recorded it meanwhile."""
+    fields = {"version": 1, "until": signed.request.record_by, "outcome": refused.outcome, "words": str(refused)}
+
+    def write() -> None:
+        with _refusals(desk).make() as directory:
+            directory.replace(f"{_digest(signed.text)}.json", json.dumps(fields).encode())
+
+    trust = desk.keys.trust()
+    if (entry := desk.ledger.refuse(signed.text, trust, write)) is not None:
+        return DecisionMade(entry, fresh=False)
+    if refused.outcome is Outcome.DECIDED_OTHERWISE:
+        held = desk.ledger.read(trust).latest.get(signed.decision_id)
+        refused.record = desk.ledger.bytes_of(held).decode() if held is not None else None
+    raise refused
+
+
+def _refusals(desk: LocalService) -> PrivateDirectory:
+    return PrivateDirectory(desk.state / "refused", desk.disk)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

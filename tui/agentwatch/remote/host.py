@@ -1,19 +1,30 @@
-"""A host as this machine knows it: its relay's words, checked and sorted, and the questions that are put to it."""
+"""The hosts that a screen or a command is about, and their workspaces as sources: seen as if they were here."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.decisions.envelope import PublicKey
-from agentwatch.remote.log import Log, excess, weight
-from agentwatch.remote.pipe import Link, LinkState
+from agentwatch.decisions.errors import KeyProblemError, NoAnswerError
+from agentwatch.decisions.keys import Keys, Role
+from agentwatch.delegation.events import Event, Lost, Ran, Reached, Ruled
+from agentwatch.delegation.run import Run
+from agentwatch.errors import UsageError
+from agentwatch.remote.address import Address
+from agentwatch.remote.log import MEBIBYTE, Log, dropped_words, excess, weight
+from agentwatch.remote.pipe import Link, LinkState, ProcessLink
 from agentwatch.remote.protocol import (
+    Ask,
     Beat,
     Decide,
     Frame,
@@ -25,170 +36,58 @@ from agentwatch.remote.protocol import (
     Standing,
     Verifier,
     Watch,
+    Wish,
+    Workspace,
     pack,
 )
-from agentwatch.remote.texts import Texts
-from agentwatch.sources import Health
-from agentwatch.state import is_attended
-from agentwatch.view.times import iso
+from agentwatch.remote.texts import FarTranscript
+from agentwatch.shell import FLEET, needing
+from agentwatch.sources import FILES, Batch, Health, Problem, Source, health_of
+from agentwatch.sources.sessions.following import RunTranscript
+from agentwatch.state import is_attended, is_workspace_id
+from agentwatch.text import quoted
+from agentwatch.workspaces import Place, Places
 
 if TYPE_CHECKING:
-    from agentwatch.remote.source import RemoteSource
+    from agentwatch.remote.nats import NatsHub
 
-SILENT_SECONDS: Final = 15.0
-"""A host that has not answered for so long is lost."""
+SILENT_SECONDS: Final = 15.0  # A host that has not answered for so long is lost
 WATCH_SECONDS: Final = 5.0
-_FIRST_SECONDS: Final = 10.0
-"""So long a host may take to answer at first."""
-_GRACE_SECONDS: Final = 2.0
-"""A link that is down for less is not told: it may be up again at once."""
-_FIRST_WATCH_SECONDS: Final = 1.0
-"""Who has not answered yet is asked again."""
+_GRACE_SECONDS: Final = 2.0  # A link that is down for less is not told: it may be up again at once
 _TICK_SECONDS: Final = 0.5
-_ASK_AGAIN: Final = 2.0, 60.0
-"""Seconds from one wish for all of a workspace to the next, while nothing of it comes: twice as long each time."""
-_MOST_WORKSPACES: Final = 1_000
-"""Each has a place in every beat; people work in dozens."""
+_PAUSE_SECONDS: Final = 0.05
+ANSWER_SECONDS: Final = 10.0  # Nobody waits longer for a text, or for the outcome of a decision
+AGAIN_SECONDS: Final = 2.0
+_LARGEST_RESULT: Final = 4 * MEBIBYTE
+"""Bytes that the result of a decision takes: more than the largest envelope that is read."""
+LARGEST_ANSWER: Final = 16 * MEBIBYTE
+"""Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much."""
+LARGEST_TEXTS: Final = 32 * MEBIBYTE
+"""Characters of all fetched texts that are held, so that two of the largest are at hand."""
+_MOST_PARTS: Final = 1_024
+SCAN_SECONDS: Final = 30.0  # A command waits no longer for a host
+MOST_NEWS: Final = 256 * MEBIBYTE
+"""Bytes of news that a tree is told before it is made anew of what is held: what is gone stays in it until then."""
+_PATIENCE: Final = 10.0
+"""Seconds after which what is known takes the place of what was shown, though the relay has not seen everything."""
+_LONGEST: Final = 600  # Characters of how well a host sees, where there is no room for more
+_MOST_WORKSPACES: Final = 1_000  # Each has a place in every beat; people work in dozens
 _LARGEST_HELLO: Final = 8 * 1024 * 1024
 """Bytes that a hello takes here: 8 KiB for the names and paths of each workspace."""
-_LONGEST: Final = 600
-"""Characters of how well a host sees, where there is no room for more."""
 
-_TOLERATED: Final = 2.0
-"""Seconds by which the clocks may differ: nobody sees it."""
+_TOLERATED: Final = 2.0  # Seconds by which the clocks may differ: nobody sees it
 _FIRST_YEAR: Final = 946_684_800.0
 _LAST_YEAR: Final = 7_258_118_400.0
-"""2000 and 2200, in epoch seconds: a clock that says anything else is wrong, and nothing can be dated by it."""
-_MOST_SENT: Final = 16
-_STEP: Final = 0.001
+"""2000 and 2200, in epoch seconds: by a clock that says anything else nothing can be dated."""
 
 
-class Pulse:
-    """Whether a host answers, and by how much its clock is ahead: each answer names what was said last. `clock` gives
-    epoch seconds, `steady` those of a clock that nobody sets."""
-
-    def __init__(self, clock: Callable[[], float], steady: Callable[[], float]) -> None:
-        self.offset = 0.0
-        """So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference."""
-        self.heard_at: float | None = None
-        """When it has answered last, in epoch seconds."""
-        self.trouble = ""
-        """The fault of the host's clock and its remedy."""
-        self._clock, self._steady = clock, steady
-        self._heard_steady = float("-inf")
-        self._sent: dict[float, float] = {}
-        """By what was said, when that was, by a clock that nobody sets."""
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the host has just answered."""
-        return self._steady() < self._heard_steady + SILENT_SECONDS
-
-    def send(self) -> float:
-        """The message that is due; each is given once."""
-        steady = self._steady()
-        sent = max(steady, max(self._sent, default=0.0) + _STEP)
-        self._sent[sent] = steady
-        if len(self._sent) > _MOST_SENT:
-            del self._sent[next(iter(self._sent))]
-        return sent
-
-    def hear(self, echo: float | None, now: float) -> bool:
-        """Note that the host answers, at its time `now`. Returns whether it has just done so, for nobody can have kept
-        that."""
-        sent, steady = self._sent.get(-1.0 if echo is None else echo), self._steady()
-        if sent is None or steady - sent >= SILENT_SECONDS:
-            return False
-        is_plausible = _FIRST_YEAR <= now < _LAST_YEAR
-        self.trouble = "" if is_plausible else f"its clock is at {(iso(now) or 'no year of ours')[:10]}: set it there"
-        if is_plausible:
-            self.heard_at, self._heard_steady = self._clock(), steady
-            self._measure(now, sent, steady)
-        return is_plausible
-
-    def _measure(self, now: float, sent: float, steady: float) -> None:
-        """How far the host's clock is ahead, as this round trip shows it, within half of what it took."""
-        took = steady - sent
-        ahead = now - (self._clock() - took / 2)
-        # What was measured while the way was slow may seem to be so much; it is put right once that is certain.
-        is_needless = self.offset != 0 and abs(ahead) + took / 2 < _TOLERATED / 2
-        if is_needless or abs(ahead - self.offset) > _TOLERATED + took / 2:
-            self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0
-
-
-class Copy:
-    """The log of one workspace, as far as the relay has told it: in order, and else all of it anew."""
-
-    def __init__(self) -> None:
-        self.log = Log()
-        self.lacks = True
-        """Something is missing: all has to be told."""
-        self.dropped: set[str] = set()
-        """The kinds of `log.MOST` of which there was more than is taken in."""
-        self.asked = 0
-        """How often it was asked for in vain."""
-        self.moved_at = float("-inf")
-        """When it was asked for, or a part of it came, by a clock that nobody sets."""
-        self._part = 0
-
-    def receive(self, observed: Observed, others: Counter[str]) -> list[Observation]:
-        """Apply what was told, as far as others leave room. Returns what is new of it, in order; none after a gap, when
-        the whole log says what there is."""
-        if self.lacks and observed.parts:
-            if observed.part == 0:
-                self.log, self._part, self.dropped = Log(), 0, set()
-                self.log.seq = observed.upto
-            if (observed.part, observed.upto) == (self._part, self.log.seq):
-                self._part += 1
-                self._add(observed, others, anew=True)
-                self.lacks = self._part < observed.parts
-                self.asked = self.asked if self.lacks else 0
-            return []
-        if self.lacks or observed.parts or observed.upto <= self.log.seq:
-            return []
-        if observed.after != self.log.seq:
-            self.lacks = True
-            return []
-        self.log.seq = observed.upto
-        return self._add(observed, others, anew=False)
-
-    def compare(self, seq: int) -> None:
-        """The relay has told everything up to this number."""
-        self.lacks |= seq > self.log.seq
-
-    def is_time_to_ask(self, steady: float) -> bool:
-        """Whether to ask for all of it now."""
-        least, most = _ASK_AGAIN
-        pause = min(least * 2 ** min(self.asked, 10), most) if self.asked else 0.0
-        return self.lacks and steady >= self.moved_at + pause
-
-    def _add(self, observed: Observed, others: Counter[str], *, anew: bool) -> list[Observation]:
-        new: list[Observation] = []
-        for event in (entry.event for entry in observed.entries):
-            if event is None:
-                continue
-            with suppress(ValueError):
-                added = event
-                if anew:
-                    self.log.append(event)
-                elif (counts := self.log.add(event)) is None:
-                    continue
-                else:
-                    added = counts
-                if over := excess(others + self.log.held):
-                    self.log.remove_last(added)
-                    self.dropped.update(over)
-                    if isinstance(added, Standing):
-                        short = Health(added.health.mode, added.health.detail[:_LONGEST])
-                        self.log.append(added._replace(health=short))
-                elif not isinstance(added, Standing):
-                    new.append(added)
-        return new
+def _is_whole(replies: Sequence[Reply]) -> bool:
+    """Whether these are all parts of an answer."""
+    return bool(replies) and len(replies) >= replies[0].parts
 
 
 class RemoteHost:
-    """One host behind a link. `label` is what the operator calls it; `key` and `accept` are as `Verifier` has them. Any
-    thread may call anything."""
+    """One host behind a link, for any thread; `key` and `accept` are as `Verifier` has them."""
 
     def __init__(
         self,
@@ -201,100 +100,88 @@ class RemoteHost:
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self.label: Final = label
-        self.screen: Final = link.screen or secrets.token_hex(8)
-        link.screen = self.screen
-        self.pulse: Final = Pulse(clock, steady)
+        self.screen = link.screen = link.screen or secrets.token_hex(8)
+        self.offset = 0.0  # So many whole seconds the host's clock is ahead of ours; 0 where nobody sees the difference
+        self.heard_at: float | None = None  # When it has answered last, in epoch seconds
+        self._heard_steady = float("-inf")
+        self._clock_trouble = ""
         self.lock: Final = threading.RLock()
-        self.on_result: list[Callable[[Result], None]] = []
-        self.texts: Final = Texts(self.say, lambda: self.lost_since is None)
-        self.hello: Hello | None = None
-        """The host's last hello; None before the first."""
+        self.hello: Hello | None = None  # The host's last hello; None before the first
         self.clock: Final = clock
         self.steady: Final = steady
         self._link = link
         self._verifier = Verifier(label, key, accept)
-        self._state = LinkState(up=False, words="")
-        self._epoch = ""
-        """The run of the relay that answers."""
-        self._copies: dict[str, Copy] = {}
-        self._sources: list[RemoteSource] = []
+        self._state = LinkState(up=False)
+        self._epoch = ""  # The run of the relay that answers
         self._began_at, self._began_steady = clock(), steady()
-        self._down_steady: float | None = None
-        self._up_steady = float("inf")
+        self._down_steady = float("inf")
         self._watched_steady = float("-inf")
-        self._holders = 0
+        self._holders: list[object] = []
+        self._news = threading.Condition()  # Is notified of answers
+        self._answers: dict[tuple[str, str], list[Any]] = {}
+        """By the kind of answer and the question, those that have arrived."""
+        self._texts: dict[tuple[str, str], str] = {}
         self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
 
     # Whoever looks at it
 
-    def hold(self) -> None:
-        """Somebody needs it: it is connected from the first one on."""
+    def hold(self, holder: object) -> None:
+        """Somebody needs it: it is connected from the first one on, and tells sources what is known."""
         with self.lock:
-            self._holders += 1
-            if self._holders > 1 or self._thread is not None:
-                return
-            self._thread = threading.Thread(target=self._run, name="agentwatch-host", daemon=True)
-        self._link.start(self._receive, self._change)
-        self._thread.start()
+            is_first = not self._holders and not self._stopped.is_set()
+            self._holders.append(holder)
+            if isinstance(holder, RemoteSource) and self._epoch:
+                holder.show(self.hello)
+                self._ask()
+        if is_first:
+            self._link.start(self._receive, self._change)
+            threading.Thread(target=self._run, name="agentwatch-host", daemon=True).start()
 
-    def release(self) -> None:
-        """Somebody needs it no more; the last one ends the link."""
+    def release(self, holder: object) -> None:
+        """Somebody needs it no more; the last one ends the link for good."""
         with self.lock:
-            self._holders -= 1
-            if self._holders > 0 or self._stopped.is_set():
+            if holder not in self._holders:
                 return
+            self._holders.remove(holder)
+            is_last = not self._holders
+        if is_last:
             self._stopped.set()
-        self._link.stop()
+            self._link.stop()
 
-    def listen(self, source: RemoteSource) -> None:
-        """Tell of a workspace, what is known first."""
-        with self.lock:
-            self._sources.append(source)
-            self._show(source)
-            self._ask()
-
-    def leave(self, source: RemoteSource) -> None:
-        """Tell no more."""
-        with self.lock, suppress(ValueError):
-            self._sources.remove(source)
+    @property
+    def _sources(self) -> list[RemoteSource]:
+        return [one for one in self._holders if isinstance(one, RemoteSource)]
 
     @property
     def key(self) -> PublicKey | None:
-        """What it signs with, as far as that is known."""
+        """The key that it signs with, as far as that is known."""
         return self._verifier.key
 
     @property
-    def is_confirmed(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the host has just answered."""
-        return self.pulse.is_alive
+        return self.steady() < self._heard_steady + SILENT_SECONDS
 
     @property
     def now(self) -> float:
         """The host's time, as far as it is known."""
-        return self.clock() + self.pulse.offset
+        return self.clock() + self.offset
 
     @property
     def lost_since(self) -> float | None:
-        """Since when nothing is known of it, in epoch seconds of ours; None while it can be reached, and a moment
-        longer."""
+        """Since when nothing is known of it, in epoch seconds of ours; None while it can be reached."""
         steady = self.steady()
-        if self.pulse.heard_at is None:
-            is_late = self._is_late(steady) or self._state.fatal or bool(self._state.words)
-            return self._began_at if is_late or self._verifier.why else None
-        is_down = self._down_steady is not None and steady >= self._down_steady + _GRACE_SECONDS
-        return self.pulse.heard_at if is_down or not self.is_confirmed or self._verifier.why else None
-
-    def _is_late(self, steady: float) -> bool:
-        """Whether a host that has not answered yet would have."""
-        return steady >= min(self._began_steady + _FIRST_SECONDS, self._up_steady + self._link.answers_in)
+        if self.heard_at is None:
+            is_lost = self._state.words or steady >= self._began_steady + self._link.answers_in
+        else:
+            is_lost = not self.is_alive or steady >= self._down_steady + _GRACE_SECONDS
+        return (self.heard_at or self._began_at) if is_lost or self._verifier.why else None
 
     @property
     def why(self) -> str:
         """Why it cannot be reached, and what to do, in a sentence without its full stop; may quote foreign text."""
-        if self._verifier.why or (self._state.words and not self._state.up):
-            return self._verifier.why or self._state.words
-        return self.pulse.trouble or ("it does not answer" if self._state.up else "the connection is being made")
+        known = self._verifier.why or self._state.words or self._clock_trouble
+        return known or ("it does not answer" if self._state.up else "the connection is being made")
 
     # What is asked of it
 
@@ -302,9 +189,57 @@ class RemoteHost:
         """Send a frame; it may be lost."""
         self._link.send(pack(frame))
 
-    def decide(self, workspace: str, request: str) -> None:
-        """Ask for a decision; its outcome is told to `on_result`, if it arrives."""
-        self.say(Decide(screen=self.screen, workspace=workspace, request=request))
+    def decide(self, workspace: str, request: str) -> Result | None:
+        """Have the host record a signed decision; gives its word, None where it gives none. Blocks."""
+        frame = Decide(screen=self.screen, workspace=workspace, request=request)
+        sha256 = hashlib.sha256(request.encode()).hexdigest()
+        results: list[Result] = self._exchange(
+            frame, ("result", sha256), lambda known: bool(known) and known[0].outcome.is_final
+        )
+        return results[0] if results and results[0].workspace == workspace else None
+
+    def text(self, workspace: str, digest: str) -> str | None:
+        """The text with this digest, None where the host says that there is none. Blocks. Raises NoAnswerError."""
+        text = self._texts.get((workspace, digest))
+        if text is None and (text := self.ask(workspace, "text", digest)) is not None:
+            with self._news:
+                if sum(map(len, self._texts.values())) + len(text) > LARGEST_TEXTS:
+                    self._texts.clear()
+                self._texts[workspace, digest] = text
+        return text
+
+    def ask(self, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
+        """The answer of the host, None where it says that it has none. Blocks. Raises NoAnswerError."""
+        name = f"{self.screen}.{secrets.token_hex(8)}"
+        ask = Ask(id=name, screen=self.screen, workspace=workspace, what=what, key=key, place=place)
+        replies: list[Reply] = self._exchange(ask, ("reply", name), _is_whole)
+        if not _is_whole(replies):
+            raise NoAnswerError(f"{self.label} gives no answer now: {self.why}")
+        return "".join(one.data for one in sorted(replies, key=lambda one: one.part)) if replies[0].parts else None
+
+    def _exchange(self, frame: Frame, key: tuple[str, str], is_over: Callable[[list[Any]], bool]) -> list[Any]:
+        """Say something again and again until its answers are there, or nobody answers; gives those that there are."""
+        answers = self._answers[key] = []
+        end = time.monotonic() + ANSWER_SECONDS
+        with self._news:
+            while not is_over(answers) and self.lost_since is None and (now := time.monotonic()) < end:
+                self.say(frame)
+                self._news.wait_for(partial(is_over, answers), min(AGAIN_SECONDS, end - now))
+            del self._answers[key]
+        return answers
+
+    def _arrive(self, reply: Reply) -> None:
+        """A part of an answer has arrived. It is none that says now this, now that, nor one without an end."""
+        with self._news:
+            replies: list[Reply] | None = self._answers.get(("reply", reply.id))
+            is_sane = 0 <= reply.part < max(reply.parts, 1) <= _MOST_PARTS
+            if replies is None or not is_sane or any(one.parts != reply.parts for one in replies):
+                return
+            size = sum(len(one.data) for one in replies) + len(reply.data)
+            if size <= LARGEST_ANSWER and all(one.part != reply.part for one in replies):
+                replies.append(reply)
+                if _is_whole(replies):
+                    self._news.notify_all()
 
     # The threads
 
@@ -315,22 +250,14 @@ class RemoteHost:
     def tick(self) -> None:
         """Time has passed."""
         with self.lock:
-            steady = self.steady()
-            is_awaited = self.pulse.heard_at is None and not self._is_late(steady)
-            if steady >= self._watched_steady + (_FIRST_WATCH_SECONDS if is_awaited else WATCH_SECONDS):
-                self._watch()
-            self._ask()
+            self._ask(is_due=self.steady() >= self._watched_steady + WATCH_SECONDS)
             self._advance()
 
     def _change(self, state: LinkState) -> None:
         with self.lock:
             self._state = state
-            if state.up:
-                self._down_steady = None
-                self._up_steady = min(self._up_steady, self.steady())
-                self._watch()
-            elif self._down_steady is None:
-                self._down_steady = self.steady()
+            self._down_steady = float("inf") if state.up else min(self._down_steady, self.steady())
+            self._ask(is_due=True)
             self._advance()
 
     def _receive(self, message: bytes) -> None:
@@ -350,81 +277,455 @@ class RemoteHost:
         match frame:
             case Hello():
                 self._greet(frame)
-            case Beat() if frame.epoch == self._epoch:
-                self._hear(frame.echo.get(self.screen), frame.now)
-                for name in frame.seqs.keys() & self._copies.keys():
-                    self._copies[name].compare(frame.seqs[name])
-                self._ask()
             case Result():
-                for tell in self.on_result:
-                    tell(frame)
+                with self._news:
+                    results = self._answers.get(("result", frame.request_sha256))
+                    if results is not None and weight(frame) <= _LARGEST_RESULT:
+                        results[:] = [frame]
+                        self._news.notify_all()
             case Reply():
-                self.texts.receive(frame)
-            case Observed() if frame.epoch == self._epoch and (copy := self._copies.get(frame.workspace)) is not None:
-                others = sum((one.log.held for one in self._copies.values() if one is not copy), Counter[str]())
-                lacked, new = copy.lacks, copy.receive(frame, others)
-                copy.moved_at = self.steady() if frame.parts else copy.moved_at
+                self._arrive(frame)
+            case Beat() if frame.epoch == self._epoch:
+                self._hear(frame)
                 for source in self._sources:
-                    source.observe(copy, new, anew=lacked or copy.lacks)
-                self._ask()
+                    source.compare(frame.seqs.get(source.workspace_id, 0))
+            case Observed() if frame.epoch == self._epoch:
+                for source in self._sources:
+                    if source.workspace_id == frame.workspace:
+                        others = sum((one.log.held for one in self._sources if one is not source), Counter[str]())
+                        source.receive(frame, others)
+        self._ask()
 
     def _greet(self, hello: Hello) -> None:
         words = [(one.id, one.path, one.name, one.asked, one.summary) for one in hello.workspaces]
         if len(words) > _MOST_WORKSPACES or weight([words, hello.missing]) > _LARGEST_HELLO:
             return
-        before, is_alive = self.hello, self.is_confirmed
-        if not self._hear(hello.echo.get(self.screen), hello.now):
+        before, was_alive = self.hello, self.is_alive
+        if not self._hear(hello):
             # Kept for us, or played again: nobody answers by it.
             self.hello = before or hello
             return
-        is_of_before = before is not None and self._epoch and is_alive and hello.began_at < before.began_at
-        if hello.epoch == self._epoch or is_of_before:
-            return
-        self.hello, self._epoch, self._copies = hello, hello.epoch, {}
-        for source in self._sources:
-            self._show(source)
-        self._ask()
+        # Of two relays of a host, the later one counts.
+        is_of_before = before is not None and self._epoch and was_alive and hello.began_at < before.began_at
+        if hello.epoch != self._epoch and not is_of_before:
+            self.hello, self._epoch = hello, hello.epoch
+            for source in self._sources:
+                source.show(hello)
 
-    def _hear(self, echo: float | None, now: float) -> bool:
-        """Whether the host answers by this."""
-        offset = self.pulse.offset
-        if not self.pulse.hear(echo, now):
+    def _hear(self, frame: Hello | Beat) -> bool:
+        """Whether this answers what was just said here; measures how far the host's clock is ahead."""
+        steady, offset = self.steady(), self.offset
+        took = steady - frame.echo.get(self.screen, float("inf"))
+        if not 0 <= took < SILENT_SECONDS:
             return False
+        self._clock_trouble = "" if _FIRST_YEAR <= frame.now < _LAST_YEAR else "its clock is wrong: set it there"
+        if self._clock_trouble:
+            return False
+        self.heard_at, self._heard_steady = self.clock(), steady
+        ahead = frame.now - (self.heard_at - took / 2)
+        if abs(ahead - offset) > _TOLERATED + took / 2:
+            self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0
         for source in self._sources:
-            if self.pulse.offset != offset:
-                source.moved()
+            if self.offset != offset:
+                source.begin_anew()
             source.advance()
         return True
 
-    def _show(self, source: RemoteSource) -> None:
-        """Show a source its workspace, of the run of the relay that answers."""
-        if self.hello is not None and self._epoch:
-            for workspace in self.hello.workspaces:
-                if source.belongs(workspace):
-                    source.show(self._copies.setdefault(workspace.id, Copy()), workspace)
-                    return
-
-    def _ask(self) -> None:
-        """Ask for the workspaces that lack something, if it is time."""
-        if any(copy.is_time_to_ask(self.steady()) for copy in self._copies.values()):
-            self._watch()
-
-    def _watch(self) -> None:
-        """Say that somebody is here, and what lacks."""
-        if not self._state.up:
+    def _ask(self, *, is_due: bool = False) -> None:
+        """Say that somebody is here, and which workspaces lack something, if it is time for one or the other."""
+        lacking = [source for source in self._sources if source.is_time_to_ask()]
+        if not self._state.up or not (is_due or lacking):
             return
-        steady = self._watched_steady = self.steady()
-        lacking = [name for name, copy in self._copies.items() if copy.is_time_to_ask(steady)]
-        for name in lacking:
-            self._copies[name].asked += 1
-            self._copies[name].moved_at = steady
+        self._watched_steady = self.steady()
+        for source in lacking:
+            source.note_asked()
         seen = {source.workspace_id for source in self._sources if source.is_shown} if is_attended() else set()
         self.say(
             Watch(
                 screen=self.screen,
-                sent=self.pulse.send(),
+                sent=self._watched_steady,
                 epoch=self._epoch,
                 shown=tuple(sorted(seen - {""})),
-                lacks=tuple(lacking),
+                lacks=tuple({source.workspace_id for source in lacking}),
             )
         )
+
+
+class RemoteSource(Source):
+    """The workspace of a host with this id, name or path, without one the first that it relays.
+
+    Its log is told in order, after a gap anew: then it goes to the monitor at once, which shows what it showed until
+    then.
+    """
+
+    def __init__(self, host: RemoteHost, name: str = "") -> None:
+        self.host: Final = host
+        self.workspace: Workspace | None = None
+        self.log = Log()
+        self._name = name
+        self._lacks = True  # Something is missing in the log: all has to be told
+        self._part = 0
+        self._dropped: set[str] = set()  # The kinds of `log.MOST` of which there was more than is taken in
+        self._asked = 0  # How often all was asked for in vain
+        self._moved_at = float("-inf")  # When it was asked for, or a part of it came, by a clock that nobody sets
+        self._emit: Callable[[Batch], None] | None = None
+        self._new: list[Observation] = []  # What is to be emitted besides what was
+        self._news_size = 0  # Bytes that were emitted, or are to be, since all was emitted
+        self._has_begun = False  # Something was emitted
+        self._due: float | None = float("-inf")
+        """Since when all of the log has to be emitted, by a clock that nobody sets; None where it has not."""
+        self._lost: float | None = None
+        self._health: Health | None = None
+        self._seq = 0
+        self._news = threading.Condition(host.lock)
+
+    @property
+    def workspace_id(self) -> str:
+        return self.workspace.id if self.workspace is not None else ""
+
+    # The source
+
+    def start(self, emit: Callable[[Batch], None]) -> None:
+        self._emit = emit
+        self.host.hold(self)
+        with self.host.lock:
+            self.advance()
+
+    def stop(self) -> None:
+        with self.host.lock:
+            self._emit = None
+        self.host.release(self)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether somebody sees it all the time."""
+        return self._emit is not None
+
+    def scan(self) -> Batch:
+        """All that is known of it, once the host has looked at everything; waits for that, at most half a minute."""
+        until = self.host.steady() + SCAN_SECONDS
+        self.host.hold(self)
+        with self._news:
+            while self.host.steady() < until and not (
+                self._is_settled or self._missing or self.host.lost_since is not None
+            ):
+                self._news.wait(0.1)
+            return self._next(now=True)
+
+    def content(self, digest: str) -> str | None:
+        return self.host.text(self.workspace_id, digest)
+
+    def transcript(self, run: Run) -> RunTranscript | None:
+        with self.host.lock:
+            known = self.log.events()
+        about = run.source, run.session_id, run.place
+        for ran in known:
+            if isinstance(ran, Ran) and ran.run and (ran.run.source, ran.run.session_id, ran.run.place) == about:
+                return FarTranscript(partial(self.ask, "transcript", ran.path))
+        return None
+
+    def ask(self, what: Wish, key: str, place: str = "") -> str | None:
+        """The answer of the host about this workspace; None where it has none, or gives none now. Blocks."""
+        with suppress(NoAnswerError):
+            return self.host.ask(self.workspace_id, what, key, place)
+        return None
+
+    # What the host tells, with its lock held
+
+    def show(self, hello: Hello | None) -> None:
+        """Show the workspace as another run of the relay has it."""
+        known = hello.workspaces if hello is not None else ()
+        self.workspace = next((one for one in known if one.is_called(self._name)), None)
+        self._asked, self._moved_at = 0, float("-inf")
+        self._lack()
+        self.advance()
+
+    def compare(self, seq: int) -> None:
+        """The relay has told everything up to this number."""
+        if seq > self.log.seq:
+            self._lack()
+
+    def receive(self, observed: Observed, others: Counter[str]) -> None:
+        """Apply what was told, as far as the logs of others leave room."""
+        if observed.parts and self._lacks:
+            self._moved_at = self.host.steady()
+            if observed.part == 0:
+                self.log, self._part, self._dropped = Log(), 0, set()
+                self.log.seq = observed.upto
+            if (observed.part, observed.upto) == (self._part, self.log.seq):
+                self._part += 1
+                self._add(observed, others)
+                self._lacks = self._part < observed.parts
+                self._asked = self._asked if self._lacks else 0
+        elif not observed.parts and not self._lacks and observed.upto > self.log.seq:
+            if observed.after != self.log.seq:
+                self._lack()
+            else:
+                self.log.seq = observed.upto
+                self._add(observed, others)
+        self.advance()
+
+    def _add(self, observed: Observed, others: Counter[str]) -> None:
+        for event in (entry.event for entry in observed.entries):
+            if event is None:
+                continue
+            with suppress(ValueError):
+                added = self.log.append(event) if observed.parts else self.log.add(event)
+                if added is None:
+                    continue
+                if over := excess(others + self.log.held):
+                    self.log.remove_last(added)
+                    self._dropped.update(over)
+                    if isinstance(added, Standing):
+                        short = Health(added.health.mode, added.health.detail[:_LONGEST])
+                        self.log.append(added._replace(health=short))
+                elif self._due is None and not isinstance(added, Standing):
+                    self._new.append(added)
+                    self._news_size += weight(added)
+                    if self._news_size > MOST_NEWS:
+                        self.begin_anew()
+
+    def _lack(self) -> None:
+        self._lacks = True
+        self.begin_anew()
+
+    def is_time_to_ask(self) -> bool:
+        """Whether to ask for all of the log now; twice as long after each time that nothing of it came."""
+        pause = 2.0 ** min(self._asked, 6) if self._asked else 0.0
+        return self.workspace is not None and self._lacks and self.host.steady() >= self._moved_at + pause
+
+    def note_asked(self) -> None:
+        """All of the log is being asked for."""
+        self._asked, self._moved_at = self._asked + 1, self.host.steady()
+
+    def begin_anew(self) -> None:
+        """Have all of the log emitted."""
+        self._new = []
+        if self._due is None:
+            self._due = self.host.steady()
+
+    def advance(self) -> None:
+        """Emit what there is to be emitted."""
+        self._news.notify_all()
+        if self._emit is not None:
+            health = self._health
+            batch = self._next()
+            if batch.events or batch.anew or batch.health != health:
+                with suppress(RuntimeError):  # The event loop is closed: nobody listens any more.
+                    self._emit(batch)
+
+    def _next(self, *, now: bool = False) -> Batch:
+        """What is to be emitted; `now`: all that is known, complete or not."""
+        host, lost, events, anew = self.host, self.host.lost_since, list[Event](), False
+        if self._due is None:
+            events = [self._here(one) for one in self._new]
+        elif self.workspace is not None and (
+            now or self._is_settled or (not self._lacks and host.steady() >= self._due + _PATIENCE)
+        ):
+            anew, self._has_begun, self._due, self._news_size = self._has_begun, True, None, 0
+            rules = self.workspace.rules
+            rules = rules._replace(history_before=rules.history_before - host.offset)
+            told = (one for one in self.log.events() if not isinstance(one, Standing))
+            events = [Ruled(0, host.now, rules), *map(self._here, told)]
+            if anew:
+                self._lost = None
+        self._new = []
+        if lost is not None and self._lost is None:
+            events.append(Lost(self._seq, lost))
+            self._lost = lost
+        elif lost is None and self._lost is not None and (self.workspace is None or self._due is None):
+            events.append(Reached(self._seq, host.now - host.offset))
+            self._lost = None
+        self._health = self._standing()
+        return Batch(tuple(events), self._health, anew)
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether the relay has told all that it has seen, and it has seen all."""
+        standing = self.log.standing if not self._lacks else None
+        return standing is not None and standing.settled
+
+    @property
+    def _missing(self) -> str:
+        """Why the host has no such workspace, "" where it has, or nobody knows yet."""
+        hello = self.host.hello
+        if hello is None or self.workspace is not None or self.host.heard_at is None:
+            return ""
+        return hello.missing.get(self._name) or f"it relays no {quoted(self._name)}"
+
+    def _here(self, told: Observation) -> Observation:
+        """An observation in our time."""
+        self._seq = max(self._seq, told.seq)
+        offset = self.host.offset
+        moved: Observation = _shifted(told, -offset) if offset else told
+        return moved
+
+    def _standing(self) -> Health:
+        """How well it is seen."""
+        label, hello, standing = self.host.label, self.host.hello, self.log.standing
+        known = standing.health if standing is not None else Health("starting", f"asking {label}")
+        is_lost = self.host.lost_since is not None
+        if why := self.host.why if is_lost else self._missing:
+            words = f"{label} cannot be reached: {why}" if is_lost else f"{label}: {why}"
+            if standing is None and self.workspace is None and hello is not None:
+                # A host that is off has left how much there is.
+                summary = next((one.summary[:100] for one in hello.workspaces if one.is_called(self._name)), "")
+                words += f"; {summary} when it was heard last" if summary else ""
+            return Health("degraded", words, (Problem(FILES, "", words), *known.problems))
+        if not self._has_begun:
+            return Health("starting", f"asking {label}")
+        dropped = (Problem(FILES, "", dropped_words(label, kind)) for kind in sorted(self._dropped))
+        return health_of(known.mode, known.detail, [*dropped, *known.problems])._replace(notices=known.notices)
+
+
+def _shifted(value: Any, by: float, name: str = "") -> Any:
+    """A record with all times in it (epoch seconds) so many seconds later. What a document says of itself stays."""
+    if isinstance(value, float):
+        is_time = name != "stated_at" and (name in ("at", "until") or name.endswith("_at"))
+        return value + by if is_time else value
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(_shifted(one, by) for one in value)
+    is_record = dataclasses.is_dataclass(value)
+    names = [one.name for one in dataclasses.fields(value)] if is_record else getattr(value, "_fields", ())
+    if not names:
+        return value
+    moved = {name: _shifted(getattr(value, name), by, name) for name in names}
+    return dataclasses.replace(value, **moved) if is_record else value._replace(**moved)
+
+
+class _Known(NamedTuple):
+    """A workspace: its host, by what the host knows it, and its address."""
+
+    host: RemoteHost
+    name: str
+    written: str
+
+
+class Fleet:
+    """The hosts behind some addresses. Connections are made once something is asked for, and end with `close`."""
+
+    def __init__(self, addresses: Sequence[Address]) -> None:
+        self._keys = Keys()
+        self._known: dict[Path, _Known] = {}
+        self._fixed: list[Place] = []  # The workspaces that the addresses name
+        self._brokered: dict[str, _Known] = {}
+        """By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all."""
+        self._asked_for = {address.host for address in addresses if address.kind == "nats"}
+        self._held: list[RemoteHost] = []
+        self._sources: list[RemoteSource] = []
+        groups: dict[str, list[Address]] = {}
+        hubs: dict[str, NatsHub] = {}
+        for one in addresses:
+            if one.kind == "nats":
+                self._add_nats(one, hubs)
+            else:
+                groups.setdefault(f"{one.label} {one.kind}:{one.target}", []).append(one)
+        for group in groups.values():
+            self._add_linked(group)
+
+    def _add_linked(self, addresses: Sequence[Address]) -> None:
+        """Add the workspaces of one host: one connection is for all of them."""
+        label = addresses[0].label
+        link = ProcessLink(addresses[0], [one.path for one in addresses])
+        host = RemoteHost(link, label, key=self._trusted().get(label), accept=partial(self._accept, label))
+        names = {place.name for place in self._fixed}
+        for address in addresses:
+            short, whole = f"{label}: {PurePosixPath(address.path).name}", f"{label}: {address.path}"
+            name = whole if short in names else short
+            names.add(name)
+            self._known[address.place] = _Known(host, address.path, address.written)
+            self._fixed.append(Place(address.place, name, host=label))
+
+    def _add_nats(self, address: Address, hubs: dict[str, NatsHub]) -> None:
+        with needing(*FLEET):
+            from agentwatch.remote.nats import NatsHub, login_of
+        trusted = self._trusted()
+        if not trusted or (address.host and address.host not in trusted):
+            who = f"no host is known by the name {address.host}" if address.host else "no host is trusted yet"
+            raise UsageError(
+                f"{address.written}: {who}; `agentwatch keys` on it prints its key, and here"
+                f" `agentwatch keys trust KEY --name {address.host or 'NAME'} --host` makes it known"
+            )
+        if address.server not in hubs:
+            hubs[address.server] = NatsHub(address.server, login_of(None, self._keys))
+        for name in [address.host] if address.host else trusted:
+            if name not in self._brokered:
+                host = RemoteHost(hubs[address.server].link(trusted[name]), name, key=trusted[name])
+                host.hold(self)
+                self._brokered[name] = _Known(host, address.path, f"nats://{address.server}/{name}")
+
+    def _trusted(self) -> dict[str, PublicKey]:
+        """The keys that hosts have signed with before, by the names of the hosts."""
+        return {one.name: one.public for one in self._keys.others(Role.HOST) if one.distrusted_at is None}
+
+    def _accept(self, label: str, key: PublicKey) -> str:
+        """Why the key of a first hello is refused; one that is not is noted, and the answer is empty."""
+        if key in self._trusted().values():
+            return ""
+        if any(one.public == key for one in self._keys.others(Role.HOST)):
+            return f"its key is trusted no more: `agentwatch keys trust {key.text} --name {label} --host` does so"
+        try:
+            self._keys.trust_other(Role.HOST, key, label)
+        except KeyProblemError as error:
+            return f"its key cannot be noted: {error}"
+        return ""
+
+    # What there is
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether there are hosts that say themselves which workspaces they have."""
+        return bool(self._brokered)
+
+    def find(self) -> Places:
+        """The workspaces that are known by now. Any thread may call it."""
+        places = list(self._fixed)
+        for label, (host, wanted, written) in self._brokered.items():
+            own = Path(f"/nats:{label}")
+            if host.hello is not None:
+                # The host's words: only what can be an id leads to no directory of this machine.
+                meant = {one.id: one for one in host.hello.workspaces if wanted in ("", one.name, one.id, one.path)}
+                for one in filter(lambda one: is_workspace_id(one.id), meant.values()):
+                    self._known[own / one.id] = _Known(host, one.id, f"{written}/{one.id}")
+                    places.append(Place(own / one.id, f"{label}: {one.name}", comes=True, host=label))
+            elif label in self._asked_for:
+                # Any other may be another broker's.
+                self._known[own] = _Known(host, wanted, written)
+                places.append(Place(own, label, comes=True, host=label))
+        return Places(places)
+
+    def found(self) -> Places:
+        """The same, once each host has said which it has, or cannot be reached. Blocks."""
+        until = time.monotonic() + SCAN_SECONDS
+        self._held = list(dict.fromkeys(self._known[place.workspace].host for place in self._fixed))
+        for host in self._held:
+            # All at the same time.
+            host.hold(self)
+        hosts = [known.host for known in self._brokered.values()]
+        while time.monotonic() < until and any(one.hello is None and one.lost_since is None for one in hosts):
+            time.sleep(_PAUSE_SECONDS)
+        return self.find()
+
+    def source(self, place: Path) -> RemoteSource:
+        """A source of a workspace that was found."""
+        host, name, _ = self._known[place]
+        source = RemoteSource(host, name)
+        self._sources.append(source)
+        return source
+
+    def directory(self, place: Path) -> str:
+        """The path of a workspace that was found, on its host; "" where the host has not said so."""
+        host, name, _ = self._known[place]
+        known = host.hello.workspaces if host.hello is not None else ()
+        return next((one.path for one in known if one.is_called(name)), "")
+
+    def address(self, place: Path) -> str:
+        """The address of a workspace that was found, for another command."""
+        return self._known[place].written
+
+    def close(self) -> None:
+        """End all connections."""
+        for source in self._sources:
+            source.stop()
+        for host in (*self._held, *(known.host for known in self._brokered.values())):
+            host.release(self)

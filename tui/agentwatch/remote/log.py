@@ -1,6 +1,4 @@
-"""The numbered log of a workspace: as much of all that was observed as a tree needs. The relay and each screen that
-has heard everything in order hold the same. It says, too, how much one host may have this machine hold.
-"""
+"""The numbered log of a workspace, the same in its relay and on each screen, and how much one host may fill it."""
 
 from __future__ import annotations
 
@@ -34,8 +32,7 @@ MOST: Final[Mapping[str, int]] = MappingProxyType(
 """Of what one host says; bytes are those that are taken here, about."""
 MOST_CHECKS: Final = 32
 """Checks of one file that are kept: it may hold the latest returns of several tasks, one after the other."""
-_ENTRY: Final = 512
-"""Bytes that the tree and the log need for an entry besides what is in it."""
+_ENTRY: Final = 512  # Bytes that the tree and the log need for an entry besides what is in it
 
 Event = Observation | Standing
 
@@ -81,19 +78,16 @@ class Log:
         return [one.event for one in sorted(one for chain in self._chains.values() for one in chain)]
 
     def add(self, event: Event) -> Event | None:
-        """Add an event that was observed now. Returns it as it counts, None where it is nothing new. Raises ValueError
-        as `weight` does."""
+        """Add an event that was observed now. Returns it as it counts, None for nothing new. Raises ValueError."""
         weight(event)
         chain = self._chains.get(key_of(event), [])
         void = chain
         match event:
             case Seen() | Gone() | Unreadable():
-                keep = len(chain)
-                while keep and _is_void([one.event for one in chain[:keep]], event):
-                    keep -= 1
-                if keep and keep == len(chain) and _says_the_same(chain[-1].event, event):
+                if chain and _says_the_same(chain[-1].event, event):
                     return None
-                void = chain[keep:]
+                is_undone = isinstance(event, Gone) and event.undone
+                void = [one for one in chain if is_undone or isinstance(one.event, Unreadable)]
             case Checked(digest=digest):
                 void = [one for one in chain if isinstance(one.event, Checked) and one.event.digest == digest]
             case Requested() if chain and isinstance(before := chain[0].event, Requested):
@@ -104,8 +98,8 @@ class Log:
             self.append(event)
         return event
 
-    def append(self, event: Event) -> None:
-        """Add an event that counts, as another log has it. Raises ValueError as `weight` does."""
+    def append(self, event: Event) -> Event:
+        """Add an event that counts, as another log has it. Raises ValueError."""
         self._count += 1
         kept = _Numbered(self._count, event, _ENTRY + weight(event))
         chain = self._chains.setdefault(key_of(event), [])
@@ -114,6 +108,7 @@ class Log:
         if len(chain) > (MOST_CHECKS if isinstance(event, Checked) else MAX_VERSIONS):
             # The first version of a file says when its task began.
             self._remove(chain[0 if isinstance(event, Checked) else 1])
+        return event
 
     def remove_last(self, event: Event) -> None:
         """Remove an event again that was added just now."""
@@ -137,16 +132,6 @@ class Log:
                 del self._tasks[task]
 
 
-def _is_void(chain: list[Event], event: Event) -> bool:
-    """Whether the last entry of a file's chain says nothing any more after this event."""
-    last = chain[-1]
-    if isinstance(last, Unreadable) or (isinstance(event, Gone) and event.undone):
-        return True
-    # Of several that say the same, the first one says since when, the last one that it is so again.
-    before = chain[-2] if len(chain) > 1 else None
-    return before is not None and _says_the_same(before, last) and _says_the_same(last, event)
-
-
 def _says_the_same(before: Event, now: Event) -> bool:
     """Whether a file that was so before is so now. A return that was written again may be that of another attempt."""
     match before, now:
@@ -168,8 +153,7 @@ def _says_it_went(event: Event) -> bool:
 
 
 def weight(value: Any) -> int:
-    """The bytes that a value takes in memory, about; what several places share counts in each. Raises ValueError for a
-    number with a point that is no time, nor anything smaller."""
+    """The bytes that a value takes in memory, about. Raises ValueError for a float that can be no time."""
     if isinstance(value, str):
         return 56 + len(value)
     if isinstance(value, float) and not EARLIEST <= value <= LATEST:

@@ -11,13 +11,11 @@ import logging
 import os
 import re
 import secrets
-import socket
 import ssl
 import threading
-import time
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -28,9 +26,8 @@ from nats.aio.client import Client
 from nats.js import api
 
 from agentwatch.decisions.errors import KeyMissingError
-from agentwatch.decisions.keys import unlocked
 from agentwatch.remote.nats_accounts import STREAM, host_of, host_subject, nkey_of, screen_subject, store, store_subject
-from agentwatch.remote.pipe import Change, Link, LinkState, Receive, RelayEnd, pauses
+from agentwatch.remote.pipe import MOST_WAITING, Change, Link, LinkState, Receive, stay_connected
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -39,17 +36,13 @@ if TYPE_CHECKING:
     from agentwatch.decisions.keys import Keys
 
 T = TypeVar("T")
+Do = Callable[[Client], Coroutine[Any, Any, None]]
 
 CONNECT_SECONDS: Final = 5.0
-PING_SECONDS: Final = 10
-"""A connection on which nothing answers is given up after three of them."""
+PING_SECONDS: Final = 10  # A connection on which nothing answers is given up after three of them
 _CLOSE_SECONDS: Final = 0.4
 _JOIN_SECONDS: Final = 1.0
-_LAST_SECONDS: Final = 0.5
-_STEADY_SECONDS: Final = 5.0
-_MOST_WAITING: Final = 1_000
-_FILES: Final = ("NATS_CREDS", "NATS_NKEY")
-"""The variables of the `nats` command that name a file with credentials."""
+_FILES: Final = ("NATS_CREDS", "NATS_NKEY")  # The variables of the `nats` command that name a file with credentials
 
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}\Z")
 """The challenge of a server. Nothing else that we sign looks like it: no server can have a decision signed."""
@@ -97,24 +90,18 @@ def file_of(creds: str | None) -> str | None:
 
 
 def login_of(creds: str | None, keys: Keys) -> Login:
-    """The user's login for a server: the file that is named, here or in the environment, else the key that signs
-    decisions, where nobody has to type a passphrase for it. Raises KeyProblemError."""
+    """The user's login: a file that is named, else the key that signs decisions, if it is not encrypted."""
     named = file_of(creds)
     if named is not None:
         return Login(creds=named)
     try:
-        if not keys.is_encrypted():
-            return Login(keys.load())
-        if keys.in_keyring:
-            return Login(unlocked(keys))
+        return Login() if keys.is_encrypted() else Login(keys.load())
     except KeyMissingError:
-        pass
-    return Login()
+        return Login()
 
 
 class Connection:
-    """A thread that keeps a client connected, which hears these subjects. `hear` is called with each message, `change`
-    with each state, `greet` is done on each new connection: all in that thread."""
+    """A thread that keeps a client connected, which hears these subjects; `greet` is done on each new connection."""
 
     def __init__(
         self,
@@ -125,109 +112,92 @@ class Connection:
         *,
         hear: Callable[[Msg], None],
         change: Change,
-        greet: Callable[[Client], Awaitable[None]] | None = None,
+        greet: Do | None = None,
     ) -> None:
         self._server, self._login, self._name, self._subjects = server, login, name, subjects
         self._hear, self._change, self._greet = hear, change, greet
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._news = asyncio.Event()
-        self._outgoing: deque[tuple[str, bytes]] = deque(maxlen=_MOST_WAITING)
+        self._over = asyncio.Event()
         self._stopped = threading.Event()
         self._client: Client | None = None
         self._state: LinkState | None = None
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._stay()), name="agentwatch-nats", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="agentwatch-nats", daemon=True)
 
     def start(self) -> None:
         """Connect, and stay so."""
         self._thread.start()
 
     def send(self, subject: str, data: bytes) -> None:
-        """Send a message where there is a connection. Any thread may call it; it never blocks."""
-        if self._client is not None:
-            self._outgoing.append((subject, data))
-            self._wake()
+        """Send a message where there is a connection with room for it. Any thread may call it; it never blocks."""
+        client = self._client
+        if client is not None and client.pending_data_size < MOST_WAITING and len(data) <= client.max_payload:
+            self.soon(lambda there: there.publish(subject, data))
 
-    def soon(self, do: Callable[[Client], Awaitable[None]]) -> None:
+    def soon(self, do: Do) -> None:
         """Do something on the connection that there is. Any thread may ask for it."""
         client, loop = self._client, self._loop
         if client is not None and loop is not None:
-            with suppress(RuntimeError):
-                asyncio.run_coroutine_threadsafe(_quietly(do(client)), loop)
+            doing = _quietly(do, client)
+            try:
+                asyncio.run_coroutine_threadsafe(doing, loop)
+            except RuntimeError:
+                doing.close()
 
-    def stop(self, linger: float = 0.0) -> None:
-        """End within a second, and leave what was sent so much time."""
-        end = time.monotonic() + linger
-        while self._outgoing and self._client is not None and time.monotonic() < end:
-            time.sleep(0.01)
+    def stop(self) -> None:
+        """End within a second, with what was sent."""
         self._stopped.set()
-        self._wake()
+        with suppress(RuntimeError):
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._over.set)
         if self._thread.ident is not None and threading.current_thread() is not self._thread:
             self._thread.join(_JOIN_SECONDS)
 
-    def _wake(self) -> None:
-        if self._loop is not None:
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._news.set)
-
-    async def _stay(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        waits = pauses()
-        while not self._stopped.is_set():
-            began = self._loop.time()
-            try:
-                await self._live()
-            except TroubleError as error:
-                self._tell(LinkState(up=False, words=str(error)))
-            if self._loop.time() > began + _STEADY_SECONDS:
-                waits = pauses()
-            end = self._loop.time() + next(waits)
-            while not self._stopped.is_set() and (left := end - self._loop.time()) > 0:
-                self._news.clear()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), left)
+    def _run(self) -> None:
+        stay_connected(lambda: asyncio.run(self._live()), self._tell, self._stopped)
 
     def _tell(self, state: LinkState) -> None:
-        if not self._stopped.is_set() and state != self._state:
+        if state != self._state:
             self._state = state
             self._change(state)
 
-    async def _live(self) -> None:
-        """One connection, from its beginning to its end. Raises TroubleError where it was not ended here."""
+    async def _live(self) -> LinkState:
+        """One connection, from its beginning to its end. Returns why it has ended."""
         trouble: list[BaseException] = []
+        self._loop, self._over = asyncio.get_running_loop(), (over := asyncio.Event())
+        if self._stopped.is_set():
+            over.set()
 
         async def ended() -> None:
             trouble.append(client.last_error or EOFError())
-            self._news.set()
+            over.set()
 
         async def failed(error: Exception) -> None:
             if "permissions violation" in str(error).lower() and "$KV" not in str(error):
                 trouble.append(error)
-                self._news.set()
+                over.set()
 
         async def hear(message: Msg) -> None:
             self._hear(message)
 
-        async with connected(self._server, self._login, self._name, failed, ended) as client:
-            try:
+        try:
+            async with connected(self._server, self._login, self._name, failed, ended) as client:
                 for subject in self._subjects:
                     await client.subscribe(subject, cb=hear)
                 await client.flush(int(CONNECT_SECONDS))
-                self._outgoing.clear()
                 self._client = client
                 self._tell(LinkState(up=True))
                 if self._greet is not None:
                     self.soon(self._greet)
-                while not self._stopped.is_set() and not trouble:
-                    await self._news.wait()
-                    self._news.clear()
-                    while self._outgoing and not trouble:
-                        subject, data = self._outgoing.popleft()
-                        if len(data) <= client.max_payload:
-                            await client.publish(subject, data)
-            finally:
+                await over.wait()
                 self._client = None
-            if trouble and not self._stopped.is_set():
-                raise trouble[0]
+                if trouble:
+                    raise trouble[0]
+                await asyncio.wait_for(client.flush(), _CLOSE_SECONDS)
+        except TroubleError as error:
+            return LinkState(up=False, words=str(error))
+        finally:
+            self._client = None
+        return LinkState(up=False)
 
 
 async def _nothing(*_: object) -> None:
@@ -286,9 +256,9 @@ async def connected(
         await asyncio.sleep(0)
 
 
-async def _quietly(doing: Awaitable[None]) -> None:
+async def _quietly(do: Do, client: Client) -> None:
     with suppress(Exception):
-        await doing
+        await do(client)
 
 
 def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T:
@@ -301,59 +271,38 @@ def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T
     return asyncio.run(answered())
 
 
-class NatsLink(Link):
-    """The link to one host, on a connection that others share."""
-
-    answers_in = 5.0
-
-    def __init__(self, hub: NatsHub, host_key: PublicKey) -> None:
-        self.host: Final = host_of(host_key)
-        self.screen = hub.screen
-        self._hub = hub
-        self.receive: Receive
-        self.change: Change
-
-    def start(self, receive: Receive, change: Change) -> None:
-        self.receive, self.change = receive, change
-        self._hub.join(self)
-
-    def send(self, message: bytes) -> None:
-        self._hub.connection.send(host_subject(self.host), message)
-
-    def stop(self) -> None:
-        self._hub.leave(self)
-
-
 class NatsHub:
-    """A connection for the links to all hosts of a fleet. It is there while one of them is."""
+    """A connection for the links to all hosts of a fleet, or for that of one `host` to its screens."""
 
-    def __init__(self, server: str, login: Login) -> None:
+    def __init__(self, server: str, login: Login, host: str = "") -> None:
         self.screen: Final = secrets.token_hex(8)
         self._links: dict[str, NatsLink] = {}
         self._lock = threading.Lock()
-        self._state = LinkState(up=False)
-        subjects = [screen_subject("*", self.screen)]
-        name = f"agentwatch screen {self.screen}"
+        self._state: LinkState | None = None
+        subject = host_subject(host) if host else screen_subject("*", self.screen)
+        name = f"agentwatch {host}" if host else f"agentwatch screen {self.screen}"
+        greet = None if host else self._greet
         self.connection: Final = Connection(
-            server, login, name, subjects, hear=self._hear, change=self._change, greet=self._greet
+            server, login, name, [subject], hear=self._hear, change=self._change, greet=greet
         )
-        self._has_begun = False
 
     def link(self, host_key: PublicKey) -> NatsLink:
         """A link to the host with this key."""
-        return NatsLink(self, host_key)
+        return NatsLink(self, host_of(host_key))
 
     def join(self, link: NatsLink) -> None:
+        """Let a link hear; the first one makes the connection."""
         with self._lock:
+            has_begun, state = bool(self._links), self._state
             self._links[link.host] = link
-            has_begun, self._has_begun, state = self._has_begun, True, self._state
         if not has_begun:
             self.connection.start()
-        elif state.up or state.words:
+        elif state is not None:
             link.change(state)
-            self.connection.soon(lambda client: _give_kept(client, link))
+            self.connection.soon(partial(_give_kept, link))
 
     def leave(self, link: NatsLink) -> None:
+        """Let a link hear no more; the last one ends the connection."""
         with self._lock:
             self._links.pop(link.host, None)
             is_over = not self._links
@@ -368,52 +317,65 @@ class NatsHub:
 
     async def _greet(self, client: Client) -> None:
         for link in list(self._links.values()):
-            await _quietly(_give_kept(client, link))
+            await _quietly(partial(_give_kept, link), client)
 
     def _hear(self, message: Msg) -> None:
         if (link := self._links.get(message.subject.split(".")[2])) is not None:
             link.receive(message.data)
 
 
-async def _give_kept(client: Client, link: NatsLink) -> None:
+async def _give_kept(link: NatsLink, client: Client) -> None:
     """Tell a link the latest hello of its host that is kept."""
     kept = await client.jetstream().get_last_msg(STREAM, store_subject(link.host))
     link.receive(kept.data or b"")
 
 
-class NatsEnd(RelayEnd):
+class NatsLink(Link):
+    """The link to one host, on a connection that others share."""
+
+    answers_in = 5.0
+
+    def __init__(self, hub: NatsHub, host: str) -> None:
+        self.host: Final = host
+        self.screen = hub.screen
+        self._hub = hub
+        self.receive: Receive
+        self.change: Change
+
+    def start(self, receive: Receive, change: Change) -> None:
+        self.receive, self.change = receive, change
+        self._hub.join(self)
+
+    def send(self, message: bytes, to: str = "") -> None:  # noqa: ARG002
+        self._hub.connection.send(host_subject(self.host), message)
+
+    def stop(self) -> None:
+        self._hub.leave(self)
+
+
+class NatsEnd(NatsLink):
     """The end of a relay on a server; `key` is the host's. `note` is called with each state."""
 
     def __init__(
         self, server: str, key: SigningKey, *, login: Login | None = None, note: Change = lambda _: None
     ) -> None:
-        self.host: Final = host_of(key.public)
+        host = host_of(key.public)
+        super().__init__(NatsHub(server, login or Login(key), host), host)
         self._note = note
-        name, subjects = f"agentwatch {self.host}", [host_subject(self.host)]
-        self._connection = Connection(server, login or Login(key), name, subjects, hear=self._hear, change=self._tell)
-        self._receive: Receive
-        self._change: Change
 
     def start(self, receive: Receive, change: Change) -> None:
-        self._receive, self._change = receive, change
-        self._connection.start()
+        def tell(state: LinkState) -> None:
+            self._note(state)
+            change(state)
 
-    def send(self, message: bytes, to: str) -> None:
+        super().start(receive, tell)
+
+    def send(self, message: bytes, to: str = "") -> None:
         if to:
-            self._connection.send(screen_subject(self.host, to), message)
+            self._hub.connection.send(screen_subject(self.host, to), message)
 
     def keep(self, message: bytes) -> None:
-        self._connection.send(store_subject(self.host), message)
-
-    def stop(self) -> None:
-        self._connection.stop(_LAST_SECONDS)
-
-    def _hear(self, message: Msg) -> None:
-        self._receive(message.data)
-
-    def _tell(self, state: LinkState) -> None:
-        self._note(state)
-        self._change(state)
+        self._hub.connection.send(store_subject(self.host), message)
 
 
 # The store
@@ -460,20 +422,16 @@ def in_words(error: BaseException, server: str) -> str:
         case TroubleError():
             return text
         case ssl.SSLError():
-            why, cure = getattr(error, "verify_message", "") or error.reason or text, "SSL_CERT_FILE names its CA"
-            return f"TLS with {name} fails ({why}): look at its certificate; {cure}"
+            why = getattr(error, "verify_message", "") or error.reason or text
+            return f"TLS with {name} fails ({why}): look at its certificate; SSL_CERT_FILE names its CA"
         case nats.js.errors.ServiceUnavailableError() | nats.errors.NoRespondersError():
             return f"{name} has no JetStream: write `jetstream {{}}` into its configuration"
         case TimeoutError() | nats.errors.TimeoutError() | nats.errors.UnexpectedEOF() | EOFError():
             return f"{name} does not answer (any more)"
         case OSError():
-            known = error.errno if not isinstance(error, socket.gaierror) else None
-            why = os.strerror(known) if known else error.strerror or text or type(error).__name__
+            why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or text
             return f"{name} cannot be reached ({why}): is it running, and may this machine reach it?"
-    if isinstance(error, nats.errors.AuthorizationError) or "auth" in text.lower():
-        cure = "`agentwatch fleet config` prints the part of its configuration that does"
-        return f"{name} does not know this key: {cure}"
-    if "permissions violation" in text.lower():
-        what = text.split("violation", 1)[1].strip(" '")
-        return f"{name} does not allow this key the {what.removeprefix('for ')}: see `agentwatch fleet config`"
+    if "auth" in text.lower() or "permissions violation" in text.lower():
+        why = "does not know this key" if "auth" in text.lower() else f"does not allow this key that ({text})"
+        return f"{name} {why}: `agentwatch fleet config` prints the part of its configuration that does"
     return f"{name}: {text.removeprefix('nats: ') or type(error).__name__}"

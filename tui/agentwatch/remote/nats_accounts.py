@@ -14,13 +14,13 @@ subjects has no other subject to name.
 from __future__ import annotations
 
 import base64
+import binascii
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from agentwatch.decisions.envelope import PublicKey
 
-STREAM: Final = "KV_AGENTWATCH"
-"""Holds the key-value store."""
+STREAM: Final = "KV_AGENTWATCH"  # Holds the key-value store
 LARGEST_PAYLOAD: Final = 8 * 1024 * 1024
 """Bytes that the configuration that we print lets a message have. Without it a server takes a mebibyte."""
 _KEPT_SECONDS: Final = 30 * 24 * 3600.0
@@ -66,16 +66,7 @@ def store(replicas: int = 1) -> dict[str, Any]:
 def nkey_of(key: PublicKey) -> str:
     """A public key as a user of NATS is named."""
     data = bytes([20 << 3]) + key.raw
-    return base64.b32encode(data + _crc16(data).to_bytes(2, "little")).decode().rstrip("=")
-
-
-def _crc16(data: bytes) -> int:
-    crc = 0
-    for byte in data:
-        crc ^= byte << 8
-        for _ in range(8):
-            crc = (crc << 1 ^ 0x1021) & 0xFFFF if crc & 0x8000 else crc << 1 & 0xFFFF
-    return crc
+    return base64.b32encode(data + binascii.crc_hqx(data, 0).to_bytes(2, "little")).decode().rstrip("=")
 
 
 def accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[str, PublicKey]]) -> str:

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from io import BufferedReader
 from typing import Final, NamedTuple
 
@@ -26,12 +27,10 @@ from agentwatch.shell import resolve_command
 from agentwatch.text import clean
 
 FIRST_PAUSE: Final = 0.5
-LONGEST_PAUSE: Final = 30.0
-"""Seconds between two attempts to connect."""
-GREETING: Final = b"agentwatch-relay\n"
-"""Is the first line, in both directions."""
+LONGEST_PAUSE: Final = 30.0  # Seconds between two attempts to connect
+GREETING: Final = b"agentwatch-relay\n"  # Is the first line, in both directions
 _MOST_NOISE: Final = 256 * 1024
-_MOST_WAITING: Final = 64 * 1024 * 1024
+MOST_WAITING: Final = 64 * 1024 * 1024
 """Bytes that wait to be written: who does not read so much for so long asks again for what is dropped."""
 _CHUNK: Final = 1024 * 1024
 _JOIN_SECONDS: Final = 0.8
@@ -40,24 +39,20 @@ _SSH_OPTIONS: Final = ["-T", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterv
 _ASKS_NOBODY: Final = ("-o", "BatchMode=yes")
 _SCRIPT: Final = 'PATH="$PATH:$HOME/.local/bin:$HOME/bin:/usr/local/bin:/opt/homebrew/bin"; exec agentwatch "$@"'
 """Is run there. A shell that nobody logs in to often has no other way to know where programs of the user are."""
-_LASTS_SECONDS: Final = 10.0
-"""A connection that has lasted for so long works: the next attempt after it is a first one."""
+_LASTS_SECONDS: Final = 10.0  # A connection that has lasted for so long works: the next attempt after it is a first one
 _STOP_SECONDS: Final = 0.3
 _NOT_FOUND: Final = 127
 _SSH_FAILED: Final = 255
-_WRONG_USAGE: Final = 2
-_LONGEST: Final = 300
-"""Characters of a reason that come from there."""
+_LONGEST: Final = 300  # Characters of a reason that come from there
 _NO_NEWS: Final = ("Warning: Permanently added", "Connection to ", "Killed by signal", "Pseudo-terminal")
 """How lines of ssh begin that are no reason."""
 
-Receive = Callable[[bytes], None]
-"""Is called with every message, in a thread of the link."""
+Receive = Callable[[bytes], None]  # Is called with every message, in a thread of the link
 
 
 class LinkState(NamedTuple):
     """Whether a link is up. `words` say in a plain sentence why it is not, and what to do; they may quote foreign text.
-    `fatal`: trying again does not help, and is not tried."""
+    `fatal`: nobody will be there again."""
 
     up: bool
     words: str = ""
@@ -68,12 +63,11 @@ Change = Callable[[LinkState], None]
 
 
 class Link(ABC):
-    """The end of a screen, to one host."""
+    """An end of the way between screens and a host: that of a screen to one host, or that of a relay to all screens."""
 
     screen: str = ""
     """The random id by which a relay speaks to this screen. Whoever uses the link gives it one, if it has none."""
-    answers_in: float = 10.0
-    """Seconds that a host may take to answer at first, since the link is up."""
+    answers_in: float = 20.0  # Seconds that a host may take to answer at first; ssh alone may take 15 to connect
 
     @abstractmethod
     def start(self, receive: Receive, change: Change) -> None:
@@ -81,44 +75,31 @@ class Link(ABC):
         the link is up again, too. Both in threads of the link, one call at a time."""
 
     @abstractmethod
-    def send(self, message: bytes) -> None:
-        """Send a message to the relay. Any thread may call it. It never blocks, and drops what cannot be sent now: who
-        needs it sends it again."""
-
-    @abstractmethod
-    def stop(self) -> None:
-        """End within a second. Nothing is called afterwards."""
-
-
-class RelayEnd(ABC):
-    """The end of a relay, to as many screens as there are."""
-
-    @abstractmethod
-    def start(self, receive: Receive, change: Change) -> None:
-        """Connect, and stay so, as in `Link`. Where all screens are gone for good, the state is fatal."""
-
-    @abstractmethod
-    def send(self, message: bytes, to: str) -> None:
-        """Send a message to the screen with this id. Any thread may call it. It never blocks, and may drop."""
+    def send(self, message: bytes, to: str = "") -> None:
+        """Send a message to the relay, or to the screen with this id. Any thread may call it. It never blocks, and
+        drops what cannot be sent now: who needs it asks for it again."""
 
     def keep(self, message: bytes) -> None:  # noqa: B027  most keep nothing
         """Keep a hello for screens that come later."""
 
     @abstractmethod
     def stop(self) -> None:
-        """End within a second, with what was sent. Nothing is called afterwards."""
+        """End within a second. Nothing is called afterwards."""
 
 
-def pauses() -> Iterator[float]:
-    """Seconds to wait before each next attempt: twice as long each time, and never in step with others."""
+def stay_connected(connect: Callable[[], LinkState], change: Change, stopped: threading.Event) -> None:
+    """Connect again and again until it is stopped, with longer and longer pauses; `connect` returns why it ended."""
     pause = FIRST_PAUSE
-    while True:
-        yield pause * random.uniform(0.75, 1.25)  # noqa: S311  not for secrets
+    while not stopped.is_set():
+        began = time.monotonic()
+        state = connect()
+        if stopped.is_set():
+            return
+        change(state)
+        if time.monotonic() >= began + _LASTS_SECONDS:
+            pause = FIRST_PAUSE
+        stopped.wait(pause * random.uniform(0.75, 1.25))  # noqa: S311  not for secrets
         pause = min(pause * 2, LONGEST_PAUSE)
-
-
-class CutError(Exception):
-    """The other side has gone, or says what nobody of ours can say."""
 
 
 def framed(message: bytes) -> bytes:
@@ -127,19 +108,18 @@ def framed(message: bytes) -> bytes:
 
 
 def messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-    """The messages that come, from behind the greeting, at which `begun` is called. Raises CutError at the end, and
-    OSError."""
+    """The messages that come, from behind the greeting, at which `begun` is called. Raises OSError, also at the end."""
     data = bytearray()
 
     def read() -> None:
         some = os.read(descriptor, _CHUNK)
         if not some:
-            raise CutError("the connection has ended")
+            raise ConnectionError("the connection has ended")
         data.extend(some)
 
     while (at := data.find(GREETING)) < 0:
         if len(data) > _MOST_NOISE:
-            raise CutError("something else than a relay answers there")
+            raise ConnectionError("something else than a relay answers there")
         read()
     del data[: at + len(GREETING)]
     begun()
@@ -148,7 +128,7 @@ def messages(descriptor: int, begun: Callable[[], None] = lambda: None) -> Itera
             read()
         end = 4 + struct.unpack_from(">I", data)[0]
         if end > 4 + LARGEST_MESSAGE:
-            raise CutError("something else than a relay speaks there")
+            raise ConnectionError("something else than a relay speaks there")
         while len(data) < end:
             read()
         yield bytes(data[4:end])
@@ -162,7 +142,7 @@ class Writer:
         # One of its own: who closes the other may have its number taken by another file before the thread has ended.
         self._descriptor = os.dup(descriptor)
         self._news = threading.Condition()
-        self._waiting: deque[bytes] = deque([GREETING])
+        self._waiting = [GREETING]
         self._size = 0
         self._is_over = False
         self._thread = threading.Thread(target=self._run, name="agentwatch-write", daemon=True)
@@ -171,7 +151,7 @@ class Writer:
     def send(self, message: bytes) -> None:
         """Write a message, as soon as those before are written."""
         with self._news:
-            if not self._is_over and self._size + len(message) <= _MOST_WAITING:
+            if not self._is_over and self._size + len(message) <= MOST_WAITING:
                 self._waiting.append(framed(message))
                 self._size += len(message)
                 self._news.notify()
@@ -184,26 +164,21 @@ class Writer:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        try:
+        with suppress(OSError), os.fdopen(self._descriptor, "wb", 0) as file:
             while True:
                 with self._news:
-                    while not self._waiting and not self._is_over:
-                        self._news.wait()
+                    self._news.wait_for(lambda: self._waiting or self._is_over)
                     if not self._waiting:
                         return
                     view = memoryview(b"".join(self._waiting))
-                    self._waiting.clear()
-                    self._size = 0
+                    self._waiting, self._size = [], 0
                 while view:
-                    view = view[os.write(self._descriptor, view) :]
-        except OSError:
-            with self._news:
-                self._is_over = True
-        finally:
-            os.close(self._descriptor)
+                    view = view[file.write(view) :]
+        with self._news:
+            self._is_over = True
 
 
-class StdioEnd(RelayEnd):
+class StdioEnd(Link):
     """The end of a relay on pipes: for one screen, and the relay ends with it."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
@@ -215,7 +190,7 @@ class StdioEnd(RelayEnd):
         self._writer = Writer(self._outgoing)
         threading.Thread(target=self._read, args=(receive, change), name="agentwatch-read", daemon=True).start()
 
-    def send(self, message: bytes, to: str) -> None:  # noqa: ARG002
+    def send(self, message: bytes, to: str = "") -> None:  # noqa: ARG002
         if self._writer is not None:
             self._writer.send(message)
 
@@ -225,24 +200,19 @@ class StdioEnd(RelayEnd):
             self._writer.stop()
 
     def _read(self, receive: Receive, change: Change) -> None:
-        words = "the screen has gone"
         try:
             for message in messages(self._incoming):
                 if self._is_stopped:
                     return
                 receive(message)
-        except CutError as error:
-            words = str(error)
         except OSError as error:
-            words = f"the screen cannot be heard ({error.strerror})"
-        if not self._is_stopped:
-            change(LinkState(up=False, words=words, fatal=True))
+            if not self._is_stopped:
+                change(LinkState(up=False, words=error.strerror or str(error), fatal=True))
 
 
 class ProcessLink(Link):
-    """The link through the pipes of a program that runs a relay elsewhere, which ends with the connection: the system's
-    ssh with its configuration, agent, jump hosts and multiplexing, or such as `docker exec`. The relay is told to watch
-    these paths there: absolute, or below `~`."""
+    """The link through the pipes of a program that runs a relay of these paths elsewhere: the system's ssh with its
+    configuration, agent, jump hosts and multiplexing, or such as `docker exec`."""
 
     def __init__(self, address: Address, paths: Sequence[str], *, program: Sequence[str] = ("ssh",)) -> None:
         self._target = address.target
@@ -254,10 +224,12 @@ class ProcessLink(Link):
         self._thread: threading.Thread | None = None
 
     def start(self, receive: Receive, change: Change) -> None:
-        self._thread = threading.Thread(target=self._run, args=(receive, change), name="agentwatch-ssh", daemon=True)
+        connect = partial(self._connect, receive, change)
+        arguments = connect, change, self._stopped
+        self._thread = threading.Thread(target=stay_connected, args=arguments, name="agentwatch-ssh", daemon=True)
         self._thread.start()
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, to: str = "") -> None:  # noqa: ARG002
         with self._lock:
             writer = self._writer
         if writer is not None:
@@ -272,71 +244,48 @@ class ProcessLink(Link):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_STOP_SECONDS)
 
-    def _run(self, receive: Receive, change: Change) -> None:
-        waits = pauses()
-        while not self._stopped.is_set():
-            began = time.monotonic()
-            state = self._connect(receive, change)
-            if self._stopped.is_set():
-                return
-            change(state)
-            if state.fatal:
-                return
-            if time.monotonic() >= began + _LASTS_SECONDS:
-                waits = pauses()
-            self._stopped.wait(next(waits))
-
     def _connect(self, receive: Receive, change: Change) -> LinkState:
         """Connect, and hand over what comes until the connection ends. Returns why."""
-        pipe = subprocess.PIPE
+        pipe, words, why = subprocess.PIPE, resolve_command(self._command), ""
         try:
             process = subprocess.Popen(  # noqa: S603  a list, and no shell here
-                resolve_command(self._command), stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+                words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
             )
         except OSError as error:
-            words = f"{self._command[0]} cannot be started here ({error.strerror}): install it"
-            return LinkState(up=False, words=words, fatal=True)
+            return LinkState(
+                up=False, words=f"{self._command[0]} cannot be started here ({error.strerror}): install it"
+            )
         with process:
+            writer = Writer(process.stdin.fileno())  # type: ignore[union-attr]
             with self._lock:
-                self._process = process
+                self._process, self._writer = process, writer
+            if self._stopped.is_set():
+                _end(process)
             lines: deque[str] = deque(maxlen=20)
             reads = threading.Thread(target=_read_lines, args=(process, lines), name="agentwatch-ssh-said", daemon=True)
             reads.start()
             try:
-                why = self._exchange(process, receive, change)
+                for message in messages(process.stdout.fileno(), lambda: change(LinkState(up=True))):  # type: ignore[union-attr]
+                    if self._stopped.is_set():
+                        break
+                    receive(message)
+            except OSError as error:
+                why = error.strerror or str(error)
             finally:
                 with self._lock:
-                    writer, self._writer, self._process = self._writer, None, None
-                if writer is not None:
-                    writer.stop(0)
+                    self._writer = self._process = None
+                writer.stop(0)
                 _end(process)
                 reads.join(_STOP_SECONDS)
         return LinkState(up=False, words=reason(process.returncode, lines, self._target, why))
 
-    def _exchange(self, process: subprocess.Popen[bytes], receive: Receive, change: Change) -> str:
-        if process.stdin is None or process.stdout is None or self._stopped.is_set():
-            return ""
-        with self._lock:
-            self._writer = Writer(process.stdin.fileno())
-        try:
-            for message in messages(process.stdout.fileno(), lambda: change(LinkState(up=True))):
-                if self._stopped.is_set():
-                    return ""
-                receive(message)
-        except CutError as error:
-            return str(error)
-        except OSError as error:
-            return f"the connection was cut ({error.strerror})"
-        return ""
-
 
 def _read_lines(process: subprocess.Popen[bytes], lines: deque[str]) -> None:
     """Keep the last lines that ssh, and the relay there, say to people."""
-    if process.stderr is not None:
-        with suppress(OSError, ValueError), BufferedReader(process.stderr) as stderr:  # type: ignore[type-var]
-            # Unbuffered, each byte would be a system call, and a flood of words outlives the connection.
-            for line in iter(lambda: stderr.readline(4096), b""):
-                lines.append(line.decode("utf-8", "replace").strip())
+    with suppress(OSError, ValueError), BufferedReader(process.stderr) as stderr:  # type: ignore[type-var]
+        # Unbuffered, each byte would be a system call, and a flood of words outlives the connection.
+        for line in iter(lambda: stderr.readline(4096), b""):
+            lines.append(line.decode("utf-8", "replace").strip())
 
 
 def command(address: Address, words: Sequence[str], program: Sequence[str] = ("ssh",)) -> list[str]:
@@ -352,18 +301,13 @@ def command(address: Address, words: Sequence[str], program: Sequence[str] = ("s
 def reason(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
     """Why a connection has ended, and what to do, in a sentence; foreign text in it is short and safe."""
     said = [line for line in lines if line and not line.startswith(_NO_NEWS)]
-    last, all_said = clean(said[-1] if said else "", _LONGEST), " ".join(said)
+    last = clean(said[-1] if said else "", _LONGEST).removeprefix("agentwatch: ").removeprefix("ssh: ").rstrip(".")
     if code == _NOT_FOUND or "agentwatch: not found" in last:
         install = "`pipx install .` in a clone of it there"
         return f"agentwatch is not installed on {target}, or not where ssh finds it: {install}"
-    if code == _WRONG_USAGE and ("--stdio" in all_said or "relay: no such" in all_said):
-        return f"agentwatch on {target} is too old to be watched from here: update it there"
     if code == _SSH_FAILED:
-        words = last or "ssh could not connect"
-        return f"{words.removeprefix('ssh: ').rstrip('.')}: `ssh {target}` in a terminal says more"
-    if last:
-        return last.removeprefix("agentwatch: ").rstrip(".")
-    return cut or f"ssh has ended with code {code}"
+        return f"{last or 'ssh could not connect'}: `ssh {target}` in a terminal says more"
+    return last or cut or f"ssh has ended with code {code}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

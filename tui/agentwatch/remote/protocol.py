@@ -11,33 +11,27 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from agentwatch.decisions.envelope import PublicKey, SigningKey, parse_public
+from agentwatch import __version__
+from agentwatch.decisions.envelope import PublicKey, SigningKey, holds, parse_public, to_sign
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.delegation.events import Checked, Decided, Event, Gone, Ran, Requested, Rules, Seen, Unreadable
 from agentwatch.sources import Health
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
 PROTOCOL: Final = (4, 0)
-LARGEST: Final = 8 * 1024 * 1024
-"""Bytes of a frame."""
-ENOUGH: Final = 256 * 1024
-"""Bytes up to which several entries share a frame."""
+LARGEST: Final = 8 * 1024 * 1024  # Bytes of a frame
+ENOUGH: Final = 256 * 1024  # Bytes up to which several entries share a frame
 EARLIEST: Final = -62_135_596_800.0
-LATEST: Final = 253_402_300_800.0
-"""The years 1 and 10000, in seconds since the epoch."""
+LATEST: Final = 253_402_300_800.0  # The years 1 and 10000, in seconds since the epoch
 
-_PAYLOAD_TYPE: Final = b"application/vnd.agentwatch.frame.v1"
+_PAYLOAD_TYPE: Final = "application/vnd.agentwatch.frame.v1"
 _SIGNATURE: Final = 64
 _HEAD: Final = _SIGNATURE + 32
 LARGEST_MESSAGE: Final = LARGEST + _HEAD + 1024
-_WORTH: Final = 1024
-"""Bytes from which on compressing saves something."""
+_WORTH: Final = 1024  # Bytes from which on compressing saves something
 
 
 class VersionError(ValueError):
@@ -53,7 +47,6 @@ class Standing(NamedTuple):
 
 Observation = Seen | Gone | Unreadable | Checked | Ran | Decided | Requested
 """The observations that a host tells; the rest is the operator's own and never travels."""
-_TOLD: Final = (Seen, Gone, Unreadable, Checked, Ran, Decided, Requested)
 
 
 class _Model(BaseModel):
@@ -89,6 +82,10 @@ class Workspace(_Model):
     rules: Rules = Rules()
     asked: tuple[str, ...] = ()
     summary: str = ""
+
+    def is_called(self, name: str) -> bool:
+        """Whether somebody who asks for this name means it; "" means any."""
+        return name in ("", self.id, self.name, self.path, *self.asked)
 
 
 class Hello(_Model):
@@ -139,15 +136,12 @@ class Outcome(StrEnum):
     RECORDED = "recorded"
     DECIDED_OTHERWISE = "decided otherwise"
     RETURN_CHANGED = "return changed"
-    GONE = "gone"
-    """Nobody waits for the answer any more."""
+    GONE = "gone"  # Nobody waits for the answer any more
     NOT_ALLOWED = "not allowed"
     EXPIRED = "expired"
     NOT_TRUSTED = "not trusted"
-    REFUSED = "refused"
-    """It is for another host, or cannot be read."""
-    FAILED = "failed"
-    """The disk, or the key of the host: it is right to send it again."""
+    REFUSED = "refused"  # It is for another host, or cannot be read
+    FAILED = "failed"  # The disk, or the key of the host: it is right to send it again
 
     @property
     def is_final(self) -> bool:
@@ -176,8 +170,7 @@ class Reply(_Model):
     data: str = ""
 
 
-_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]
-"""Becomes a part of the subjects of messages."""
+_Screen = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]  # Becomes a part of the subjects of messages
 
 
 class Watch(_Model):
@@ -201,7 +194,7 @@ class Decide(_Model):
     request: str
 
 
-Wish = Literal["text", "transcript", "wait", "read"]
+Wish = Literal["text", "transcript"]
 
 
 class Ask(_Model):
@@ -232,7 +225,7 @@ class _Greeting(BaseModel):
 
 def entry_of(event: Event | Standing) -> Entry | None:
     """An event as it is told, None where it is the operator's own. Raises ValueError where no screen would take it."""
-    if not isinstance(event, (*_TOLD, Standing)):
+    if not isinstance(event, (*get_args(Observation), Standing)):
         return None
     entry = Entry.model_construct(**{type(event).__name__.lower(): event})  # type: ignore[arg-type]
     return Entry.model_validate_json(entry.model_dump_json(exclude_defaults=True))
@@ -256,14 +249,10 @@ def read_frame(data: bytes) -> Frame:
     except ValidationError:
         with suppress(ValidationError):
             hello = _Greeting.model_validate_json(data)
-            theirs = tuple(hello.protocol) if isinstance(hello.protocol, list) else ()
-            if theirs != PROTOCOL:
-                is_older = (
-                    len(theirs) == len(PROTOCOL) and all(type(one) is int for one in theirs) and theirs < PROTOCOL
-                )
+            if hello.protocol != [*PROTOCOL]:
                 raise VersionError(
-                    f"the relay there (agentwatch {hello.agentwatch[:20]}) speaks another protocol than this"
-                    f" agentwatch: update agentwatch {'there' if is_older else 'here'}"
+                    f"the relay there (agentwatch {hello.agentwatch[:20]}) speaks another protocol than this agentwatch"
+                    f" ({__version__}): update the older one"
                 ) from None
         raise
 
@@ -295,8 +284,8 @@ def unpack(packed: bytes) -> Frame:
     """The frame that was packed. Raises ValueError; it never takes much more memory than the largest frame."""
     if packed[:1] == b"=":
         return read_frame(packed[1:])
+    inflater = zlib.decompressobj()
     try:
-        inflater = zlib.decompressobj()
         data = inflater.decompress(packed[1:], LARGEST + 1)
     except zlib.error as error:
         raise ValueError("a message cannot be unpacked") from error
@@ -308,87 +297,54 @@ def unpack(packed: bytes) -> Frame:
 def signed(frame: Frame, key: SigningKey) -> bytes:
     """The message by which a host says this frame."""
     packed = pack(frame)
-    return key.private.sign(_to_sign(packed)) + bytes.fromhex(key.public.keyid) + packed
-
-
-def _to_sign(packed: bytes) -> bytes:
-    """DSSE's pre-authentication encoding: the lengths leave no doubt where the type ends."""
-    return b"DSSEv1 %d %s %d %s" % (len(_PAYLOAD_TYPE), _PAYLOAD_TYPE, len(packed), packed)
-
-
-def _public(key: PublicKey) -> Ed25519PublicKey:
-    # Imported here: it takes 25 ms.
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    return Ed25519PublicKey.from_public_bytes(key.raw)
+    return key.private.sign(to_sign(packed, _PAYLOAD_TYPE)) + bytes.fromhex(key.public.keyid) + packed
 
 
 class Verifier:
-    """Takes messages of one host, and none that anybody else has made up.
-
-    `key` is the one that it has to sign with; where that is not known, `accept` is asked about the key of the first
-    hello: it says why that is refused, "" where it is not.
-    """
+    """Takes messages of one host, signed with its `key`. Where that is not known, `accept` is asked about the key of
+    the first hello: it says why that is refused, "" where it is not."""
 
     def __init__(self, label: str, key: PublicKey | None, accept: Callable[[PublicKey], str]) -> None:
         self.key = key
-        self.why = ""
-        """Why messages are not believed, and what to do."""
+        self.why = ""  # Why messages are not believed, and what to do
         self._label, self._accept = label, accept
-        self._verified = _public(key) if key is not None else None
         self._was_heard = False
 
     def read(self, message: bytes) -> Frame | None:
         """The frame in a message; None where the host cannot have said it."""
         try:
-            frame = self._read(message)
+            frame = self._read(message[:_SIGNATURE], message[_SIGNATURE:_HEAD].hex(), message[_HEAD:])
         except VersionError as error:
             self.why = str(error)
             return None
-        except ValueError:
-            known = message[_SIGNATURE:_HEAD].hex() if self.key is None or self._was_heard else self.key.keyid
-            if message[_SIGNATURE:_HEAD].hex() != known and len(message) > _HEAD:
-                self.why = (
-                    "it signs with another key than it had before, or its agentwatch is older; update agentwatch there,"
-                    f" or if you know of a new key: `agentwatch keys distrust {self._label} --host`, then start again"
-                )
+        except (ValueError, KeyProblemError):
             return None
         self._was_heard |= frame is not None
         if isinstance(frame, Hello):
             self.why = ""
         return frame
 
-    def _read(self, message: bytes) -> Frame | None:
-        if not _HEAD < len(message) <= LARGEST_MESSAGE:
+    def _read(self, signature: bytes, keyid: str, packed: bytes) -> Frame | None:
+        if not 0 < len(packed) <= LARGEST_MESSAGE:
             raise ValueError("a message is not in the form of a signed one")
-        packed = message[_HEAD:]
-        if self.key is not None and self._verified is not None:
-            self._verify(self.key, self._verified, message)
+        key, first = self.key, None
+        if key is None:
+            # It is believed that this is the host's key once it has signed who it is with it.
+            first = unpack(packed)
+            if not isinstance(first, Hello):
+                return None
+            key = parse_public(first.host_key)
+        elif keyid != key.keyid and not self._was_heard:
+            self.why = (
+                "it signs with another key than it had before, or its agentwatch is older; update agentwatch there,"
+                f" or if you know of a new key: `agentwatch keys distrust {self._label} --host`, then start again"
+            )
+        if keyid != key.keyid or not holds(signature, to_sign(packed, _PAYLOAD_TYPE), key):
+            raise ValueError("the signature of a message does not hold: it is a fake, or was changed")
+        if first is None:
             return unpack(packed)
-        # It is believed that this is the host's key once it has signed who it is with it.
-        hello = unpack(packed)
-        if not isinstance(hello, Hello):
-            return None
-        try:
-            key = parse_public(hello.host_key)
-        except KeyProblemError as error:
-            raise ValueError(str(error)) from error
-        verified = _public(key)
-        self._verify(key, verified, message)
         if why := self._accept(key):
             self.why = why
             return None
-        self.key, self._verified = key, verified
-        return hello
-
-    @staticmethod
-    def _verify(key: PublicKey, verified: Ed25519PublicKey, message: bytes) -> None:
-        """Raises ValueError where this key has not signed a message."""
-        from cryptography.exceptions import InvalidSignature
-
-        if message[_SIGNATURE:_HEAD].hex() != key.keyid:
-            raise ValueError("a message is signed with a key that is not expected here")
-        try:
-            verified.verify(message[:_SIGNATURE], _to_sign(message[_HEAD:]))
-        except InvalidSignature as error:
-            raise ValueError("the signature of a message does not hold: it is a fake, or was changed") from error
+        self.key = key
+        return first

@@ -6,9 +6,9 @@ import asyncio
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,9 +16,9 @@ from agentwatch import __version__
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event
 from agentwatch.monitor import Monitor, rules_of
-from agentwatch.remote.answers import Answers, parts
+from agentwatch.remote.desk import RelayDesk
 from agentwatch.remote.log import Log
-from agentwatch.remote.pipe import LinkState, RelayEnd
+from agentwatch.remote.pipe import Link, LinkState
 from agentwatch.remote.protocol import (
     PROTOCOL,
     Ask,
@@ -28,7 +28,6 @@ from agentwatch.remote.protocol import (
     Frame,
     Hello,
     Observed,
-    Result,
     Standing,
     Watch,
     Workspace,
@@ -37,18 +36,15 @@ from agentwatch.remote.protocol import (
     signed,
     unpack,
 )
+from agentwatch.remote.texts import Answers, parts
 from agentwatch.sources import Problem, health_of
 from agentwatch.state import shown, state_directory, workspace_id
 from agentwatch.text import words_of
 from agentwatch.view.words import plural
 
-Deciding = Callable[[Monitor, str], Awaitable[Result]]
-
 BEAT_SECONDS: Final = 5.0
-SEEN_SECONDS: Final = 15.0
-"""For so long after a screen has said so, somebody sees a workspace."""
-_LOOK_SECONDS: Final = 0.25
-"""Between two looks at how well a monitor sees."""
+SEEN_SECONDS: Final = 15.0  # For so long after a screen has said so, somebody sees a workspace
+_LOOK_SECONDS: Final = 0.25  # Between two looks at how well a monitor sees
 _MOST_SCREENS: Final = 1_000
 
 
@@ -59,18 +55,14 @@ class Relayed:
         self.monitor = monitor
         self.id = workspace_id(monitor.workspace)
         self.answers = Answers(monitor)
+        self.desk = RelayDesk(monitor)
         self.log = Log()
-        self.new: list[Entry] = []
-        """The entries of the log that were not told yet."""
-        self.ended = ""
-        """Why it is not watched any more."""
-        self.untold = 0
-        """How many observations could not be told."""
+        self._new: list[Entry] = []  # The entries of the log that were not told yet
+        self._problems: list[Problem] = []
         self._name, self._asked = name, tuple(asked)
         self._presence = ExitStack()
         self._seen_until = 0.0
-        self._settled = 0
-        """How many looks have found it settled."""
+        self._settled = 0  # How many looks have found it settled
         monitor.tap = self._note
 
     @property
@@ -78,39 +70,25 @@ class Relayed:
         monitor, tree = self.monitor, self.monitor.tree
         rules = rules_of(monitor.settings, tree.rules.history_before)
         summary = f"{plural(len(tree.tasks), 'task')}, {len(tree.queue)} of them asked you" if tree.tasks else ""
-        return Workspace(
-            id=self.id,
-            path=str(monitor.workspace),
-            name=self._name,
-            rules=rules,
-            asked=self._asked,
-            summary=summary,
-        )
+        path = str(monitor.workspace)
+        return Workspace(id=self.id, path=path, name=self._name, rules=rules, asked=self._asked, summary=summary)
 
     def _note(self, event: Event | Standing) -> None:
-        entry = None
         try:
             entry = entry_of(event)
-        except ValueError:
-            self.untold += 1
-        told = entry.event if entry is not None else None
-        if told is not None and (counts := self.log.add(told)) is not None:
-            self.log.seq += 1
-            self.new += filter(None, [entry if counts is told else entry_of(counts)])
+            told = entry.event if entry is not None else None
+            if told is not None and (counts := self.log.add(told)) is not None:
+                self.log.seq += 1
+                self._new += filter(None, [entry if counts is told else entry_of(counts)])
+        except ValueError as error:
+            self._problems = [Problem("relay", "", f"not all can be told: {words_of(error)}")]
 
     def look(self) -> bool:
-        """Note how well it is seen; whether that is something else than before. It counts as settled at the second look
-        that finds it so: what a thread has told between the two has been taken in."""
-        monitor = self.monitor
-        problems = list(monitor.problems)
-        if self.ended:
-            problems.append(Problem("relay", "", self.ended))
-        if self.untold:
-            problems.append(
-                Problem("relay", "", f"{self.untold:,} observations cannot be told: update agentwatch there")
-            )
-        known = monitor.health
-        health = health_of(known.mode, known.detail, problems)._replace(notices=tuple(monitor.notices))
+        """Note how well it is seen; whether that is something else than before."""
+        monitor, known = self.monitor, self.monitor.health
+        health = health_of(known.mode, known.detail, [*monitor.problems, *self._problems])
+        health = health._replace(notices=tuple(monitor.notices))
+        # At the second look, what a thread has told between the two has been taken in.
         if self._settled < 2:
             self._settled = self._settled + 1 if monitor.is_settled else 0
         standing = Standing(health, self.is_settled)
@@ -137,41 +115,49 @@ class Relayed:
             self._presence.close()
             self._seen_until = 0.0
 
+    def news(self, epoch: str) -> Iterator[Observed]:
+        """The entries that were not told yet; whoever has all of what was told before has everything then."""
+        new, self._new = self._new, []
+        after = self.log.seq - len(new)
+        for some in pieces(new):
+            upto = after + len(some)
+            yield Observed(workspace=self.id, epoch=epoch, after=after, upto=upto, entries=some)
+            after = upto
+
+    def everything(self, epoch: str) -> Iterator[Observed]:
+        """All that counts, once there are no news."""
+        entries = [entry for event in self.log.events() if (entry := entry_of(event)) is not None]
+        groups, upto = list(pieces(entries)) or [()], self.log.seq
+        news = Observed(workspace=self.id, epoch=epoch, after=0, upto=upto, parts=len(groups))
+        for number, some in enumerate(groups):
+            yield news.model_copy(update={"part": number, "entries": some})
+
 
 class Relay:
-    """Relays the workspaces of these monitors, by their names, until all screens are gone for good.
-
-    `asked` are, by name, the paths by which somebody asked for it, `missing` those that are none, with the reasons.
-    `decide` records what was asked for in the ledger of a workspace.
-    """
+    """Relays workspaces until all screens are gone for good; `missing` are paths that are none, with the reasons."""
 
     def __init__(
         self,
-        monitors: Mapping[str, Monitor],
-        end: RelayEnd,
+        parts: Iterable[Relayed],
+        end: Link,
         key: SigningKey,
         *,
         host: str = "",
-        asked: Mapping[str, Sequence[str]] = MappingProxyType({}),
         missing: Mapping[str, str] = MappingProxyType({}),
-        decide: Deciding | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.epoch: Final = secrets.token_hex(8)
-        self._parts = {
-            part.id: part for part in (Relayed(name, one, asked.get(name, ())) for name, one in monitors.items())
-        }
+        self._parts = {part.id: part for part in parts}
         self._end = end
         self._key = key
         self._host = host or socket.gethostname()
         self._missing = dict(missing)
-        self._decide = decide
         self._clock = clock
         self._began_at = clock()
-        self._screens: dict[str, tuple[float, float]] = {}
-        """By id: what it has said last as `Watch.sent`, and when, by a clock that nobody sets."""
+        self._echo: dict[str, float] = {}  # By the id of a screen, what it has said last as `Watch.sent`
+        self._heard: dict[str, float] = {}  # When that was, by a clock that nobody sets
         self._kept: tuple[Workspace, ...] | None = None
-        self._asked = ThreadPoolExecutor(2, "agentwatch-asked")
+        self._answering = ThreadPoolExecutor(2, "agentwatch-asked")
         self._over = asyncio.Event()
         self._why = ""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -182,19 +168,20 @@ class Relay:
         self._end.start(self._receive, self._change)
         # Who speaks another protocol is told so before anybody asks.
         self._say(self._hello(), [""])
-        working = [asyncio.create_task(self._watch(part)) for part in self._parts.values()]
-        working += [asyncio.create_task(self._look()), asyncio.create_task(self._beat_again())]
+        doing = [self._look(), self._beat_again(), *map(self._watch, self._parts.values())]
+        working = [asyncio.create_task(one) for one in doing]
+        over = asyncio.create_task(self._over.wait())
         try:
-            await self._over.wait()
+            await asyncio.wait([over, *working], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in working:
+            for one in (over, *working):
                 one.cancel()
-            await asyncio.gather(*working, return_exceptions=True)
+            ended = await asyncio.gather(*working, return_exceptions=True)
             await asyncio.to_thread(self._end.stop)
-            self._asked.shutdown(wait=False, cancel_futures=True)
+            self._answering.shutdown(wait=False, cancel_futures=True)
             for part in self._parts.values():
                 part.unsee(float("inf"))
-        return self._why
+        return self._why or next((words_of(one) for one in ended if isinstance(one, Exception)), "")
 
     def end(self) -> None:
         """End it soon."""
@@ -203,11 +190,8 @@ class Relay:
     # What is told
 
     async def _watch(self, part: Relayed) -> None:
-        try:
-            async for _ in part.monitor.updates():
-                self._tell(part)
-        except Exception as error:  # noqa: BLE001  nobody waits for this task, and the others go on
-            part.ended = f"watching has ended ({words_of(error)}): start the relay again"
+        async for _ in part.monitor.updates():
+            self._tell(part)
 
     async def _look(self) -> None:
         while True:
@@ -221,34 +205,24 @@ class Relay:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             self._beat()
-            self._keep()
-
-    def _keep(self) -> None:
-        """Have the end keep a hello with what there is now, for screens that come when this host is off."""
-        hello = self._hello()
-        if hello.workspaces != self._kept:
-            self._kept = hello.workspaces
-            self._end.keep(signed(hello, self._key))
+            hello = self._hello()
+            if hello.workspaces != self._kept:
+                # For screens that come when this host is off.
+                self._kept = hello.workspaces
+                self._end.keep(signed(hello, self._key))
 
     def _tell(self, part: Relayed) -> None:
-        """Tell all screens what is new. Whoever has all of what was told before has everything then."""
-        new, part.new = part.new, []
-        after = part.log.seq - len(new)
-        for some in pieces(new):
-            upto = after + len(some)
-            self._say(Observed(workspace=part.id, epoch=self.epoch, after=after, upto=upto, entries=some))
-            after = upto
+        for news in part.news(self.epoch):
+            self._say(news)
 
     def _beat(self, to: Iterable[str] | None = None) -> None:
         for part in self._parts.values():
             self._tell(part)
         since = time.monotonic() - SEEN_SECONDS
-        self._screens = {screen: one for screen, one in self._screens.items() if one[1] >= since}
+        for screen in [screen for screen, heard in self._heard.items() if heard < since]:
+            del self._heard[screen], self._echo[screen]
         seqs = {part.id: part.log.seq for part in self._parts.values()}
-        self._say(Beat(epoch=self.epoch, now=self._clock(), seqs=seqs, echo=self._echo()), to)
-
-    def _echo(self) -> dict[str, float]:
-        return {screen: sent for screen, (sent, _) in self._screens.items()}
+        self._say(Beat(epoch=self.epoch, now=self._clock(), seqs=seqs, echo=dict(self._echo)), to)
 
     def _hello(self) -> Hello:
         return Hello(
@@ -259,14 +233,13 @@ class Relay:
             epoch=self.epoch,
             began_at=self._began_at,
             now=self._clock(),
-            echo=self._echo(),
+            echo=dict(self._echo),
             workspaces=tuple(part.workspace for part in self._parts.values()),
             missing=self._missing,
         )
 
     def _say(self, frame: Frame, to: Iterable[str] | None = None) -> None:
-        screens = list(self._screens if to is None else to)
-        if screens:
+        if screens := list(self._echo if to is None else to):
             message = signed(frame, self._key)
             for screen in screens:
                 self._end.send(message, screen)
@@ -286,62 +259,39 @@ class Relay:
 
     def _receive(self, message: bytes) -> None:
         """A message of a screen, in the thread of the end. What nobody can have said is passed over."""
-        try:
-            frame = unpack(message)
-        except ValueError:
-            return
-        if isinstance(frame, Watch):
-            self._soon(self._handle, frame)
-        elif isinstance(frame, Ask):
-            self._soon(self._ask, frame)
-        elif isinstance(frame, Decide) and self._loop is not None:
-            part = self._parts.get(frame.workspace)
-            if part is not None and self._decide is not None:
-                asyncio.run_coroutine_threadsafe(self._record(part, frame, self._decide), self._loop)
+        with suppress(ValueError):
+            self._soon(self._handle, unpack(message))
 
-    async def _record(self, part: Relayed, frame: Decide, decide: Deciding) -> None:
+    def _handle(self, frame: Frame) -> None:
+        match frame:
+            case Watch():
+                self._greet(frame)
+            case Ask() if part := self._parts.get(frame.workspace):
+                self._answering.submit(self._answer, frame, part.answers.find(frame))
+            case Decide() if (part := self._parts.get(frame.workspace)) and self._loop is not None:
+                asyncio.run_coroutine_threadsafe(self._record(part, frame), self._loop)
+
+    async def _record(self, part: Relayed, frame: Decide) -> None:
         """Record a decision, and tell its outcome."""
-        self._say(await decide(part.monitor, frame.request), [frame.screen])
+        self._say(await part.desk.record(frame.request), [frame.screen])
 
-    def _handle(self, watch: Watch) -> None:
+    def _greet(self, watch: Watch) -> None:
         """A screen says that it is there, and what it lacks."""
         now = time.monotonic()
-        if watch.screen not in self._screens and len(self._screens) >= _MOST_SCREENS:
+        if watch.screen not in self._echo and len(self._echo) >= _MOST_SCREENS:
             return
-        self._screens[watch.screen] = watch.sent, now
-        for name in watch.shown:
-            if name in self._parts:
-                self._parts[name].see(now)
+        self._echo[watch.screen], self._heard[watch.screen] = watch.sent, now
+        for name in self._parts.keys() & watch.shown:
+            self._parts[name].see(now)
         if watch.epoch != self.epoch:
             self._say(self._hello(), [watch.screen])
         else:
-            for name in set(watch.lacks) & self._parts.keys():
-                self._tell_all(self._parts[name], watch.screen)
+            for name in self._parts.keys() & watch.lacks:
+                self._tell(self._parts[name])
+                for part in self._parts[name].everything(self.epoch):
+                    self._say(part, [watch.screen])
         # Behind what it asked for, so that it can tell whether it has all.
         self._beat([watch.screen])
-
-    def _tell_all(self, part: Relayed, screen: str) -> None:
-        """Tell a screen everything that counts."""
-        self._tell(part)
-        entries = [entry for event in part.log.events() if (entry := entry_of(event)) is not None]
-        groups = list(pieces(entries)) or [()]
-        for number, some in enumerate(groups):
-            of_all = Observed(
-                workspace=part.id,
-                epoch=self.epoch,
-                after=0,
-                upto=part.log.seq,
-                part=number,
-                parts=len(groups),
-                entries=some,
-            )
-            self._say(of_all, [screen])
-
-    def _ask(self, ask: Ask) -> None:
-        part = self._parts.get(ask.workspace)
-        # What a workspace that is still being read has to say of a task is not known: it is asked again.
-        if part is not None and (ask.what != "wait" or part.is_settled):
-            self._asked.submit(self._answer, ask, part.answers.find(ask))
 
     def _answer(self, ask: Ask, find: Callable[[], str | None]) -> None:
         for reply in parts(ask, find()):

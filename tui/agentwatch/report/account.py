@@ -24,7 +24,6 @@ from agentwatch.view.requests import standing_words
 from agentwatch.view.spans import Kind, Span, spans_of
 from agentwatch.view.times import Took, span, stands_since, took, took_last
 from agentwatch.view.words import (
-    ADVICE,
     BASES,
     Agreement,
     answer,
@@ -33,7 +32,6 @@ from agentwatch.view.words import (
     model_of,
     plural,
     prompt,
-    retries_left,
     why_at,
 )
 
@@ -151,7 +149,7 @@ class Account:
 
     @property
     def name(self) -> str:
-        """What the workspace is called, with its host where that is another machine."""
+        """The name of the workspace, with its host where that is another machine."""
         name = PurePath(self.workspace).name or self.workspace
         return f"{self.tree.host}: {name}" if self.tree.host else name
 
@@ -159,11 +157,6 @@ class Account:
     def rows(self) -> list[TaskLine]:
         """The tasks that have a row of their own."""
         return [line for line in self.tasks if not line.task.shares_row]
-
-    @property
-    def decisions(self) -> list[DecisionLine]:
-        """All decisions, by task."""
-        return [one for line in self.tasks for one in line.decisions]
 
 
 def account_of(
@@ -197,14 +190,6 @@ def account_of(
     )
 
 
-def _decisions(task: Task) -> Iterator[DecisionLine]:
-    for attempt in task.attempts:
-        for one in attempt.decisions:
-            receipt = one.receipt.words + ("; it has expired since" if one.expired else "")
-            about = task.task_id, attempt.number, one.action.value
-            yield DecisionLine(*about, one.note, one.operator, one.at, receipt)
-
-
 def _summary(tree: Tree) -> Summary:
     tasks = [task for task in tree.tasks.values() if not task.past]
     now = sums_of(tasks)
@@ -221,16 +206,12 @@ def _summary(tree: Tree) -> Summary:
 
 
 def _attention(tree: Tree) -> Iterator[Attention]:
-    for task in tree.asking():
-        yield Attention(task.task_id, task.ask or "", stands_since(task), task.open_below)
-    silent = sorted(
-        (task for task in tree.tasks.values() if task.stale and not (task.past or task.shares_row)),
-        key=lambda task: task.alive_at or 0.0,
-    )
-    for task in silent:
-        if not task.needs_operator:
-            ask = "it works and gives no sign of life: check whether it still runs"
-            yield Attention(task.task_id, ask, stands_since(task), task.open_below)
+    silent = [
+        one for one in tree.tasks.values() if one.stale and not (one.past or one.shares_row or one.needs_operator)
+    ]
+    for task in (*tree.asking(), *sorted(silent, key=lambda one: one.alive_at or 0.0)):
+        ask = task.ask or "it works and gives no sign of life: check whether it still runs"
+        yield Attention(task.task_id, ask, stands_since(task), task.open_below)
 
 
 def _lines(tree: Tree, now: float, statements: Mapping[str, StatementLine]) -> Iterator[TaskLine]:
@@ -239,29 +220,37 @@ def _lines(tree: Tree, now: float, statements: Mapping[str, StatementLine]) -> I
     for task, _ in tree.preorder():
         depth = depths[task.parent_id]
         depths[task.task_id] = depth + (not task.shares_row)
-        yield _line(tree, task, depth, now, statements.get(task.task_id))
-
-
-def _line(tree: Tree, task: Task, depth: int, now: float, statement: StatementLine | None) -> TaskLine:
-    chain = chain_name(task, [tree.tasks[above] for above in chain_above(tree.tasks, task)])
-    return TaskLine(
-        task=task,
-        depth=depth,
-        title=f"{chain} · {task.title}" if chain else task.title,
-        why=why_at(task, tree.now),
-        attempts=tuple(AttemptLine(one, look_of_attempt(task, one), took(task, one, now)) for one in task.attempts),
-        spans=tuple(spans_of(task)),
-        look=look(task),
-        took=took_last(task, now),
-        decisions=tuple(_decisions(task)),
-        statement=statement,
-    )
+        chain = chain_name(task, [tree.tasks[above] for above in chain_above(tree.tasks, task)])
+        yield TaskLine(
+            task=task,
+            depth=depth,
+            title=f"{chain} · {task.title}" if chain else task.title,
+            why=why_at(task, tree.now),
+            attempts=tuple(AttemptLine(one, look_of_attempt(task, one), took(task, one, now)) for one in task.attempts),
+            spans=tuple(spans_of(task)),
+            look=look(task),
+            took=took_last(task, now),
+            decisions=tuple(
+                DecisionLine(
+                    task.task_id,
+                    attempt.number,
+                    one.action.value,
+                    one.note,
+                    one.operator,
+                    one.at,
+                    one.receipt.words + ("; it has expired since" if one.expired else ""),
+                )
+                for attempt in task.attempts
+                for one in attempt.decisions
+            ),
+            statement=statements.get(task.task_id),
+        )
 
 
 def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> Iterator[str]:
     """The state of a session in our own words and numbers: `unseen` places could not be read, `history` says what is
     past, and so many tasks of other worktrees need somebody."""
-    completed = summary.by_state.get(State.COMPLETED, 0)
+    completed, needs = summary.by_state.get(State.COMPLETED, 0), summary.needs_operator
     checked = {"verified": summary.verified, "unchecked": summary.unchecked}
     checked["contradicted"] = completed - sum(checked.values())
     about = {State.COMPLETED: checked, State.WORKING: {"silent": summary.stale}}
@@ -276,14 +265,11 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
         yield f"No new tasks{past}." if past else "No handoffs or returns were found."
     if unseen:
         yield f"{plural(unseen, 'place')} could not be read."
-    yield from [f"{history}."] if history else []
-    does = "does" if asking_there == 1 else "do"
-    there = f"; {plural(asking_there, 'task')} in other worktrees {does}" if asking_there else ""
-    needs = summary.needs_operator
-    nobody = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''} needs"
-    who = f"{needs:,} {'needs' if needs == 1 else 'need'}" if needs else nobody
+    if history:
+        yield f"{history}."
+    there = f"; {plural(asking_there, 'task')} in other worktrees too" if asking_there else ""
     if states or past or there or unseen:
-        yield f"{who} a human{there}."
+        yield f"{f'{needs:,}' if needs else 'Nothing'} {'need' if needs > 1 else 'needs'} a human{there}."
 
 
 # Facts of a task
@@ -297,85 +283,86 @@ def lasted(took: Took | None) -> str:
 
 
 class Fact(NamedTuple):
-    """A fact of a task or an attempt under its label: foreign texts, and what stands `behind` them.
+    """A fact of a task or an attempt under its label: foreign texts, or our own words, and what stands `behind` them.
 
-    `kind` says what they are: lines, prose, code such as ids and paths, a task's id, or our own words.
+    `kind` says what they are: lines, prose, code such as ids and paths, or a task's id.
     """
 
     label: str
-    kind: Literal["line", "prose", "code", "task", "own"]
-    texts: tuple[str, ...]
+    kind: Literal["line", "prose", "code", "task"]
+    texts: Sequence[str | None]
+    """Only those that are not empty count."""
     behind: str = ""
 
 
-def facts(line: TaskLine) -> Iterator[Fact]:
+def _known(*all_facts: Fact) -> list[Fact]:
+    """The facts of which something is known."""
+    return [fact for fact in all_facts if any(fact.texts)]
+
+
+def facts(line: TaskLine) -> list[Fact]:
     """The facts of a task besides its state and its attempts."""
-    task = line.task
-    if task.ask:
-        yield Fact("asks", "prose", (task.ask,))
-    if line.why:
-        yield Fact("why", "line", (line.why,))
-    if task.title not in task.task_id:
-        yield Fact("title", "line", (task.title,))
-    if task.parent_id is not None:
-        yield Fact("below", "task", (task.parent_id,), BASES[task.parent_basis])
-    if task.state is not State.COMPLETED and not task.inferred and not task.is_session:
-        advice = filter(None, (retries_left(task.retry), ADVICE[task.retry.recommended]))
-        yield Fact("retries", "own", (", ".join(advice),))
-    if task.retry.hint:
-        yield Fact("hint", "prose", (task.retry.hint,))
-    if task.todos:
-        done = sum(todo.status is TodoStatus.DONE for todo in task.todos)
-        items = tuple(f"{TODOS[todo.status].glyph} {todo.text}" for todo in task.todos)
-        yield Fact("checklist", "line", items, f"{done} of {len(items)} done")
-    if task.deleted:
-        yield Fact("files", "own", ("deleted since; the history remembers them",))
-    if (signed := line.statement) is not None:
+    task, signed, about = line.task, line.statement, ""
+    todos = task.todos or ()
+    done = sum(todo.status is TodoStatus.DONE for todo in todos)
+    if signed is not None:
         since = "" if signed.current else "; the handoff or the return is another one now"
-        said = f"says {signed.state} of attempt {signed.attempt}, {signed.made_at}, key {signed.keyid[:16]}{since}"
-        yield Fact("statement", "code", (signed.sha256,), said)
+        about = f"says {signed.state} of attempt {signed.attempt}, {signed.made_at}, key {signed.keyid[:16]}{since}"
+    items = [f"{TODOS[todo.status].glyph} {todo.text}" for todo in todos]
+    return _known(
+        Fact("asks", "prose", [task.ask]),
+        Fact("why", "line", [line.why]),
+        Fact("below", "task", [task.parent_id], BASES[task.parent_basis]),
+        Fact("checklist", "line", items, f"{done} of {len(todos)} done"),
+        Fact("files", "line", ["deleted since; the history remembers them" if task.deleted else ""]),
+        Fact("statement", "code", [signed.sha256 if signed else ""], about),
+    )
 
 
-def said(attempt: Attempt) -> Iterator[Fact]:
+def said(attempt: Attempt) -> list[Fact]:
     """Handoff and return of an attempt, and its state."""
-    packet, result = attempt.packet, attempt.result
-    if packet and not packet.objective:
-        yield Fact("asked", "own", ("the handoff states no objective",))
-    elif asked := packet.objective if packet else prompt(attempt):
-        yield Fact("asked", "prose", (asked,))
-    if result:
-        yield from _returned(result, others_say(attempt))
-    elif answered := answer(attempt):
-        yield Fact("answered", "prose", (answered,))
-    if attempt.session_id:
-        yield Fact("session", "code", (attempt.session_id,))
-    if attempt.handoff:
-        yield Fact("handoff", "code", (attempt.handoff.path,))
-    if attempt.returned:
-        yield Fact("return", "code", (attempt.returned.path,), f"sha256 {attempt.returned.digest[:12]}")
+    packet, result, returned = attempt.packet, attempt.result, attempt.returned
+    asked = (packet.objective or "the handoff states no objective") if packet else prompt(attempt)
+    return _known(
+        Fact("asked", "prose", [asked]),
+        *(_returned(result, others_say(attempt)) if result else [Fact("answered", "prose", [answer(attempt)])]),
+        Fact("session", "code", [attempt.session_id]),
+        Fact("handoff", "code", [attempt.handoff and attempt.handoff.path]),
+        Fact("return", "code", [returned and returned.path], f"sha256 {returned.digest[:12]}" if returned else ""),
+    )
 
 
-def _returned(result: Return, others: str) -> Iterator[Fact]:
-    summary = (result.summary,) if result.summary else ("without a summary",)
-    yield Fact("returned", "prose" if result.summary else "own", summary)
-    if result.reported_state:
-        yield Fact("reported", "line", (result.reported_state,))
+def _returned(result: Return, others: str) -> list[Fact]:
     error = ": ".join(part for part in (result.error_code, result.error_message) if part)
-    for label, texts in (
-        ("error", (error,)),
-        ("blocked by", result.blockers),
-        ("limitation", result.limitations),
-        ("hint", (result.retry_hint,)),
-        ("next", (result.next_steps,)),
-        ("review", (result.review_reason,)),
-    ):
-        if told := tuple(filter(None, texts)):
-            yield Fact(label, "prose", told)
-    if result.confidence is not None:
-        yield Fact("confidence", "own", (f"{result.confidence:.2f}",))
-    if result.model or result.mode:
-        ran = " in mode ".join(part for part in (result.model or "model not reported", result.mode) if part)
-        yield Fact("model", "line", (ran,), f"differs: {others}" if others else "attested")
+    ran = " in mode ".join(part for part in (result.model or "model not reported", result.mode) if part)
+    return [
+        Fact("returned", "prose", [result.summary or "without a summary"]),
+        Fact("error", "prose", [error]),
+        Fact("blocked by", "prose", result.blockers),
+        Fact("limitation", "prose", result.limitations),
+        Fact("hint", "prose", [result.retry_hint]),
+        Fact("next", "prose", [result.next_steps]),
+        Fact("review", "prose", [result.review_reason]),
+        Fact("confidence", "line", [None if result.confidence is None else f"{result.confidence:.2f}"]),
+        Fact(
+            "model",
+            "line",
+            [ran if result.model or result.mode else None],
+            f"differs: {others}" if others else "attested",
+        ),
+    ]
+
+
+def others_say(attempt: Attempt) -> str:
+    """The words of others on the model and the mode that a return names, where that is something else; else ""."""
+    result, packet = attempt.result, attempt.packet
+    if result is None:
+        return ""
+    both = ("recorded as", model_of(result.model, attempt.run)), ("the handoff asked for", mode_of(result.mode, packet))
+    return "; ".join(f"{words} {one.known}" for words, one in both if one.agreement is Agreement.DIFFERS)
+
+
+# Tables
 
 
 class Grid(NamedTuple):
@@ -388,60 +375,38 @@ class Grid(NamedTuple):
     rows: Sequence[tuple[Any, ...]]
 
 
-_ASKED: Final = {"state": "state", "task": "task", "what it asks": "prose", "waiting": "own"}
-_CHANGED: Final = {"task": "task", "state": "own", "because": "line"}
-_DECIDED: Final = dict.fromkeys(("attempt", "decision", "note", "by", "receipt"), "line") | {"note": "prose"}
-_REQUESTED: Final = {"what": "prose", "answer": "line", "by": "line"}
+_ASKED: Final = {"state": "state", "task": "task", "what it asks": "prose", "waiting": "line"}
+_CHANGED: Final = {"when (UTC)": "time", "task": "task", "state": "line", "because": "line"}
+_DECIDED: Final = {"decided (UTC)": "time", "attempt": "line", "decision": "line", "note": "prose", "by": "line"}
+_REQUESTED: Final = {"asked (UTC)": "time", "what": "prose", "answer": "line", "by": "line"}
 _CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
-_UNSAID: Final = {"kind": "line", "what": "code"}
+_UNSAID: Final = {"done (UTC)": "time", "kind": "line", "what": "code"}
 _BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
 
 
-def grids(line: TaskLine) -> Iterator[Grid]:
-    """The sections on decisions about a task, requests of its program, what its returns claim and do not say, and
-    the rules that they break, as far as there is any."""
-    task, decided = line.task, line.decisions
-    if decided:
-        rows = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in decided]
-        yield Grid("Decisions", "decision", {"decided (UTC)": "time", **_DECIDED}, rows)
-    if task.requests:
-        asked = sorted(task.requests, key=lambda one: one.asked_at)
-        requests = [(one.asked_at, request_words(one), standing_words(one, one.asked_at), one.by) for one in asked]
-        yield Grid("Requests", "request", {"asked (UTC)": "time", **_REQUESTED}, requests)
-    if task.claims:
-        claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
-        yield Grid("Claims", "claim", _CLAIMED, claims)
-    if task.unsaid:
-        deeds = [(deed.call.at, deed.kind, deed.what) for deed in task.unsaid]
-        yield Grid("Done and not said", "deed", {"done (UTC)": "time", **_UNSAID}, deeds)
-    if task.findings:
-        yield broken(task.findings)
-
-
-def broken(findings: Sequence[Finding]) -> Grid:
-    """Broken rules and where."""
-    rows = [
-        (SEVERITIES[one.severity], one.rule, f"{one.path}:{one.line}" if one.line else one.path, one.message)
-        for one in findings
+def grids(line: TaskLine) -> list[Grid]:
+    """The tables on decisions about a task, requests of its program, what its returns claim and do not say, and the
+    rules that they break, as far as there is any."""
+    task = line.task
+    decided = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in line.decisions]
+    asked = [
+        (one.asked_at, request_words(one), standing_words(one, one.asked_at), one.by)
+        for one in sorted(task.requests, key=lambda one: one.asked_at)
     ]
-    return Grid("Findings", "finding", _BROKEN, rows)
-
-
-def others_say(attempt: Attempt) -> str:
-    """The words of others on the model and the mode that a return names, where that is something else; else ""."""
-    result, packet = attempt.result, attempt.packet
-    if result is None:
-        return ""
-    both = ("recorded as", model_of(result.model, attempt.run)), ("the handoff asked for", mode_of(result.mode, packet))
-    return "; ".join(f"{words} {one.known}" for words, one in both if one.agreement is Agreement.DIFFERS)
-
-
-# Tables of the whole session
+    claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
+    deeds = [(deed.call.at, deed.kind, deed.what) for deed in task.unsaid]
+    every = (
+        Grid("Decisions", "decision", {**_DECIDED, "receipt": "line"}, decided),
+        Grid("Requests", "request", _REQUESTED, asked),
+        Grid("Claims", "claim", _CLAIMED, claims),
+        Grid("Done and not said", "deed", _UNSAID, deeds),
+        Grid("Findings", "finding", _BROKEN, _broken(task.findings)),
+    )
+    return [grid for grid in every if grid.rows]
 
 
 def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
-    """The sections on unread files, open questions, events, and findings of files that belong to no task."""
-    unread = [(source, message) for source, _, message in account.problems]
+    """The tables of a session on unread files, open questions, events, and findings of files of no task."""
     lines = {line.task.task_id: line for line in account.rows}
     asks = []
     for one in account.attention:
@@ -451,10 +416,17 @@ def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
     changes = [
         (one.at, one.task_id, f"{one.before or 'new'} → {one.after or 'gone'}", one.reason) for one in account.changes
     ]
-    notices = broken(account.notices)
+    unread = [(source, message) for source, _, message in account.problems]
     return (
         Grid("Could not be read", "place", {"source": "line", "what": "line"}, unread),
         Grid("Needs attention", "task", _ASKED, asks),
-        Grid("What happened", "state change", {"when (UTC)": "time", **_CHANGED}, changes),
-        notices._replace(title="Files of no task", noun="file"),
+        Grid("What happened", "state change", _CHANGED, changes),
+        Grid("Files of no task", "file", _BROKEN, _broken(account.notices)),
     )
+
+
+def _broken(findings: Sequence[Finding]) -> list[tuple[Any, ...]]:
+    return [
+        (SEVERITIES[one.severity], one.rule, f"{one.path}:{one.line}" if one.line else one.path, one.message)
+        for one in findings
+    ]

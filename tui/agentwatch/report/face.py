@@ -147,7 +147,7 @@ def document_of(account: Account) -> Document:
         "summary": account.summary._asdict(),
         "attention": [_plain(one) for one in account.attention],
         "tasks": [_task(task, line) for task, line in zip(told["tasks"], account.tasks, strict=True)],
-        "decisions": [_plain(one) for one in account.decisions],
+        "decisions": [_plain(one) for line in account.tasks for one in line.decisions],
         "changes": [_plain(one) for one in account.changes],
         "notices": told["notices"],
         "worktrees": [one._asdict() for one in account.worktrees],

@@ -1,35 +1,21 @@
 """The report as one HTML file: it needs no network, no script and no server, and its policy admits none.
 
-It cannot be broken out of: an element's children are text unless they were made here.
+It cannot be broken out of: what is put into a template is text unless it was made by one.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
-from itertools import pairwise
 from string import Template
-from types import MappingProxyType
 from typing import Any, Final
 
-from agentwatch.delegation.task import State, Task
-from agentwatch.report.account import (
-    Account,
-    AttemptLine,
-    Fact,
-    Grid,
-    TaskLine,
-    facts,
-    grids,
-    lasted,
-    said,
-    tables,
-)
-from agentwatch.text import LINE_LIMIT, clean, clean_lines
+from agentwatch.delegation.task import State
+from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, said, tables
+from agentwatch.text import clean, clean_lines
 from agentwatch.view.axis import Axis
 from agentwatch.view.looks import LOOKS, Look
 from agentwatch.view.spans import Interval, Kind, busy_times
@@ -45,16 +31,12 @@ _ITEMS: Final = 60
 _FIRST_ASKED: Final = 12
 """Asks whose tasks are unfolded: more would push the tree out of sight."""
 
-_PROSE_LINES: Final = 60
 _SHORTEST: Final = 2.0
 """Seconds. What is shorter has no timeline: files of a fresh checkout all have the time of the checkout."""
 
 _IDLE: Final = 0.1
-"""A pause longer than this share of the busy time is cut down to it."""
-
 _IDLE_AT_LEAST: Final = 30.0
-_ALL_IDLE: Final = 0.4
-"""All pauses that were cut down take at most this share of the busy time together."""
+"""A pause longer than this share of the busy time, and than so many seconds, is cut down to a quarter of that."""
 
 _LEAST: Final = 0.6
 """Percent of the lane that the shortest attempt takes: it must be seen."""
@@ -64,6 +46,32 @@ _LEGEND: Final = (
     "A row unfolds. A block is an attempt; a dashed line, a time in which nobody works and somebody waits; a ring, a"
     " decision; a shaded band, a pause that is left out. Times are UTC."
 )
+_SECTION: Final = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'
+_DELEGATION: Final = (
+    '<div class="row head" aria-hidden="true"><span class="name">task</span><span>state</span>'
+    '<span class="number">took</span>$labels</div><div class="tree">$rows</div><p class="faint legend">$legend</p>'
+)
+_ROW: Final = (
+    '<details$open><summary class="row d$depth$done"><span class="name"><b>$title</b>$agent$flag</span>$state'
+    '<span class="number">$took</span>$lane</summary><div id="task-$number" class="body">$body</div></details>'
+)
+
+
+class Html(str):
+    """Markup of our own, which only `fill` and code without foreign text make."""
+
+    __slots__ = ()
+
+
+def fill(template: str, **values: str | Iterable[Html] | None) -> Html:
+    """A template of ours with values in it. A `str` is foreign text: made visible by `clean`, then escaped."""
+    return Html(Template(template).substitute({name: _source(value) for name, value in values.items()}))
+
+
+def _source(value: str | Iterable[Html] | None) -> str:
+    if isinstance(value, Html) or value is None:
+        return value or ""
+    return escape(clean(value), quote=True) if isinstance(value, str) else "".join(map(_source, value))
 
 
 def html(account: Account) -> str:
@@ -72,19 +80,16 @@ def html(account: Account) -> str:
     package = files(__package__)
     style = package.joinpath("report.css").read_text(encoding="utf-8") + _cut_style(axis)
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    summary = account.summary
-    counts = [
-        element("li", badge(LOOKS[state]), " ", element("b", f"{count:,}"))
-        for state, count in sorted(summary.by_state.items(), key=lambda item: -item[0].urgency)
-    ]
-    return Template(package.joinpath("page.html").read_text(encoding="utf-8")).substitute(
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-        style=style,
-        name=joined([clean(account.name, 200)]).source,
-        pill=_pill(account).source,
-        verdict=joined([account.verdict]).source,
-        counts=joined(counts).source,
-        sections=joined(_sections(account, axis)).source,
+    states = sorted(account.summary.by_state.items(), key=lambda item: -item[0].urgency)
+    return fill(
+        package.joinpath("page.html").read_text(encoding="utf-8"),
+        policy=Html(f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"),
+        style=Html(style),
+        name=clean(account.name, 200),
+        pill=_pill(account),
+        verdict=account.verdict,
+        counts=[fill("<li>$look <b>$count</b></li>", look=badge(LOOKS[one]), count=f"{n:,}") for one, n in states],
+        sections=_sections(account, axis),
         when=utc(account.generated_at),
     )
 
@@ -92,67 +97,26 @@ def html(account: Account) -> str:
 # Elements
 
 
-@dataclass(frozen=True, slots=True)
-class Html:
-    """Markup of our own. Only `element`, `joined` and code without foreign text make one."""
-
-    source: str
-
-
-Child = Html | str | None
-
-
-def element(name: str, /, *children: Child, **attributes: str | bool | None) -> Html:
-    """An element. A `str`, child or attribute, is foreign text: made visible by `clean`, then escaped.
-
-    Attributes are written as in Python: `class_`, `aria_label`; True stands alone, None and False are left out.
-    """
-    opening = name + "".join(_attribute(key, value) for key, value in attributes.items())
-    return Html(f"<{opening}>{joined(children).source}</{name}>")
-
-
-def joined(children: Iterable[Child]) -> Html:
-    """Several pieces, one after the other."""
-    return Html("".join(_source(child) for child in children if child is not None))
-
-
-def _source(child: Html | str) -> str:
-    return child.source if isinstance(child, Html) else escape(clean(child), quote=True)
-
-
-def _attribute(key: str, value: str | bool | None) -> str:
-    if value is None or value is False:
-        return ""
-    name = key.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{_source(value)}"'
-
-
-def text(foreign: str, limit: int = LINE_LIMIT) -> Html:
+def text(foreign: str, limit: int = 400) -> Html:
     """Foreign text on one line, cut after `limit` characters. It cannot change the direction of what is beside it."""
-    return element("bdi", clean(foreign, limit))
-
-
-def code(foreign: str, limit: int = 400) -> Html:
-    """An id or a path."""
-    return element("code", text(foreign, limit))
+    return fill("<bdi>$text</bdi>", text=clean(foreign, limit))
 
 
 def prose(foreign: str) -> Html:
-    """A text with its lines."""
-    lines, note = clean_lines(foreign, max_lines=_PROSE_LINES, max_characters=8_192)
-    # The style keeps line feeds; each line is safe by itself, and `element` would make one line of them.
-    body = [piece for line in lines for piece in (Html("\n"), text(line))][1:]
-    return element("p", *body, faint(f" ({note})") if note else None, class_="prose", dir="auto")
+    """A text with its lines, which the style keeps."""
+    lines, note = clean_lines(foreign, max_lines=_ITEMS, max_characters=8_192)
+    body = Html("\n".join(text(line, 8_192) for line in lines))
+    return fill('<p class="prose" dir="auto">$body$note</p>', body=body, note=_faint(f" ({note})") if note else None)
 
 
-def faint(*children: Child, more: str = "") -> Html:
-    return element("span", *children, class_=f"faint{more}")
+def _faint(words: str | Iterable[Html]) -> Html:
+    return fill('<span class="faint">$words</span>', words=words)
 
 
 def badge(look: Look) -> Html:
     """Glyph and word in their colour; screen readers get the word alone."""
-    glyph = element("span", look.glyph, aria_hidden="true")
-    return element("span", glyph, f" {look.word}", class_=f"badge c-{_color(look)}")
+    template = '<span class="badge c-$color"><span aria-hidden="true">$glyph</span> $word</span>'
+    return fill(template, color=_color(look), glyph=look.glyph, word=look.word)
 
 
 def _color(look: Look) -> str:
@@ -160,20 +124,10 @@ def _color(look: Look) -> str:
     return _COLORS.get(look.color) or look.color.removeprefix("state-")
 
 
-def when(at: float | None) -> Html:
-    """A moment, also for machines."""
-    return element("time", utc(at), datetime=iso(at))
-
-
-def link(name: Html, number: int) -> Html:
-    """To a task's details: by its number, for an id is foreign text."""
-    return element("a", name, href=f"#task-{number + 1}")
-
-
-def _section(grid: Grid, *children: Child) -> Html:
-    """A section with its heading, and how many things are in it."""
-    counted = element("span", f"{len(grid.rows):,}", class_="count")
-    return element("section", element("h2", grid.title, counted), *children)
+def _state(line: TaskLine) -> Html:
+    """The look of a task, and the state behind it where stale or contradicted stands in front."""
+    looks = dict.fromkeys((line.look, LOOKS[line.task.state]))
+    return fill('<span class="state">$looks</span>', looks=map(badge, looks))
 
 
 # The page
@@ -181,155 +135,124 @@ def _section(grid: Grid, *children: Child) -> Html:
 
 def _pill(account: Account) -> Html:
     needs = account.summary.needs_operator + sum(one.needs_operator for one in account.worktrees)
-    if needs or account.problems:
-        verdict = f"{needs:,} {'needs' if needs == 1 else 'need'} a human" if needs else "not all could be seen"
-        return element("p", verdict, class_="pill c-attention")
-    return element("p", f"nothing{' new' if account.summary.past else ''} needs a human", class_="pill")
+    words = f"{needs:,} {'needs' if needs == 1 else 'need'} a human"
+    if not needs:
+        words = "not all could be seen" if account.problems else "nothing needs a human"
+    color = "c-attention" if needs or account.problems else None
+    return fill('<p class="pill $color">$words</p>', color=color, words=words)
 
 
-def _sections(account: Account, axis: Axis | None) -> Iterator[Html]:
-    rows = account.rows
-    numbers = {line.task.task_id: number for number, line in enumerate(rows)}
+def _sections(account: Account, axis: Axis | None) -> list[Html]:
+    numbers = {line.task.task_id: f"{number}" for number, line in enumerate(account.rows, 1)}
     unread, asks, changes, notices = tables(account)
-    if unread.rows:
-        yield _section(unread, _grid(unread))
-    if asks.rows:
-        yield _section(asks, _grid(asks, numbers, class_="table attention"))
-    if rows:
-        yield _delegation(account, axis, numbers)
-    if changes.rows:
-        every = element("summary", "every state change, in order")
-        yield _section(changes, element("details", every, _grid(changes, numbers, most=_CHANGES)))
-    if notices.rows:
-        yield _section(notices, _grid(notices))
+    every = "<details><summary>every state change, in order</summary>$table</details>"
+    sections = (
+        (unread, _grid(unread, numbers)),
+        (asks, fill('<div class="attention">$table</div>', table=_grid(asks, numbers))),
+        (Grid("Delegation", "task", {}, account.rows), _delegation(account, axis, numbers)),
+        (changes, fill(every, table=_grid(changes, numbers, most=_CHANGES))),
+        (notices, _grid(notices, numbers)),
+    )
+    return [
+        fill(_SECTION, title=grid.title, count=f"{len(grid.rows):,}", body=body) for grid, body in sections if grid.rows
+    ]
 
 
-def _delegation(account: Account, axis: Axis | None, numbers: Mapping[str, int]) -> Html:
+def _delegation(account: Account, axis: Axis | None, numbers: Mapping[str, str]) -> Html:
     """All tasks, each a row that unfolds to what is told of it."""
     pressing = {one.task_id for one in account.attention[:_FIRST_ASKED]}
     rows = []
-    for number, line in enumerate(account.rows):
-        summary = _row(line, axis)
-        body = element("div", *_details(line, numbers), id=f"task-{number + 1}", class_="body")
-        rows.append(element("details", summary, body, open=line.task.task_id in pressing))
-    head = element(
-        "div",
-        element("span", "task", class_="name"),
-        element("span", "state"),
-        element("span", "took", class_="number"),
-        _axis_labels(axis),
-        class_="row head",
-        aria_hidden="true",
-    )
+    for line in account.rows:
+        task = line.task
+        row = fill(
+            _ROW,
+            open=Html(" open" if task.task_id in pressing else ""),
+            depth=f"{min(line.depth, _DEEPEST)}",
+            done=Html(" done" if task.state is State.COMPLETED and not task.needs_operator else ""),
+            title=text(line.title, 120),
+            agent=task.agent and fill('<span class="faint agent">$agent</span>', agent=text(task.agent, 40)),
+            flag=Html('<span class="flag">needs a human</span>' if task.needs_operator else ""),
+            state=_state(line),
+            took=lasted(line.took),
+            lane=_lane(line, axis),
+            number=numbers[task.task_id],
+            body=_details(line, numbers),
+        )
+        rows.append(row)
     legend = _LEGEND if axis else "No timeline: the times of the files are all the same, or not known."
-    tree = element("div", *rows, class_="tree")
-    below = element("p", legend, class_="faint legend")
-    return _section(Grid("Delegation", "task", {}, account.rows), head, tree, below)
+    return fill(_DELEGATION, labels=_axis_labels(axis), rows=rows, legend=legend)
 
 
-def _row(line: TaskLine, axis: Axis | None) -> Html:
-    task = line.task
-    name = element(
-        "span",
-        element("b", text(line.title, 120)),
-        _agent(task),
-        element("span", "needs a human", class_="flag") if task.needs_operator else None,
-        class_="name",
-    )
-    done = task.state is State.COMPLETED and not task.needs_operator
-    return element(
-        "summary",
-        name,
-        _state(line),
-        element("span", lasted(line.took), class_="number"),
-        _lane(line, axis) if axis else element("span", class_="lane"),
-        class_=f"row d{min(line.depth, _DEEPEST)}{' done' if done else ''}",
-    )
-
-
-def _agent(task: Task) -> Html | None:
-    """The worker of a task, where that is known."""
-    return faint(text(task.agent, 40), more=" agent") if task.agent else None
-
-
-def _state(line: TaskLine) -> Html:
-    """The look of a task, and the state behind it where stale or contradicted stands in front."""
-    shown, behind = line.look, LOOKS[line.task.state]
-    return element("span", badge(shown), *(() if shown == behind else (" ", badge(behind))), class_="state")
-
-
-def _details(line: TaskLine, numbers: Mapping[str, int]) -> Iterator[Html]:
+def _details(line: TaskLine, numbers: Mapping[str, str]) -> Iterable[Html]:
     """Handoff, return and outcome, attempt by attempt."""
-    yield code(line.task.task_id)
-    yield _list([_told(one, numbers) for one in facts(line)])
-    for attempt in reversed(line.attempts):
-        yield _attempt_head(attempt)
-        yield _list([_told(one, numbers) for one in said(attempt.attempt)])
+    yield _shown("code", line.task.task_id, {})
+    yield _list(facts(line), numbers)
+    for attempt, shown, took in reversed(line.attempts):
+        began = fill(" began $time", time=_time(attempt.started_at)) if attempt.started_at is not None else Html()
+        how_long = _faint([began, fill(", took $took" if took else "", took=lasted(took))])
+        template = "<h3>Attempt $number $look$how_long</h3>"
+        yield fill(template, number=f"{attempt.number}", look=badge(shown), how_long=how_long)
+        yield _list(said(attempt), numbers)
     for grid in grids(line):
-        yield element("h3", grid.title)
-        yield _grid(grid)
+        yield fill("<h3>$title</h3>$table", title=grid.title, table=_grid(grid, numbers))
 
 
-def _attempt_head(line: AttemptLine) -> Html:
-    attempt, shown, took = line
-    began = (" began ", when(attempt.started_at)) if attempt.started_at is not None else ()
-    how_long = faint(*began, f", took {lasted(took)}" if took else None)
-    return element("h3", f"Attempt {attempt.number} ", badge(shown), how_long)
+def _list(told: Iterable[Fact], numbers: Mapping[str, str]) -> Html:
+    pairs = []
+    for label, kind, texts, behind in told:
+        shown = [_shown(kind, one, numbers) for one in texts if one]
+        items = [fill("<li>$it</li>", it=one) for one in shown[:_ITEMS]]
+        listed = shown if len(shown) == 1 else [fill("<ul>$items</ul>", items=items)]
+        note = _faint([Html(" "), text(behind, 200)]) if behind else None
+        template = "<div><dt>$label</dt><dd>$listed$note$more</dd></div>"
+        pairs.append(fill(template, label=label, listed=listed, note=note, more=_more(len(shown), _ITEMS)))
+    return fill("<dl>$pairs</dl>", pairs=pairs)
 
 
-def _list(pairs: Iterable[tuple[str, Child]]) -> Html:
-    return element("dl", *(element("div", element("dt", label), element("dd", value)) for label, value in pairs))
-
-
-def _told(fact: Fact, numbers: Mapping[str, int]) -> tuple[str, Child]:
-    shown = [_shown(fact.kind, one, numbers) for one in fact.texts[:_ITEMS]]
-    listed = shown[0] if len(fact.texts) == 1 else element("ul", *(element("li", one) for one in shown))
-    note = faint(" ", text(fact.behind, 200)) if fact.behind else None
-    return fact.label, joined((listed, note, _more(len(fact.texts))))
-
-
-def _shown(kind: str, one: str, numbers: Mapping[str, int]) -> Html:
-    if kind == "prose":
-        return prose(one)
-    if kind == "task" and one in numbers:
-        return link(code(one), numbers[one])
-    return code(one) if kind in ("code", "task") else text(one, 400)
-
-
-def _grid(
-    grid: Grid, numbers: Mapping[str, int] = MappingProxyType({}), *, most: int = _ITEMS, class_: str = "table"
-) -> Html:
+def _grid(grid: Grid, numbers: Mapping[str, str], *, most: int = _ITEMS) -> Html:
     """A table, cut where it is long: the last of what happened, the first of all else. It scrolls by itself if it is
     too wide; on a narrow page each cell names its column."""
-    rows = grid.rows[-most:] if "when (UTC)" in grid.columns else grid.rows[:most]
-    head = element("tr", *(element("th", title, scope="col") for title in grid.columns))
-    body = [
-        element(
-            "tr",
-            *(
-                element("td", _cell(kind, value, numbers), data_label=title)
-                for (title, kind), value in zip(grid.columns.items(), row, strict=True)
-            ),
-        )
-        for row in rows
-    ]
-    whole = element("table", element("thead", head), element("tbody", *body))
-    return joined((element("div", whole, class_=class_), _more(len(grid.rows), most)))
+    rows = []
+    for row in grid.rows[-most:] if "when (UTC)" in grid.columns else grid.rows[:most]:
+        cells = [
+            fill('<td data-label="$title">$cell</td>', title=title, cell=_shown(kind, value, numbers))
+            for (title, kind), value in zip(grid.columns.items(), row, strict=True)
+        ]
+        rows.append(fill("<tr>$cells</tr>", cells=cells))
+    return fill(
+        '<div class="table"><table><thead><tr>$head</tr></thead><tbody>$rows</tbody></table></div>$more',
+        head=[fill('<th scope="col">$title</th>', title=title) for title in grid.columns],
+        rows=rows,
+        more=_more(len(grid.rows), most),
+    )
 
 
-def _cell(kind: str, value: Any, numbers: Mapping[str, int]) -> Html:
+def _shown(kind: str, value: Any, numbers: Mapping[str, str]) -> Html:
+    """A fact, or a cell of a table."""
     match kind:
         case "look":
             return badge(value)
         case "state":
             return _state(value)
         case "time":
-            return when(value)
-    return _shown(kind, value, numbers)
+            return _time(value)
+        case "prose":
+            return prose(value)
+        case "code" | "task":
+            name = fill("<code>$name</code>", name=text(value))
+            # By its number, for an id is foreign text.
+            is_link = kind == "task" and value in numbers
+            return fill('<a href="#task-$number">$name</a>', number=numbers[value], name=name) if is_link else name
+    return text(value)
 
 
-def _more(count: int, most: int = _ITEMS) -> Html | None:
-    return element("p", f"… and {count - most:,} more", class_="faint") if count > most else None
+def _time(at: float | None) -> Html:
+    """A moment, also for machines."""
+    return fill('<time datetime="$iso">$utc</time>', iso=iso(at), utc=utc(at))
+
+
+def _more(count: int, most: int) -> Html | None:
+    return fill('<p class="faint">… and $count more</p>', count=f"{count - most:,}") if count > most else None
 
 
 # The timeline: a lane of bars for each task, all on one axis without the hours in which nothing happened
@@ -348,11 +271,8 @@ def _axis_of(account: Account) -> Axis | None:
         busy.append((now, now))
     if not busy or busy[-1][1] - busy[0][0] < _SHORTEST:
         return None
-    worked = sum(end - begin for begin, end in busy)
-    longest = max(worked * _IDLE, _IDLE_AT_LEAST)
-    cut = sum(after - before > longest for (_, before), (after, _) in pairwise(busy))
-    short = min(longest, max(worked * _ALL_IDLE / cut, 1.0)) if cut else longest
-    return Axis(busy, busy[-1][1], 1.0, short, longest)
+    longest = max(sum(end - begin for begin, end in busy) * _IDLE, _IDLE_AT_LEAST)
+    return Axis(busy, busy[-1][1], 1.0, longest / 4, longest)
 
 
 def _place(axis: Axis, at: float | None) -> float:
@@ -360,34 +280,37 @@ def _place(axis: Axis, at: float | None) -> float:
     return 100.0 if at is None else 100 * min(max(axis.column(at) / axis.length, 0.0), 1.0)
 
 
-def _lane(line: TaskLine, axis: Axis) -> Html:
+def _lane(line: TaskLine, axis: Axis | None) -> Html:
     """The bars of one task, and a mark for each decision. The details say the same in words."""
+    if axis is None:
+        return Html('<span class="lane"></span>')
     pieces = []
     # Attempts are drawn over waits.
     for one in sorted(line.spans, key=lambda one: one.kind is not Kind.WAIT):
         begin, end = _place(axis, one.start), _place(axis, one.end)
         if one.kind is Kind.WAIT:
-            pieces.append(element("line", x1=f"{begin:.2f}%", x2=f"{end:.2f}%", y1="50%", y2="50%", class_="wait"))
+            wait = '<line x1="$begin%" x2="$end%" y1="50%" y2="50%" class="wait"></line>'
+            pieces.append(fill(wait, begin=f"{begin:.2f}", end=f"{end:.2f}"))
             continue
         width = max(end - begin, _LEAST)
-        place = {"x": f"{min(begin, 100 - width):.2f}%", "width": f"{width:.2f}%", "y": "20%", "height": "60%"}
-        pieces.append(element("rect", **place, class_=f"f-{_color(one.look)}{' open' if one.end is None else ''}"))
-    marks = (
-        element("circle", cx=f"{_place(axis, one.at):.2f}%", cy="50%", r="4", class_="decision")
-        for one in line.decisions
-    )
-    return element("svg", *pieces, *marks, class_="lane", aria_hidden="true")
+        bar = '<rect x="$begin%" width="$width%" y="20%" height="60%" class="f-$color"></rect>'
+        color = _color(one.look) + (" open" if one.end is None else "")
+        pieces.append(fill(bar, begin=f"{min(begin, 100 - width):.2f}", width=f"{width:.2f}", color=color))
+    for decision in line.decisions:
+        mark = '<circle cx="$at%" cy="50%" r="4" class="decision"></circle>'
+        pieces.append(fill(mark, at=f"{_place(axis, decision.at):.2f}"))
+    return fill('<svg class="lane" aria-hidden="true">$pieces</svg>', pieces=pieces)
 
 
 def _axis_labels(axis: Axis | None) -> Html:
     """The times at the beginning and at the end of the lanes."""
     if axis is None:
-        return element("span", class_="lane")
-    labels = [
-        element("text", utc(axis.moment(at * axis.length)), x=f"{at:.0%}", y="75%", class_=f"at-{side}")
-        for at, side in ((0, "start"), (1, "end"))
-    ]
-    return element("svg", *labels, class_="lane")
+        return Html('<span class="lane"></span>')
+    return fill(
+        '<svg class="lane"><text x="0%" y="75%">$start</text><text x="100%" y="75%" class="at-end">$end</text></svg>',
+        start=utc(axis.moment(0)),
+        end=utc(axis.moment(axis.length)),
+    )
 
 
 def _cut_style(axis: Axis | None) -> str:

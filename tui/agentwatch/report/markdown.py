@@ -14,18 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Any, Final
 
-from agentwatch.report.account import (
-    Account,
-    AttemptLine,
-    Fact,
-    Grid,
-    TaskLine,
-    facts,
-    grids,
-    lasted,
-    said,
-    tables,
-)
+from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, said, tables
 from agentwatch.text import LINE_LIMIT, clean, exact
 from agentwatch.view.looks import LOOKS
 from agentwatch.view.times import utc
@@ -34,11 +23,9 @@ from agentwatch.view.words import plural
 LIMIT: Final = 65_000
 """Characters of the whole report; some are left for a sentence above it."""
 
-_ATTENTION_ROOM: Final = 16_000
-_CHANGES_ROOM: Final = 10_000
-_LEAST_ROOM: Final = 4_000
-_TREE: Final = 20_000
-_TREE_LINES: Final = 200
+_ROOM: Final = 10_000
+"""Characters of the tree, and of each table of the session."""
+
 _ROWS: Final = 60
 _ITEMS: Final = 20
 _DEEPEST: Final = 9
@@ -57,27 +44,26 @@ _SPECIAL: Final = re.compile(
     re.VERBOSE,
 )
 _CODE: Final = re.compile(r"[^`|\\]*[^`|\\\s][^`|\\]*\Z")
-_PROSE: Final = 600
-_IN_CELL: Final = 300
-_TITLE: Final = 80
 
 
 def markdown(account: Account) -> str:
     """The whole report; it ends with a line feed and is shorter than `LIMIT`."""
     unread, asks, changes, notices = tables(account)
-    head = [f"## Agent session: {code(account.name)}", inline_own(account.verdict)]
-    for grid, room in ((unread, _LEAST_ROOM), (asks, _ATTENTION_ROOM)):
-        if grid.rows:
-            head += [f"### {grid.title}", *_grid(grid, room)]
-    head += _tree(account)
+    blocks = [f"## Agent session: {code(account.name)}", inline_own(account.verdict)]
+    for grid in (unread, asks):
+        blocks += [f"### {grid.title}", *_grid(grid, _ROOM)] if grid.rows else []
+    if account.rows:
+        lines = _fitting(map(_branch, account.rows), _ROOM)
+        blocks += ["### Delegation", "\n".join(lines)]
+        if left := len(account.rows) - len(lines):
+            blocks.append(f"… and {left:,} more lines, in `agentwatch report --format html`.")
     tail: list[str] = []
-    for grid, room in ((changes, _CHANGES_ROOM), (notices, _LEAST_ROOM)):
-        if grid.rows:
-            title = f"<details><summary>{grid.title}: {plural(len(grid.rows), grid.noun)}</summary>"
-            tail += [title, *_grid(grid, room), "</details>"]
+    for grid in (changes, notices):
+        title = f"<details><summary>{grid.title}: {plural(len(grid.rows), grid.noun)}</summary>"
+        tail += [title, *_grid(grid, _ROOM), "</details>"] if grid.rows else []
     tail.append(f"<sub>agentwatch report, {utc(account.generated_at)} UTC</sub>")
-    room = LIMIT - sum(len(block) + 2 for block in (*head, *tail)) - 200
-    return "\n\n".join([*head, *_details(account, room), *tail]) + "\n"
+    blocks += _details(account, LIMIT - sum(len(block) + 2 for block in (*blocks, *tail)) - 200)
+    return "\n\n".join([*blocks, *tail]) + "\n"
 
 
 def inline_own(verdict: str) -> str:
@@ -86,21 +72,15 @@ def inline_own(verdict: str) -> str:
     return f"{before}. **{last}.**" if before else f"**{last}.**"
 
 
-def _tree(account: Account) -> Iterator[str]:
-    """The tree, cut where it is too long."""
-    if not account.rows:
-        return
-    yield "### Delegation"
-    lines = [_branch(line) for line in account.rows]
-    shown = sum(end <= _TREE for end in accumulate(len(line) + 1 for line in lines[:_TREE_LINES]))
-    yield "\n".join(lines[:shown])
-    if shown < len(lines):
-        yield f"… and {len(lines) - shown:,} more lines, in `agentwatch report --format html`."
+def _fitting(pieces: Iterable[str], room: int) -> list[str]:
+    """The first pieces, as many as fit into so many characters, each with a line feed."""
+    every = list(pieces)
+    return every[: sum(end <= room for end in accumulate(len(piece) + 1 for piece in every))]
 
 
 def _branch(line: TaskLine) -> str:
     task = line.task
-    parts = [f"{'  ' * min(line.depth, _DEEPEST)}- {_state(line)} {code(line.title, _TITLE)}"]
+    parts = [f"{'  ' * min(line.depth, _DEEPEST)}- {_state(line)} {code(line.title, 80)}"]
     if task.agent:
         parts.append(inline(task.agent, 40))
     if task.attempt > 1:
@@ -112,26 +92,23 @@ def _branch(line: TaskLine) -> str:
 
 def _state(line: TaskLine) -> str:
     shown, behind = line.look, LOOKS[line.task.state]
-    words = f"{shown.glyph} {shown.word}"
-    return words if shown == behind else f"{words} ({behind.word})"
+    return f"{shown.glyph} {shown.word}" + ("" if shown == behind else f" ({behind.word})")
 
 
 def _details(account: Account, room: int) -> Iterator[str]:
     """A folded block for each task, in the order of the tree; those that matter least go first where room is short."""
-    asking = {one.task_id: rank for rank, one in enumerate(account.attention)}
-    pressing = sorted(
-        enumerate(account.rows),
-        key=lambda one: (asking.get(one[1].task.task_id, len(asking)), -one[1].task.state.urgency, one[0]),
-    )
-    blocks: dict[int, str] = {}
-    for number, line in pressing:
+    asking = [one.task_id for one in account.attention]
+    ranks = {task_id: rank - len(asking) for rank, task_id in enumerate(asking)}
+    pressing = sorted(account.rows, key=lambda one: (ranks.get(one.task.task_id, 0), -one.task.state.urgency))
+    blocks: dict[str, str] = {}
+    for line in pressing:
         block = "\n\n".join(_detail(line))
         if len(block) + 2 <= room:
             room -= len(block) + 2
-            blocks[number] = block
+            blocks[line.task.task_id] = block
     if blocks:
         yield "### Tasks"
-        yield from (blocks[number] for number in sorted(blocks))
+        yield from (blocks[line.task.task_id] for line in account.rows if line.task.task_id in blocks)
     if left := len(account.rows) - len(blocks):
         yield f"The details of {plural(left, 'task')} do not fit here; `agentwatch report --format html` has them."
 
@@ -140,52 +117,48 @@ def _detail(line: TaskLine) -> Iterator[str]:
     task = line.task
     agent = f" · {inline(task.agent, 40)}" if task.agent else ""
     yield f"<details><summary>{_state(line)} · <code>{inline(exact(task.task_id), 200)}</code>{agent}</summary>"
-    yield "\n".join(_told(facts(line)))
-    for attempt in reversed(line.attempts):
-        yield _attempt_line(attempt)
-        if told := "\n".join(_told(said(attempt.attempt))):
+    yield _listed(facts(line))
+    for attempt, shown, took in reversed(line.attempts):
+        began = f", began {utc(attempt.started_at)}" if attempt.started_at is not None else ""
+        how_long = f", took {lasted(took)}" if took else ""
+        yield f"**Attempt {attempt.number}**, {shown.glyph} {shown.word}{began}{how_long}"
+        if told := _listed(said(attempt)):
             yield told
     for grid in grids(line):
         yield from _grid(grid, LIMIT, _ITEMS)
     yield "</details>"
 
 
-def _cell(kind: str, value: Any) -> str:
-    if kind in ("look", "state"):
-        return f"{value.glyph} {value.word}" if kind == "look" else _state(value)
-    return utc(value) if kind == "time" else _shown(kind, value, _IN_CELL)
-
-
-def _shown(kind: str, one: str, limit: int) -> str:
-    return code(one) if kind in ("code", "task") else inline(one, limit)
-
-
-def _told(told: Iterable[Fact]) -> Iterator[str]:
+def _listed(told: Iterable[Fact]) -> str:
+    lines = []
     for label, kind, texts, behind in told:
-        shown = [_shown(kind, one, _PROSE) for one in texts[:_ITEMS]]
-        more = f" and {len(texts) - _ITEMS:,} more" if len(texts) > _ITEMS else ""
+        shown = [_shown(kind, one, 600) for one in texts if one]
+        more = f" and {len(shown) - _ITEMS:,} more" if len(shown) > _ITEMS else ""
         note = f" ({inline(behind, 200)})" if behind else ""
-        if kind == "prose":
-            yield from (f"- **{label}** {one}" for one in shown)
-        else:
-            yield f"- **{label}** {', '.join(shown)}{more}{note}"
+        joined = shown[:_ITEMS] if kind == "prose" else [", ".join(shown[:_ITEMS])]
+        lines += [f"- **{label}** {one}{more}{note}" for one in joined]
+    return "\n".join(lines)
 
 
-def _attempt_line(line: AttemptLine) -> str:
-    attempt, shown, took = line
-    began = f", began {utc(attempt.started_at)}" if attempt.started_at is not None else ""
-    how_long = f", took {lasted(took)}" if took else ""
-    return f"**Attempt {attempt.number}**, {shown.glyph} {shown.word}{began}{how_long}"
+def _shown(kind: str, value: Any, limit: int = 300) -> str:
+    """A fact, or a cell of a table."""
+    match kind:
+        case "look":
+            return f"{value.glyph} {value.word}"
+        case "state":
+            return _state(value)
+        case "time":
+            return utc(value)
+    return code(value) if kind in ("code", "task") else inline(value, limit)
 
 
 def _grid(grid: Grid, room: int, most: int = _ROWS) -> Iterator[str]:
     """As many rows as fit into so many characters: the last of what happened, the first of all else."""
     is_last = "when (UTC)" in grid.columns
-    rows = [list(map(_cell, grid.columns.values(), row)) for row in (grid.rows[::-1] if is_last else grid.rows)[:most]]
-    ends = accumulate(sum(len(cell) + 3 for cell in row) for row in rows)
-    shown = [row for row, end in zip(rows, ends, strict=True) if end <= room]
-    lines = [list(grid.columns), ["---"] * len(grid.columns), *(shown[::-1] if is_last else shown)]
-    yield "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    rows = (map(_shown, grid.columns.values(), row) for row in (grid.rows[::-1] if is_last else grid.rows)[:most])
+    shown = _fitting((f"| {' | '.join(cells)} |" for cells in rows), room)
+    head = [f"| {' | '.join(cells)} |" for cells in (grid.columns, ["---"] * len(grid.columns))]
+    yield "\n".join([*head, *(shown[::-1] if is_last else shown)])
     if left := len(grid.rows) - len(shown):
         yield f"… and {plural(left, grid.noun)} {'before' if is_last else 'more'}."
 

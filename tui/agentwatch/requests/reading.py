@@ -44,19 +44,21 @@ def read(given: Fields, *parts: object, known: Collection[str] = ()) -> tuple[st
     return "\n".join([*map(in_line, texts[:-1]), texts[-1]]), tuple(beside)
 
 
-def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Query, ...] | None:
-    """The questions of a call, None where one of them, or an option, lacks its words. `several` and `key` are the names
-    under which a question says that it takes several options, and what its id is."""
+def queries_in(given: Fields, *, several: str = "", key: str = "") -> tuple[Query, ...]:
+    """The questions of a call; none where one of them, or an option, lacks its words, or two cannot be told apart.
+
+    `several` and `key` are the names under which a question says that it takes several options, and what its id is.
+    """
     found = []
     for asked in map(mapping, listed(given, "questions")):
         question, options = text(asked, "question"), [mapping(one) for one in listed(asked, "options")]
         labels = [text(option, "label") for option in options]
         if question is None or None in labels:
-            return None
+            return ()
         offered = tuple(Option(str(one["label"]), text(one, "description") or "") for one in options)
         named = text(asked, key) or ""
         found.append(Query(question, text(asked, "header") or "", offered, asked.get(several) is True, named))
-    return tuple(found) or None
+    return tuple(found) if len({(one.question, one.key) for one in found}) == len(found) else ()
 
 
 def given_as(name: str, value: object) -> Given:

@@ -1,6 +1,7 @@
 """One call of a hook: payload from standard input, answer to standard output, an exit code that never blocks.
 
-A child that did its work may stop, and its parent hears nothing. One that failed or breaks its contract is for `held`.
+A child that did its work may stop, and its parent hears nothing. One that failed or breaks its contract is for `held`,
+which takes longer to load than all that the others need.
 """
 
 from __future__ import annotations
@@ -8,14 +9,30 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentwatch.agents.hook.journal import LET_GO, Journal, JournalEntry
 from agentwatch.arguments import workspace_at
 from agentwatch.config import Settings
 from agentwatch.config import load as load_settings
+from agentwatch.contracts.shapes import Outcome, Return
+from agentwatch.delegation import attempts
+from agentwatch.delegation.events import Ran
+from agentwatch.delegation.run import Message, Run, RunState
+from agentwatch.delegation.states import state_of
+from agentwatch.delegation.task import Attempt, State
 from agentwatch.errors import AgentwatchError
+from agentwatch.sources import complain_of
+from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import ASKS, HookCall, read_hook_call
+from agentwatch.sources.claude_code.transcript import DELEGATING, NOTHING, Transcript, cut_short, handed_back
+from agentwatch.sources.sessions.fields import digest_of, number, text
+from agentwatch.sources.sessions.reader import message
+from agentwatch.sources.sessions.tail import Tail
 from agentwatch.state import is_shown, state_directory
 from agentwatch.text import clean, complain, say
 
@@ -29,6 +46,17 @@ FAILED: Final = 1
 _PROJECT: Final = "CLAUDE_PROJECT_DIR"
 _LARGEST: Final = 16 * 1024 * 1024
 _NOTHING_DONE: Final = "nothing was held and nothing approved"
+BAD: Final = (State.INVALID, State.FAILED, State.BLOCKED)
+"""States in which a child must not stop without a word of the operator."""
+
+_LOOKS: Final = 20
+_PAUSE_SECONDS: Final = 0.05
+"""A transcript becomes readable up to half a second after its agent has begun."""
+
+_HEAD: Final = 4 * 1024 * 1024
+"""Bytes of a transcript in which its prompt must stand."""
+
+_LAUNCHED: Final = "async_launched"
 
 
 def run(path: str | None, load: Load) -> int:
@@ -40,8 +68,11 @@ def run(path: str | None, load: Load) -> int:
     if call is None:
         complain(f"agentwatch hook: no payload of a hook on standard input; {_NOTHING_DONE}")
         return FAILED
+    answer: HookAnswer | None = {}
     try:
-        answer = _answer(call, path, load)
+        if call.event in (ASKS, "SubagentStop", "PostToolUse"):
+            workspace = workspace_at(path or os.environ.get(_PROJECT) or call.cwd or ".")
+            answer = _answer(call, workspace, load)
     except AgentwatchError as error:
         complain(clean(f"agentwatch hook: {error}; {_NOTHING_DONE}"))
         return 0 if call.event == ASKS else FAILED
@@ -51,11 +82,8 @@ def run(path: str | None, load: Load) -> int:
     return 0
 
 
-def _answer(call: HookCall, path: str | None, load: Load) -> HookAnswer | None:
-    """The output at the end; None where there is none, or it is out already. Each event loads what it needs."""
-    if call.event not in (ASKS, "SubagentStop", "PostToolUse"):
-        return {}
-    workspace = workspace_at(path or os.environ.get(_PROJECT) or call.cwd or ".")
+def _answer(call: HookCall, workspace: Path, load: Load) -> HookAnswer | None:
+    """The output at the end; None where there is none, or it is out already."""
     if call.event != ASKS:
         return (answer_stop if call.event == "SubagentStop" else tell_parent)(call, workspace, load_settings(), load)
     if is_shown(state_directory(workspace)):
@@ -67,28 +95,124 @@ def _answer(call: HookCall, path: str | None, load: Load) -> HookAnswer | None:
 
 def answer_stop(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
     """SubagentStop: the answer to a child that is about to stop. Blocks for at most `hook_wait` seconds and a few."""
-    from agentwatch.agents.hook.child import child_that_stops, is_bad
-    from agentwatch.agents.hook.journal import LET_GO, Journal, JournalEntry
-
-    journal = Journal(state_directory(workspace))
+    journal = Journal(workspace)
     child = child_that_stops(call).with_file(workspace, settings, load)
     row = journal.row(child.session_id, child.agent_id) if call.stop_hook_active else []
-    if row or is_bad(child.state(settings)):
-        from agentwatch.agents.hook.held import hold_child  # half of what a hook would load
+    if row or child.state(settings) in BAD:
+        from agentwatch.agents.hook.held import hold_child
 
         return hold_child(call, child, row, workspace, settings)
-    journal.add(JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO, "", ""))
+    journal.add(JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
     return {}
 
 
 def tell_parent(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
     """PostToolUse of Task and Agent: the answer to a parent whose child has just come back. Does not wait."""
-    from agentwatch.agents.hook.child import child_that_returned, is_bad
-
     child = child_that_returned(call)
     child = child.with_file(workspace, settings, load) if child is not None else None
-    if child is None or not is_bad(child.state(settings)):
+    if child is None or child.state(settings) not in BAD:
         return {}
-    from agentwatch.agents.hook.held import tell_of_child  # as above, and most children return well
+    from agentwatch.agents.hook.held import tell_of_child
 
     return tell_of_child(call, child, workspace, settings)
+
+
+# The child that a hook is called about
+
+
+class Child(NamedTuple):
+    """`task_id` is that of the packet in its prompt, else the agent's id. Texts are foreign and unsanitised.
+
+    `attempt` is the execution that has just ended, as the tree will know it. `digests` are those of its return that a
+    decision may name: the program trims its last message, and the transcript does not; None where there is no return.
+    `began` is in seconds since the epoch.
+    """
+
+    task_id: str
+    session_id: str
+    agent_id: str
+    attempt: Attempt
+    digests: tuple[str | None, ...]
+    began: float | None = None
+
+    def state(self, settings: Settings) -> State:
+        """How it stands, by the judgement of the tree."""
+        return state_of(self.attempt, strict=settings.strict, demands=settings.require_contract)
+
+    def with_file(self, workspace: Path, settings: Settings, load: Load) -> Child:
+        """The same child, with the return that it wrote into a file, which stands above its last words; if there is
+        one. Where nobody knows when the child began, the file may be of an attempt before: then words stand above it.
+
+        Session stores, which may be large, are not read.
+        """
+        if self.attempt.packet is None:
+            return self
+        # Most children have no packet.
+        from agentwatch.composition import find_task
+
+        task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, load)
+        complain_of(problems)
+        written = task.latest.returned if task is not None and task.latest is not None else None
+        if written is None or written.stored:
+            return self
+        if self.attempt.returned is not None:
+            document = written.document
+            # An early marker is outdated by what it says at its end.
+            if self.began is None or (isinstance(document, Return) and document.outcome is Outcome.WORKING):
+                return self
+        if self.began is not None and written.at < self.began:
+            return self
+        return self._replace(attempt=replace(self.attempt, returned=written), digests=(written.digest,))
+
+
+def child_that_stops(call: HookCall) -> Child:
+    """The child of a SubagentStop. Waits a moment for its transcript."""
+    transcript = _transcript_at(call.agent_transcript)
+    child = _child(call, call.agent_id or call.session_id, transcript.prompt, call.last_message or "")
+    return child._replace(began=transcript.started_at)
+
+
+def child_that_returned(call: HookCall) -> Child | None:
+    """The child of a PostToolUse, None where there is none, or it was only launched: then it has not returned."""
+    if call.tool not in DELEGATING or call.answered.get("status") == _LAUNCHED:
+        return None
+    prompt, took = text(call.given, "prompt"), number(call.answered, "totalDurationMs")
+    asked = message(prompt, 0.0) if prompt is not None else None
+    state = RunState.FAILED if cut_short([], call.answered) else RunState.ENDED
+    agent_id = text(call.answered, "agentId") or call.tool_use_id or call.session_id
+    child = _child(call, agent_id, asked, handed_back([], call.answered) or "", state)
+    return child._replace(began=time.time() - took / 1000) if took is not None else child
+
+
+def _child(call: HookCall, agent_id: str, prompt: Message | None, said: str, state: RunState = RunState.ENDED) -> Child:
+    run = Run(
+        source=NAME,
+        session_id=agent_id,
+        parent_session=call.session_id,
+        state=state,
+        place=call.agent_transcript or "",
+        started_at=0.0,
+        updated_at=time.time(),
+        prompt=prompt,
+        said=message(said, 0.0) if said.strip() not in NOTHING else None,
+    )
+    ran = Ran(0, 0.0, agent_id, run)
+    handoff, returned = attempts.handed_over(ran), attempts.handed_back(ran)
+    attempt = Attempt(1, handoff=handoff, returned=returned, run=run)
+    number = (attempt.packet and attempt.packet.attempt) or 1
+    spellings = (said, f"{said}\n", said.removesuffix("\n"))
+    digests = tuple(dict.fromkeys(map(digest_of, spellings))) if returned is not None else (None,)
+    return Child(run.task_id, call.session_id, agent_id, replace(attempt, number=number), digests)
+
+
+def _transcript_at(path: str | None) -> Transcript:
+    """The transcript of an agent as far as its prompt, as soon as that can be read."""
+    transcript = Transcript(message, is_agent=True)
+    for _ in range(_LOOKS if path is not None else 0):
+        with suppress(OSError, ValueError):
+            for line in Tail(Path(path or "")).read(_HEAD).lines:
+                transcript.add(line.record or {})
+                if transcript.prompt is not None:
+                    return transcript
+        time.sleep(_PAUSE_SECONDS)
+    return transcript

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.disk import UNSYNCED, Directory
+from agentwatch.state import state_directory
 
 NAME: Final = "hooks.jsonl"
 _BEFORE: Final = "hooks.1.jsonl"
@@ -35,21 +36,21 @@ class JournalEntry(NamedTuple):
     agent_id: str
     task_id: str
     did: str
-    kind: str
-    why: str
+    kind: str = ""
+    why: str = ""
     decision_id: str | None = None
     digests: tuple[str | None, ...] = ()
     at: str = ""
 
 
 class Journal:
-    """The journal in one state directory. What cannot be read is not there."""
+    """The journal of one workspace. What cannot be read is not there."""
 
-    def __init__(self, state: Path) -> None:
-        self._state = state
+    def __init__(self, workspace: Path) -> None:
+        self._state = state_directory(workspace)
 
-    def add(self, entry: JournalEntry) -> bool:
-        """Write it down. False where nothing can be written."""
+    def add(self, entry: JournalEntry) -> None:
+        """Write it down, where something can be written."""
         texts = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in entry._asdict().items()}
         line = json.dumps(texts | {"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}) + "\n"
         with suppress(OSError), Directory.make(self._state, UNSYNCED) as directory:
@@ -59,8 +60,15 @@ class Journal:
             descriptor = os.open(NAME, _APPEND, 0o600, dir_fd=directory.descriptor)
             with os.fdopen(descriptor, "ab", buffering=0) as journal:
                 journal.write(line.encode("ascii"))
-            return True
-        return False
+
+    def add_unanswered(self, event: str, session_id: str, kind: str, why: str) -> None:
+        """Write down why an answer of the operator's did not get through."""
+        # Under no agent's name: how often one was sent back in a row is counted there.
+        self.add(JournalEntry(event, session_id, "", session_id, UNANSWERED, kind, why))
+
+    def unanswered(self) -> str | None:
+        """When an answer of the operator's did not get through last, and why; None where none is known."""
+        return next((f"{one.at}: {one.why}" for one in self._read() if one.did == UNANSWERED), None)
 
     def row(self, session_id: str, agent_id: str) -> list[JournalEntry]:
         """How often this agent was sent back in a row until now, oldest first."""
@@ -70,10 +78,6 @@ class Journal:
         """The ids of the decisions that this agent was sent back with: they say nothing of what it did since."""
         sent = (entry.decision_id for entry in self._of(session_id, agent_id) if entry.did == SENT_BACK)
         return frozenset(one for one in sent if one is not None)
-
-    def unanswered(self) -> str | None:
-        """When an answer of the operator's did not get through last, and why; None where none is known."""
-        return next((f"{one.at}: {one.why}" for one in self._read() if one.did == UNANSWERED), None)
 
     def _of(self, session_id: str, agent_id: str) -> Iterator[JournalEntry]:
         agent = session_id[:_LONGEST], agent_id[:_LONGEST]

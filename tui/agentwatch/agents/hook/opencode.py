@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import sys
-import time
-from collections import deque
 from pathlib import Path
-from typing import Any, Final, TextIO
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Final, TextIO
 
-from agentwatch.agents.hook.journal import UNANSWERED, Journal, JournalEntry
+from agentwatch.agents.hook.journal import Journal
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Given, Request, RequestKind, RequestStage
@@ -25,13 +24,8 @@ from agentwatch.requests.reading import given_as, in_line, queries_in, read, req
 from agentwatch.requests.store import Offer, RequestError
 from agentwatch.sources.sessions.fields import Fields, inner, listed, number, object_in, text
 from agentwatch.state import is_shown, state_directory, workspace_id
-from agentwatch.text import clean, complain
 
-FAILED: Final = 1
-_POLL_SECONDS: Final = 0.02
-_REST_SECONDS: Final = 0.5
-"""Between two looks for a screen, and for an answer where none shows the workspace."""
-
+_POLL_SECONDS: Final = 0.05
 _LARGEST: Final = 16 * 1024 * 1024
 _ENDS: Final = {
     "delivered": RequestStage.DELIVERED,
@@ -45,50 +39,45 @@ _NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
 
 
 def run(descriptor: int = 0, out: TextIO | None = None) -> int:
-    """Offer the request that is read until it has ended. Returns 0, or FAILED where it cannot be offered."""
-    plugin, holder, workspace = _Plugin(descriptor, out or sys.stdout), None, Path()
-    told = plugin.first()
-    try:
-        while told and not plugin.has_ended():
-            workspace = _watched(told)
-            holder = Holder(workspace, name=f"{text(told, 'program')} plugin")
-            with holder.offer(request_of(told, workspace)) as offer:
-                before, told = told, _hold(told, workspace, holder, offer, plugin)
-            if holder.trouble:
-                _note(before, workspace, holder.trouble)
-    except (RequestError, ValueError) as error:
-        complain(clean(f"agentwatch hook: {error}; it is answered in its program"))
-        if holder is not None:
-            _note(told, workspace, str(error))
-        return FAILED
+    """Offer the request that is read until it has ended. Returns 0: nobody reads what the plugin's processes say."""
+    plugin = _Plugin(descriptor, out or sys.stdout)
+    told: Fields = {}
+    while not (told or plugin.has_ended()):
+        told = plugin.read()
+    while told and not plugin.has_ended():
+        told = _offer(told, plugin)
     return 0
 
 
-def _note(told: Fields, workspace: Path, trouble: str) -> None:
-    """Write down why an answer did not get through: nobody reads what the plugin's processes say."""
-    asked, program = inner(told, "asked"), text(told, "program") or ""
-    session = text(asked, "sessionID") or ""
-    # Under no agent's name, as of Claude Code's hook.
-    entry = JournalEntry(program, session, "", session, UNANSWERED, text(asked, "permission") or "question", trouble)
-    Journal(state_directory(workspace)).add(entry)
+def _offer(told: Fields, plugin: _Plugin) -> Fields:
+    """Offer a request until it has ended: then {}. Else, as it has to be offered anew."""
+    workspace, program = _watched(told), text(told, "program") or ""
+    anew: Fields = {}
+    holder = Holder(workspace, name=f"{program} plugin")
+    try:
+        with holder.offer(request_of(told, workspace)) as offer:
+            anew = _hold(told, workspace, holder, offer, plugin)
+    except (RequestError, ValueError) as error:
+        holder.trouble = str(error)
+    if holder.trouble:
+        asked = inner(told, "asked")
+        kind = text(asked, "permission") or "question"
+        Journal(workspace).add_unanswered(program, text(asked, "sessionID") or "", kind, holder.trouble)
+    return anew
 
 
 def _hold(told: Fields, workspace: Path, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:
-    """Hold it until it has ended: then {}. Else, as it has to be offered anew."""
-    state, shows, looked_at = state_directory(workspace), False, 0.0
     while not plugin.has_ended():
-        if time.monotonic() - looked_at >= _REST_SECONDS:
-            looked_at, shows = time.monotonic(), is_shown(state)
-            if not shows and _watched(told) != workspace:
-                return told
-        line = plugin.next(_POLL_SECONDS if shows else _REST_SECONDS) or {}
+        if not is_shown(state_directory(workspace)) and _watched(told) != workspace:
+            return told
+        line = plugin.read(_POLL_SECONDS)
         if "result" in line:
             offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
             break
         if (number(line, "others") or 0) > offer.request.ends_others:
             # Who decides on what was shown before does not know that a denial ends more.
             return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
-        record = holder.look(offer) if not plugin.has_ended() else None
+        record = None if plugin.has_ended() else holder.look(offer)
         if record is not None:
             _give(record, holder, offer, plugin)
             break
@@ -104,7 +93,7 @@ def _give(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> None
         return
     stage = None
     while stage is None and not plugin.has_ended():
-        stage = _ENDS.get(str((plugin.next(None) or {}).get("result")))
+        stage = _ENDS.get(str(plugin.read().get("result")))
     if stage is RequestStage.DELIVERED:
         holder.delivered(record)
     # Without a word: the program has ended, or the plugin, and the answer may have counted before that.
@@ -125,46 +114,43 @@ def _answer(record: Record, request: Request) -> Fields:
 
 def request_of(told: Fields, workspace: Path) -> Request:
     """The request that the plugin tells of, as of one workspace. Raises ValueError where it is none."""
-    asked, call = inner(told, "asked"), inner(told, "call")
-    source, session_id, nonce = text(told, "program"), text(asked, "sessionID"), text(told, "nonce")
-    if source is None or source not in _NAMES or session_id is None or nonce is None:
+    asked, call, begun = inner(told, "asked"), inner(told, "call"), text(told, "directory") or workspace
+    source, session_id, nonce = text(told, "program") or "", text(asked, "sessionID"), text(told, "nonce")
+    if source not in _NAMES or session_id is None or nonce is None:
         raise ValueError("the plugin told of no request")
-    values = _question(asked) if told.get("kind") == "question" else _permission(told, asked, call, workspace)
-    values |= {"asked_at": (number(told, "at") or 0) / 1000, "call_id": text(inner(asked, "tool"), "callID")}
-    whole = {"asked": asked, "call": call}
-    return request_about(whole, workspace_id(workspace), source, session_id, nonce, ends_turn=True, **values)
-
-
-def _question(asked: Fields) -> dict[str, Any]:
-    queries = queries_in(asked, several="multiple") or ()
-    is_clear = bool(queries) and len({query.question for query in queries}) == len(queries)
-    return {
-        "kind": RequestKind.QUESTION,
-        "tool": "question",
-        "shown": "\n".join(query.question for query in queries),
-        "queries": queries,
-        "actions": (Action.ANSWER, Action.DENY) if is_clear else (Action.DENY,),
-    }
-
-
-def _permission(told: Fields, asked: Fields, call: Fields, workspace: Path) -> dict[str, Any]:
     said = text(inner(asked, "metadata"), "description") or text(call, "description") or ""
-    shown, beside = _read(asked, call, said)
-    if (begun := text(told, "directory")) is not None and os.path.realpath(begun) != os.path.realpath(workspace):
-        beside = (given_as("cwd", begun), *beside)
-    program = _NAMES[text(told, "program") or ""]
-    return {
-        "kind": RequestKind.PERMISSION,
-        "tool": text(asked, "permission") or "",
-        "shown": shown or ", ".join(map(in_line, _words(asked, "patterns"))),
-        "beside": beside,
-        "said": said,
-        "actions": (Action.ALLOW, Action.DENY) if shown else (),
-        "why_not": "" if shown else f"{program} does not tell what the call would do: answer it there.",
-        "words": True,
-        "ends_others": int(number(told, "others") or 0),
-        "covered_by": ", ".join(_words(asked, "always")),
-    }
+    actions: tuple[Action, ...]
+    beside: tuple[Given, ...] = ()
+    if is_question := told.get("kind") == "question":
+        queries = queries_in(asked, several="multiple")
+        shown = "\n".join(query.question for query in queries) or read(asked)[0]
+        actions = (Action.ANSWER, Action.DENY) if queries else (Action.DENY,)
+    else:
+        queries, (shown, beside) = (), _read(asked, call, said)
+        actions = (Action.ALLOW, Action.DENY) if shown else ()
+        if os.path.realpath(begun) != os.path.realpath(workspace):
+            beside = (given_as("cwd", begun), *beside)
+    return request_about(
+        {"asked": asked, "call": call},
+        workspace_id(workspace),
+        source,
+        session_id,
+        nonce,
+        kind=RequestKind.QUESTION if is_question else RequestKind.PERMISSION,
+        tool=text(asked, "permission") or "question",
+        shown=shown or ", ".join(map(in_line, _words(asked, "patterns"))),
+        beside=beside,
+        said=said,
+        queries=queries,
+        asked_at=(number(told, "at") or 0) / 1000,
+        actions=actions,
+        why_not="" if actions else f"{_NAMES[source]} does not tell what the call would do: answer it there.",
+        words=not is_question,
+        ends_others=int(number(told, "others") or 0),
+        ends_turn=True,
+        call_id=text(inner(asked, "tool"), "callID"),
+        covered_by=", ".join(_words(asked, "always")),
+    )
 
 
 def _read(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Given, ...]]:
@@ -195,10 +181,7 @@ def _words(fields: Fields, key: str) -> list[str]:
 
 def _watched(told: Fields) -> Path:
     """The workspace whose screen would show it: where the program was begun, or the next one above that is watched."""
-    directory = text(told, "directory")
-    if directory is None or not Path(directory).is_absolute():
-        raise ValueError("the plugin told of no directory")
-    begun = Path(directory)
+    begun = Path("/", text(told, "directory") or "")
     return next((place for place in (begun, *begun.parents) if is_shown(state_directory(place))), begun)
 
 
@@ -207,32 +190,30 @@ class _Plugin:
 
     def __init__(self, descriptor: int, out: TextIO) -> None:
         self._has_ended = False
-        self._descriptor = descriptor
         self._out = out
-        self._rest = b""
-        self._lines = deque[bytes]()
+        self._lines = SimpleQueue[bytes]()
+        Thread(target=self._receive, args=(os.dup(descriptor),), daemon=True).start()
+
+    def _receive(self, descriptor: int) -> None:
+        with open(descriptor, "rb") as lines:
+            while (line := lines.readline(_LARGEST)).endswith(b"\n"):
+                self._lines.put(line)
+        self._lines.put(b"")
 
     def has_ended(self) -> bool:
         """Whether it has, and the program with it."""
         return self._has_ended
 
+    def read(self, seconds: float | None = None) -> Fields:
+        """The next line; {} for what is none, and where none has come by then."""
+        try:
+            line = self._lines.get(timeout=seconds)
+        except Empty:
+            return {}
+        self._has_ended = not line
+        return object_in(line.decode("utf-8", "replace"))
+
     def say(self, answer: Fields) -> None:
         """Raises OSError where nobody reads it."""
         self._out.write(f"{json.dumps(answer)}\n")
         self._out.flush()
-
-    def first(self) -> Fields:
-        """The first line, {} where none ever comes."""
-        line = None
-        while line is None and not self._has_ended:
-            line = self.next(None)
-        return line or {}
-
-    def next(self, seconds: float | None) -> Fields | None:
-        """The next line; None where none has come by then."""
-        if not self._lines and select.select([self._descriptor], [], [], seconds)[0]:
-            data = os.read(self._descriptor, 1 << 20)
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            self._lines += lines
-            self._has_ended = not data or len(self._rest) > _LARGEST
-        return object_in(self._lines.popleft().decode("utf-8", "replace")) if self._lines else None

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import select
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from agentwatch.agents.hook.journal import UNANSWERED, Journal, JournalEntry
+from agentwatch.agents.hook.journal import Journal
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
@@ -27,26 +25,21 @@ from agentwatch.requests.reading import given_as, queries_in, read, request_abou
 from agentwatch.requests.store import RequestError
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import ASKS, HookCall
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, moment, text
+from agentwatch.sources.sessions.fields import Fields, inner, moment, objects, text
 from agentwatch.sources.sessions.tail import Tail
-from agentwatch.state import state_directory
+from agentwatch.state import workspace_id
 
 _CALL_SECONDS: Final = 0.5
 """So long after it has asked, the program may write its call down."""
 
 _PAUSE_SECONDS: Final = 0.05
-_LOOK_SECONDS: Final = 0.25
 _STARTED_AS: Final = "CLAUDE_CODE_ENTRYPOINT"
 _TERMINAL: Final = "cli"
 """How a session was started whose prompt is known to stand while it is held."""
 
-_PRINTING: Final = "sdk-cli"
-"""That of `claude -p`, which has no prompt: what nobody answers is denied."""
-
 _HEAD: Final = 8 * 1024 * 1024
 """Bytes at the end of a transcript in which the call stands that is asked about."""
 
-_AGENT_ID: Final = re.compile(r"[\w@.-]{1,128}")
 PLAN: Final = "ExitPlanMode"
 _QUESTION: Final = "AskUserQuestion"
 _SHELL: Final = "Bash"
@@ -55,9 +48,7 @@ _DENIED: Final = "The operator said no."
 """To the model, where the operator gave no words."""
 
 _JOINED: Final = ", "
-_IN_TERMINAL: Final = "a plan can be approved only in its terminal; here you can send it back with words"
 _UNCLEAR: Final = "its questions cannot be told apart, or read, so it can be answered only in its terminal"
-_NO_TERMINAL: Final = "its session has no terminal: what you do not answer in time is denied"
 _PATTERN: Final = frozenset("*:()\\\n")
 """With one of these in it, a command is no rule for itself alone."""
 
@@ -67,7 +58,6 @@ _DONE: Final = {
     "Edit": ("file_path", "old_string", "new_string"),
     "NotebookEdit": ("notebook_path", "new_source"),
     "WebFetch": ("url",),
-    PLAN: ("plan",),
 }
 """By tool, the arguments that say what a call would do. Of other tools, all do."""
 
@@ -75,53 +65,41 @@ _DONE: Final = {
 def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
     """Answer the request of a call on standard output, or print nothing. Blocks while there may be one.
 
-    A request whose prompt stands meanwhile is held as long as the program lets it, any other one for seconds.
+    A plan can be approved only in its terminal. A request whose prompt stands meanwhile is held as long as the program
+    lets it, any other one for seconds.
     """
-    at, started_as = time.time(), os.environ.get(_STARTED_AS, _TERMINAL)
-    is_bounded = call.agent_id is not None or started_as != _TERMINAL
-    if settings.hook_when == "never" or (is_bounded and settings.hook_prompt <= 0):
+    at = time.time()
+    is_bounded = call.agent_id is not None or os.environ.get(_STARTED_AS, _TERMINAL) != _TERMINAL
+    if settings.hook_when == "never" or call.tool == PLAN or (is_bounded and settings.hook_prompt <= 0):
         return
-    state = state_directory(workspace)
-    holder = Holder(workspace, name="claude hook", state=state)
+    holder = Holder(workspace, name="claude hook")
     try:
         asked = AskedCall(call, at)
         if not _is_answered(asked, at + (_CALL_SECONDS if os.path.exists(call.transcript or "") else 0.0)):
             until = at + settings.hook_prompt if is_bounded else None
-            make = partial(request_of, call, workspace, holder.store.workspace_id, asked, at=at, until=until)
+            make = partial(request_of, call, workspace, asked, at=at, until=until)
             # Two hooks of one call, of the user's settings and of the project's, make the same one, and hold it
             # together. One that ended before this was asked is of an equal call, which nothing tells from this one yet.
             known = holder.store.find((request := make()).request_id)
-            if known is None or known.is_open:
+            if known is not None and not known.is_open:
+                request = make(nonce=os.urandom(16).hex())
+            if known is None or known.is_open or (known.ended_at or 0.0) < at:
                 _hold(call, asked, request, holder)
-            elif (known.ended_at or 0.0) < at:
-                _hold(call, asked, make(is_anew=True), holder)
     except (RequestError, ValueError) as error:
         holder.trouble = str(error)
     if holder.trouble:
-        # Under no agent's name: how often one was sent back in a row is counted there.
-        about = call.event, call.session_id, "", call.agent_id or call.session_id
-        Journal(state).add(JournalEntry(*about, UNANSWERED, call.tool or "", holder.trouble))
+        Journal(workspace).add_unanswered(call.event, call.session_id, call.tool or "", holder.trouble)
 
 
 def _hold(call: HookCall, asked: AskedCall, request: Request, holder: Holder) -> None:
     """Offer a request, and print the answer to it."""
-    looked_at, is_answered = time.monotonic(), False
-
-    def goes_on() -> bool:
-        """Whether the program waits still; looks now and then."""
-        nonlocal looked_at, is_answered
-        if time.monotonic() - looked_at < _LOOK_SECONDS:
-            return True
-        looked_at, is_answered = time.monotonic(), asked.is_answered()
-        return not is_answered and is_heard()
-
     with holder.offer(request) as offer:
-        decided = holder.hold(offer, goes_on)
+        decided = holder.hold(offer, lambda: is_heard() and not asked.is_answered())
         answer = answer_of(call, decided.action, decided.params, decided.note) if decided is not None else None
         if decided is not None and answer is not None and _print(answer):
             holder.delivered(decided)
             offer.end(RequestStage.DELIVERED, by=decided.operator)
-        elif is_answered:
+        elif decided is None and asked.is_answered():
             offer.end(RequestStage.ELSEWHERE)
 
 
@@ -141,37 +119,23 @@ def _print(answer: dict[str, object]) -> bool:
 
 
 def request_of(
-    call: HookCall,
-    workspace: Path,
-    workspace_id: str,
-    asked: AskedCall,
-    *,
-    at: float,
-    until: float | None,
-    is_anew: bool = False,
+    call: HookCall, workspace: Path, asked: AskedCall, *, at: float, until: float | None, nonce: str = ""
 ) -> Request:
-    """The request; `is_anew`: not that which its call had before. Raises ValueError."""
+    """The request about a call; without a nonce it has that of its call. Raises ValueError."""
     tool, given = call.tool or "", call.given
-    queries = _queries(given) if tool == _QUESTION else ()
-    actions: tuple[Action, ...] = (Action.ALLOW, Action.DENY)
-    why_not = _NO_TERMINAL if os.environ.get(_STARTED_AS) == _PRINTING else ""
-    if tool == _QUESTION:
-        is_clear = bool(queries) and len({query.question for query in queries}) == len(queries)
-        actions = (Action.ANSWER, Action.DENY) if is_clear else (Action.DENY,)
-        why_not = why_not if is_clear else _UNCLEAR
-    elif tool == PLAN:
-        # Its payload lacks the plan.
-        given = {**given, **{key: asked.given[key] for key in ("plan",) if key in asked.given}}
-        actions, why_not = (Action.DENY,), _IN_TERMINAL
+    queries, why_not = _queries(given) if tool == _QUESTION else (), ""
+    actions: tuple[Action, ...] = (Action.ANSWER if queries else Action.ALLOW, Action.DENY)
+    if tool == _QUESTION and not queries:
+        actions, why_not = (Action.DENY,), _UNCLEAR
     shown, beside = _read(tool, given)
     if tool == _SHELL and os.path.realpath(call.cwd or workspace) != os.path.realpath(workspace):
         beside = (given_as("cwd", call.cwd), *beside)
     return request_about(
         call.given,
-        workspace_id,
+        workspace_id(workspace),
         NAME,
         call.agent_id or call.session_id,
-        input_text(asked.call_id)[1] if asked.call_id is not None and not is_anew else os.urandom(16).hex(),
+        nonce or (input_text(asked.call_id)[1] if asked.call_id is not None else os.urandom(16).hex()),
         kind=RequestKind.QUESTION if tool == _QUESTION else RequestKind.PERMISSION,
         tool=tool,
         shown="\n".join(query.question for query in queries) or shown,
@@ -186,31 +150,25 @@ def request_of(
         words=True,
         rules=tuple(rules_of(call)),
         call_id=asked.call_id,
-        covered_by="; ".join(f"the rule {rule}" for rule in dict(_suggested(call))),
+        covered_by="; ".join(f"the rule {rule}" for rule in _suggested(call)),
     )
 
 
 def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict[str, Any] | None:
     """The output for a decision about this very call; None where the program would not understand it."""
-    match action:
-        case Action.DENY:
-            decision: dict[str, Any] = {"behavior": "deny", "message": note.strip() or _DENIED}
-        case Action.ALLOW if call.tool not in (_QUESTION, PLAN):
-            decision = {"behavior": "allow"}
-            if params.rule is not None:
-                rule = rules_of(call).get(params.rule)
-                if rule is None:
-                    return None
-                kept = {"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"}
-                decision["updatedPermissions"] = [kept]
-        case Action.ANSWER if call.tool == _QUESTION:
-            answers = _answers(call.given, params)
-            if answers is None:
+    decision: dict[str, Any] | None = None
+    if action is Action.DENY:
+        decision = {"behavior": "deny", "message": note.strip() or _DENIED}
+    elif action is Action.ALLOW and call.tool != _QUESTION:
+        decision = {"behavior": "allow"}
+        if params.rule is not None:
+            if params.rule not in (rules := rules_of(call)):
                 return None
-            decision = {"behavior": "allow", "updatedInput": {**call.given, "answers": answers}}
-        case _:
-            return None
-    return {"hookSpecificOutput": {"hookEventName": ASKS, "decision": decision}}
+            kept = {"type": "addRules", "rules": [rules[params.rule]], "behavior": "allow", "destination": "session"}
+            decision["updatedPermissions"] = [kept]
+    elif action is Action.ANSWER and call.tool == _QUESTION and (answers := _answers(call.given, params)):
+        decision = {"behavior": "allow", "updatedInput": {**call.given, "answers": answers}}
+    return decision and {"hookSpecificOutput": {"hookEventName": ASKS, "decision": decision}}
 
 
 def rules_of(call: HookCall) -> dict[str, dict[str, str]]:
@@ -219,32 +177,35 @@ def rules_of(call: HookCall) -> dict[str, dict[str, str]]:
     # A tool's name alone would allow all that it can do; that of a server can do no other thing.
     found = {
         name: rule
-        for name, rule in _suggested(call)
+        for name, rule in _suggested(call).items()
         if rule["toolName"] == call.tool and ("ruleContent" in rule or name.startswith(_MCP))
     }
-    command = text(call.given, "command")
-    if call.tool == _SHELL and command is not None and _PATTERN.isdisjoint(command) and command.strip() == command:
+    command = text(call.given, "command") or ""
+    if call.tool == _SHELL and command.strip() == command and _PATTERN.isdisjoint(command or "*"):
         found[f"{_SHELL}({command})"] = {"toolName": _SHELL, "ruleContent": command}
     return found
 
 
-def _suggested(call: HookCall) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rules that the program itself would offer, each with its name."""
-    for suggestion in call.suggestions:
-        if suggestion.get("type") == "addRules" and suggestion.get("behavior") == "allow":
-            for rule in map(mapping, listed(suggestion, "rules")):
-                tool, content = text(rule, "toolName"), text(rule, "ruleContent")
-                if tool is not None and content is not None:
-                    yield f"{tool}({content})", {"toolName": tool, "ruleContent": content}
-                elif tool is not None:
-                    yield tool, {"toolName": tool}
+def _suggested(call: HookCall) -> dict[str, dict[str, str]]:
+    """The rules that the program itself would offer, by name."""
+    rules = [
+        {key: value for key in ("toolName", "ruleContent") if (value := text(rule, key)) is not None}
+        for one in call.suggestions
+        if (one.get("type"), one.get("behavior")) == ("addRules", "allow")
+        for rule in objects(one, "rules")
+    ]
+    return {
+        f"{rule['toolName']}({rule['ruleContent']})" if "ruleContent" in rule else rule["toolName"]: rule
+        for rule in rules
+        if "toolName" in rule
+    }
 
 
 def _queries(given: Fields) -> tuple[Query, ...]:
-    """() where a question is not as it must be. Where labels could not be told apart when joined, one is chosen."""
+    """() where they are not clear. Where labels could not be told apart when joined, one is chosen."""
     return tuple(
         one._replace(several=False) if any(_JOINED in option.label for option in one.options) else one
-        for one in queries_in(given, several="multiSelect") or ()
+        for one in queries_in(given, several="multiSelect")
     )
 
 
@@ -255,22 +216,18 @@ def _answers(given: Fields, params: Params) -> dict[str, str] | None:
         if one.question not in chosen:
             return None
         chosen[one.question].append(one.answer)
-    answers = {str(question): _JOINED.join(answers) for question, answers in chosen.items()}
-    return answers if all(chosen.values()) else None
+    return {str(question): _JOINED.join(answers) for question, answers in chosen.items() if all(chosen.values())}
 
 
 def _read(tool: str, given: Fields) -> tuple[str, tuple[Given, ...]]:
     """The call's effect, and its other arguments."""
     names = _DONE.get(tool, ())
     parts = [given.get(name) for name in names]
-    if tool == "Edit":
-        path, old, new = parts
-        parts = [path, _change(old, new) if isinstance(old, str) and isinstance(new, str) else None]
+    if tool == "Edit" and all(isinstance(part, str) for part in parts):
+        path, *texts = map(str, parts)
+        lines = (f"{sign}{line}" for sign, one in zip("-+", texts, strict=True) for line in one.split("\n"))
+        parts = [path, "\n".join(lines)]
     return read(given, *parts, known={*names, *(["description"] if text(given, "description") is not None else [])})
-
-
-def _change(old: str, new: str) -> str:
-    return "\n".join([*(f"-{line}" for line in old.split("\n")), *(f"+{line}" for line in new.split("\n"))])
 
 
 # The program, while its request is held
@@ -284,51 +241,43 @@ class AskedCall:
     """
 
     def __init__(self, call: HookCall, since: float) -> None:
-        self._tool = call.tool
+        self._call = call
         self._since = since
-        # The payload of a plan has not the input of its call.
-        self._digest = None if call.tool == PLAN else input_text(call.given)[1]
         self._message: object = None
-        self._calls: dict[str, Fields] = {}
-        """The equal ones of the last message, but for those that were answered before."""
-        self._answered: set[str] = set()
-        self._tail = _tail(call)
+        self._answered: dict[str, bool] = {}
+        """The equal calls of the last message, but for those that were answered before."""
+        path = Path(call.transcript or os.devnull)
+        if call.agent_id is not None:
+            path = path.with_suffix("") / "subagents" / f"agent-{call.agent_id}.jsonl"
+        size = 0
+        with suppress(OSError, ValueError):
+            size = path.stat().st_size
+        self._tail = Tail(path, position=max(size - _HEAD, 0))
 
     @property
     def call_id(self) -> str | None:
-        return next(iter(self._calls), None)
-
-    @property
-    def given(self) -> Fields:
-        """The input of its call, by the transcript."""
-        return next(iter(self._calls.values()), {})
+        return next(iter(self._answered), None)
 
     def is_answered(self) -> bool:
         """Reads what the transcript got since the last look. What cannot be read says nothing."""
         with suppress(OSError, ValueError):
-            for line in self._tail.read(_HEAD).lines if self._tail is not None else ():
+            for line in self._tail.read(_HEAD).lines:
                 self._apply(line.record or {})
-        return self.call_id in self._answered
+        return next(iter(self._answered.values()), False)
 
     def _apply(self, fields: Fields) -> None:
-        message = inner(fields, "message")
-        for block in map(mapping, listed(message, "content")):
-            call_id = text(block, "id") or ""
+        message, call = inner(fields, "message"), self._call
+        for block in objects(message, "content"):
             if block.get("type") == "tool_result":
                 call_id = text(block, "tool_use_id") or ""
                 if (moment(fields) or 0.0) < self._since:
-                    self._calls.pop(call_id, None)
-                elif call_id in self._calls:
-                    self._answered.add(call_id)
-            elif block.get("type") == "tool_use" and block.get("name") == self._tool and self._is_equal(block):
+                    self._answered.pop(call_id, None)
+                elif call_id in self._answered:
+                    self._answered[call_id] = True
+            elif block.get("type") == "tool_use" and (block.get("name"), block.get("input")) == (call.tool, call.given):
                 if message.get("id") != self._message:
-                    self._message, self._calls = message.get("id"), {}
-                self._calls[call_id] = inner(block, "input")
-
-    def _is_equal(self, block: Fields) -> bool:
-        with suppress(ValueError):
-            return self._digest is None or input_text(inner(block, "input"))[1] == self._digest
-        return False
+                    self._message, self._answered = message.get("id"), {}
+                self._answered[text(block, "id") or ""] = False
 
 
 def _is_answered(asked: AskedCall, until: float) -> bool:
@@ -338,20 +287,6 @@ def _is_answered(asked: AskedCall, until: float) -> bool:
             return False
         time.sleep(_PAUSE_SECONDS)
     return True
-
-
-def _tail(call: HookCall) -> Tail | None:
-    """The end of the transcript of the agent that asks; None where it is not known."""
-    if call.transcript is None or "\0" in call.transcript:
-        return None
-    path = Path(call.transcript)
-    if call.agent_id is not None:
-        if not _AGENT_ID.fullmatch(call.agent_id):
-            return None
-        path = path.with_suffix("") / "subagents" / f"agent-{call.agent_id}.jsonl"
-    with suppress(OSError):
-        return Tail(path, position=max(path.stat().st_size - _HEAD, 0))
-    return Tail(path)
 
 
 def is_heard(descriptor: int = 1) -> bool:
