@@ -24,7 +24,7 @@ from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, T
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.evidence.inspector import Inspector
+from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
 from agentwatch.history.store import History
@@ -127,7 +127,7 @@ def _log(
         complain_of(problems)
         _follow(source, news, printer, problems, inspector)
         return 0
-    printer.check(inspector)
+    printer.print(inspector.check(printer.unchecked(inspector)))
     if not events and not problems:
         complain(f"{clean(str(workspace))}: {_NOTHING}")
     return report_problems(problems)
@@ -159,10 +159,10 @@ class _Printer:
             if task is None or (task.alive_at or self._since) >= self._since:
                 say(json.dumps(log_document(change).plain()) if self._as_json else log_line(change))
 
-    def check(self, inspector: Inspector) -> None:
-        """Check what returns claim that came since the call before, and print what that changes."""
+    def unchecked(self, inspector: Inspector) -> list[Target]:
+        """The returns whose claims were not checked yet, as far as was looked."""
         touched, self._changes.touched = self._changes.touched, set()
-        self.print(inspector.check(inspector.news_of(self.tree, touched)))
+        return inspector.news_of(self.tree, touched)
 
 
 def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
@@ -188,6 +188,8 @@ def _follow(
     new problem is told on stderr. Returns when nobody reads the output any more."""
     batches: SimpleQueue[Batch] = SimpleQueue()
     missed, mode = list[Event](), "starting"
+    checked: SimpleQueue[Sequence[Checked]] = SimpleQueue()
+    inspector.start(checked.put)
     source.start(batches.put)
     try:
         while _is_read():
@@ -206,9 +208,12 @@ def _follow(
                 # The time that passes ends a decision that nobody reads.
                 printer.print([*missed, Tick(0, time.time())])
                 missed.clear()
-                printer.check(inspector)
+                inspector.want(printer.unchecked(inspector))
+                while not checked.empty():
+                    printer.print(checked.get())
     finally:
         source.stop()
+        inspector.stop()
 
 
 def _is_read() -> bool:
