@@ -118,9 +118,7 @@ def _lines(request: Request, action: Action, params: Params, note: str) -> Itera
     if note:
         yield from barred("Your words to the model", note)
     for one in params.answers:
-        options = [each.label for query in request.queries if query.question == one.question for each in query.options]
-        own = "" if one.answer in options else " (your own words)"
-        yield f"  {quoted(one.question or '', 300)} → {clean(one.answer, len(one.answer))}{own}"
+        yield f"  {quoted(one.question or '', 300)} → {clean(one.answer, len(one.answer))}"
     for number, query in enumerate(request.queries, 1):
         yield from barred(f"Question {number}{', which takes several' if query.several else ''}", query.question)
         yield from (f"  │   - {one}" for one in options_of(query, LONGEST))

@@ -44,7 +44,9 @@ def doctor(options: Namespace) -> int:
             *_of_state(state_directory(workspace)),
             *_of_places(workspace, desk),
             *_of_key(desk),
-            *_of_workspace(workspace, settings),
+            _written("workspace", workspace, "agents in a sandbox get no decisions")
+            if not settings.read_only
+            else note("workspace", "read_only is set, so decisions are not delivered there"),
             *_of_git(workspace),
             *_of_history(workspace),
             *_of_ledger(desk),
@@ -56,34 +58,26 @@ def doctor(options: Namespace) -> int:
 
 def _of_state(state: Path) -> Iterator[Check]:
     there = next(one for one in (state, *state.parents) if os.path.exists(one))
-    try:
-        # As the ledger does: written, linked and removed.
-        _probe(there, links=True)
-    except OSError as error:
-        why = f"{there} cannot be used: {reason(error)}; {remedy(error)}, else nothing can be decided"
-        yield bad("state directory", why)
-        return
-    if there != state:
-        yield good("state directory", f"{state}: not there yet; it can be made in {there}")
-    elif state.stat().st_mode & 0o077:
+    yield _written("state directory", there, "nothing can be decided")
+    if there == state and state.stat().st_mode & 0o077:
         yield bad("state directory", f"others can look into it: chmod 700 {state}")
-    else:
-        yield good("state directory", f"{state}: writable")
 
 
-def _probe(directory: Path, *, links: bool = False) -> None:
-    """Make a file, and remove it. Raises OSError."""
+def _written(about: str, directory: Path, otherwise: str) -> Check:
+    """Write, link and remove files as the ledger does."""
     first = directory / f".agentwatch-doctor-{secrets.token_hex(8)}"
     second = first.with_name(f"{first.name}-2")
     try:
         with first.open("x") as file:
             os.fsync(file)
-        if links:
-            os.link(first, second)
+        os.link(first, second)
+    except OSError as error:
+        return bad(about, f"{directory} cannot be used: {reason(error)}; {remedy(error)}, else {otherwise}")
     finally:
         for one in (first, second):
             with suppress(OSError):
                 one.unlink()
+    return good(about, f"{directory} can be written")
 
 
 def _of_places(workspace: Path, desk: LocalService) -> Iterator[Check]:
@@ -109,19 +103,6 @@ def _of_key(desk: LocalService) -> Iterator[Check]:
             )
     except DecisionError as error:
         yield (note if isinstance(error, KeyMissingError) else bad)("signing key", str(error))
-
-
-def _of_workspace(workspace: Path, settings: Settings) -> Iterator[Check]:
-    if settings.read_only:
-        yield note("workspace", f"{workspace}: read_only is set, so decisions are not delivered there")
-        return
-    try:
-        _probe(workspace)
-    except OSError as error:
-        why = f"{workspace}: {reason(error)}; decisions wait in the ledger, and agents in a sandbox do not get them"
-        yield bad("workspace", f"{why}: {remedy(error)}")
-    else:
-        yield good("workspace", f"{workspace} can be written, so decisions are delivered there")
 
 
 def _of_git(workspace: Path) -> Iterator[Check]:

@@ -13,7 +13,7 @@ from agentwatch.cli.command import argument, command, flag
 from agentwatch.config import load
 from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
-from agentwatch.decisions.keys import PRIVATE, Keys, Role, forget, store, stored
+from agentwatch.decisions.keys import PRIVATE, Keys, Role, forget, store
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import Address, ssh_addresses
@@ -86,13 +86,9 @@ def show(keys: Keys) -> None:
         public = keys.show()
     except KeyMissingError as error:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
-    try:
-        kept = "no passphrase: anyone who can read it can decide"
-        if keys.is_encrypted():
-            holds = ", and the system's keyring holds it" if keys.in_keyring else ""
-            kept = f"a passphrase protects it{holds}"
-    except KeyMissingError as error:
-        kept = str(error)
+    kept = "no passphrase: anyone who can read it can decide"
+    if keys.is_encrypted():
+        kept = f"a passphrase protects it{', and the keyring of the system holds it' if keys.in_keyring else ''}"
     say(f"public key   {public.text}")
     say(f"fingerprint  {public.keyid}")
     say(f"place        {clean(str(keys.directory / PRIVATE))}")
@@ -167,7 +163,10 @@ def change_passphrase(keys: Keys, *, in_keyring: bool) -> None:
     """Set, change or remove the passphrase; `in_keyring` has the system's keyring hold it. Raises KeyProblemError."""
     locked, was_in_keyring, key = keys.is_encrypted(), keys.in_keyring, keys.directory / PRIVATE
     _require_terminal()
-    old = _present_passphrase(keys) if locked else ""
+    old = getpass("Present passphrase: ") if locked else ""
+    if locked:
+        # Before a new one is asked for.
+        keys.load(lambda: old)
     empty = ("the same" if in_keyring else "none") if locked else None
     new, ring = _new_passphrase(empty) or (old if in_keyring else ""), ""
     if in_keyring:
@@ -189,21 +188,6 @@ def change_passphrase(keys: Keys, *, in_keyring: bool) -> None:
             forget(key)
         except KeyProblemError as error:
             complain(f"{clean(str(error))}; the old passphrase may still be in there")
-
-
-def _present_passphrase(keys: Keys) -> str:
-    """The passphrase that opens the key, from the keyring that was chosen, else typed."""
-    if keys.in_keyring:
-        try:
-            kept = stored(keys.directory / PRIVATE)
-            keys.load(lambda: kept)
-            return kept
-        except KeyProblemError as error:
-            complain(clean(str(error)))
-    old = getpass("Present passphrase: ")
-    # Before a new one is asked for.
-    keys.load(lambda: old)
-    return old
 
 
 def _new_passphrase(empty: str | None = None) -> str:

@@ -86,14 +86,14 @@ def log(options: Namespace) -> int:
     gc.enable()
     settings = load()
     printer = _Printer(settings, options)
-    with target_of(options.path, settings, options.session) as (workspace, far):
-        if far is not None:
+    with target_of(options.path, settings, options.session) as (place, fleet):
+        if fleet is not None:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
-            return _print_batch(far.fleet.source(workspace).scan(), printer)
-        sessions = sessions_of(workspace, options.session) if settings.sessions else None
+            return _print_batch(fleet.source(place.workspace).scan(), printer)
+        sessions = sessions_of(place.workspace, options.session) if settings.sessions else None
         with closing(sessions) if sessions else nullcontext():
-            return _log(workspace, settings, options, sessions, printer)
+            return _log(place.workspace, settings, options, sessions, printer)
 
 
 def _log(
