@@ -46,6 +46,10 @@ class Stage:
     def cursor(self) -> str | None:
         return self.tree.cursor_id
 
+    def row_ids(self) -> list[str]:
+        """The task ids of the rows in order; headings have none."""
+        return [row.task_id for row in self.tree.outline.rows if row.task_id is not None]
+
     @property
     def details(self) -> DetailsPane:
         assert self.main.details is not None
@@ -95,8 +99,8 @@ class Stage:
     async def shown(self) -> None:
         """Wait until the rows are those of the tree."""
         tree = self.app.monitor.tree
-        await self.until(lambda: all(task_id in tree.tasks for task_id in self.tree.row_ids()))
-        await self.until(lambda: not tree.roots or tree.roots[-1] in self.tree.row_ids() or self.main.filter_bar.sought)
+        await self.until(lambda: all(task_id in tree.tasks for task_id in self.row_ids()))
+        await self.until(lambda: not tree.roots or tree.roots[-1] in self.row_ids() or self.main.filter_bar.sought)
         await self.pilot.pause()
 
     @property

@@ -92,7 +92,7 @@ async def live(
         one = Live(s, path)
         before(one)
         s.source.transcripts[ROOT] = lambda: LinesTranscript(path, lambda: entries_in)
-        s.tree.select(ROOT) if ROOT in s.tree.row_ids() else None
+        s.tree.select(ROOT) if ROOT in s.row_ids() else None
         await s.press("2")
         yield one
 

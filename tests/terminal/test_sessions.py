@@ -158,4 +158,4 @@ def test_a_killed_session_is_stale_and_why_says_that_its_process_is_gone(
         os.utime(path, (written, written))
     task = tree(run, workspace)["shop.api"]
     assert (task["state"], task["stale"]) == ("working", True)
-    assert re.fullmatch(r"it worked when it was last heard of; its process is gone; silent for \d+ s", task["why"])
+    assert re.fullmatch(r"it worked when it was last heard of; its process is gone; silent for \d+s", task["why"])

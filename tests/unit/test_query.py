@@ -12,25 +12,19 @@ from agentwatch.delegation.events import Seen
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.view.query import KEYS, complete, parse
-from tests.app.scenes import NOW, Scene, shop
+from agentwatch.view.query import complete, parse
+from tests.app.scenes import NOW, shop
+
+SHOP = Tree()
+for event in shop().take():
+    SHOP.apply(event)
 
 
-def tree_of(scene: Scene) -> Tree:
-    tree = Tree()
-    for event in scene.take():
-        tree.apply(event)
-    return tree
-
-
-SHOP = tree_of(shop())
-
-
-def found(query: str, tree: Tree = SHOP) -> list[str]:
+def found(query: str) -> list[str]:
     """The last parts of the ids that a query finds."""
     parsed = parse(query)
     assert not parsed.fault
-    return [task_id.rpartition(".")[2] for task_id, task in tree.tasks.items() if parsed.matches(task, NOW)]
+    return [task_id.rpartition(".")[2] for task_id, task in SHOP.tasks.items() if parsed.matches(task, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -39,55 +33,39 @@ def found(query: str, tree: Tree = SHOP) -> list[str]:
         ("IMPLEMENT.API", ["api"]),
         ("Auditor", ["security"]),
         ("payment FORM", ["ui"]),
-        ("form payment", ["ui"]),
-        ('"payment form"', ["ui"]),
         ('"form payment"', []),
-        ("nowhere", []),
         ("the -build agent:code", ["release"]),
         ("state:failed", ["api"]),
-        ("State:FAILED", ["api"]),
         ("state:fai", ["api"]),
         ("state:error", ["api"]),
-        ("state:input-required", ["security"]),
         ("state:INPUT_required", ["security"]),
         ("state:failed,blocked", ["api", "security"]),
         ("state:needs-you", ["api", "security", "metrics"]),
         ("is:asks -state:failed", ["security", "metrics"]),
-        ("is:blocked", ["security"]),
         ("is:retried", ["release"]),
         ("is:ended agent:code", ["api"]),
         ("is:waiting", ["api", "security", "metrics"]),
         ("agent:audit,REVIEW", ["review", "security"]),
         ("-agent:code,planner,architect is:ended", ["review", "metrics"]),
         ("since:15s", ["checkout", "implement", "docs", "release"]),
-        ("-since:5m is:ended", ["plan", "schema"]),
         ("source:files state:blocked", ["security"]),
-        ("source:codex", []),
-        ("path:returns/checkout.implement.api", ["api"]),
     ],
 )
 def test_what_a_query_finds(query: str, expected: list[str]) -> None:
     assert found(query) == expected
 
 
-def task(**fields: object) -> Task:
-    return Task("a", "A", **fields)  # type: ignore[arg-type]
+def task(*attempts: Attempt, **fields: object) -> Task:
+    return Task("a", "A", attempts=attempts, **fields)  # type: ignore[arg-type]
 
 
-def run(**fields: object) -> Run:
+def ran(**fields: object) -> Attempt:
     told = {"source": "codex", "session_id": "s", "parent_session": None, "state": RunState.WORKING}
-    return Run(**{**told, "place": "/p/x.jsonl", "started_at": NOW, "updated_at": NOW, **fields})  # type: ignore[arg-type]
-
-
-def in_session(**fields: object) -> Task:
-    return task(attempts=[Attempt(1, run=run(**fields))])
-
-
-def working(**fields: object) -> Task:
-    return task(stale=True, attempts=[Attempt(1, run=run(**fields))])
+    return Attempt(1, run=Run(**{**told, "place": "/p/x.jsonl", "started_at": NOW, "updated_at": NOW, **fields}))  # type: ignore[arg-type]
 
 
 PACKET = Seen(1, NOW, "h/a.handoff.md", "", Handoff("a", "Do it", mode="architect"), ())
+HANDED = Attempt(1, handoff=PACKET)
 LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
 
 
@@ -97,28 +75,22 @@ LIE = Claim("created", "src/api.py", Verdict.CONTRADICTED, "missing")
         ("is:contradicted", task(verdict=Verdict.CONTRADICTED), task(verdict=Verdict.VERIFIED)),
         ("is:verified", task(verdict=Verdict.VERIFIED), task()),
         ("is:silent", task(stale=True), task()),
-        ("is:working", task(state=State.WORKING), task(state=State.COMPLETED)),
         ("is:open", task(state=State.BLOCKED), task(state=State.FAILED)),
-        ("is:gone", working(process_gone=True), working(process_gone=False)),
-        ("is:session", in_session(), in_session(parent_session="b")),
+        ("is:gone", task(ran(process_gone=True), stale=True), task(ran(process_gone=False), stale=True)),
+        ("is:session", task(ran()), task(ran(parent_session="b"))),
         ("since:2h", task(updated_at=NOW - 7_200), task(updated_at=NOW - 7_201)),
-        ("source:codex", in_session(), task(attempts=[Attempt(1, handoff=PACKET)])),
-        ("source:files", task(attempts=[Attempt(1, handoff=PACKET)]), in_session()),
-        (
-            "source:files",
-            task(attempts=[Attempt(1, returned=PACKET)]),
-            task(attempts=[Attempt(1, handoff=PACKET._replace(stored=True))]),
-        ),
-        ("mode:arch", task(attempts=[Attempt(1, handoff=PACKET)]), task()),
-        ("mode:debug", in_session(mode="debug"), task()),
-        ("path:h/a.hand", task(attempts=[Attempt(1, handoff=PACKET)]), task()),
-        ("path:x.jsonl", in_session(), task()),
+        ("source:codex", task(ran()), task(HANDED)),
+        ("source:files", task(HANDED), task(ran())),
+        ("source:files", task(Attempt(1, returned=PACKET)), task(Attempt(1, handoff=PACKET._replace(stored=True)))),
+        ("mode:arch", task(HANDED), task()),
+        ("path:h/a.hand", task(HANDED), task()),
+        ("path:x.jsonl", task(ran()), task()),
         ("path:src/api", task(claims=(LIE,)), task()),
+        ("host:uild1", task(host="build1"), task(host="here")),
     ],
 )
 def test_what_can_be_told_of_a_task(query: str, one: Task, other: Task) -> None:
-    assert parse(query).matches(one, NOW)
-    assert not parse(query).matches(other, NOW)
+    assert [parse(query).matches(each, NOW) for each in (one, other)] == [True, False]
     assert parse("-" + query).matches(other, NOW)
 
 
@@ -130,9 +102,7 @@ def test_what_can_be_told_of_a_task(query: str, one: Task, other: Task) -> None:
         ("state:fial", "no “state:fial”: did you mean failed?"),
         ("is:xyz", "no “is:xyz”: try invalid, failed, blocked"),
         ("state:", "state: needs a value, such as state:failed"),
-        ('agent:""', "agent: needs a value, such as agent:review"),
         ("since:10", "since: needs a time, such as 10m, 2h or 3d"),
-        ("since:infm", "since: needs a time, such as 10m, 2h or 3d"),
         ("since:-3m", "since: needs a time, such as 10m, 2h or 3d"),
     ],
 )
@@ -143,30 +113,22 @@ def test_what_is_wrong_is_told_in_words_and_the_rest_holds(query: str, fault: st
     assert not parse(mended.text).fault
 
 
-@pytest.mark.parametrize(
-    "task_id", ["session:41", "claude-code:9f:2", "code:7", "stage:3", "https://x.org/a", ":", "-", "a:b"]
-)
+@pytest.mark.parametrize("task_id", ["session:41", "claude-code:9f:2", "code:7", "https://x.org/a", ":", "-", "a:b"])
 def test_foreign_ids_with_colons_are_found(task_id: str) -> None:
-    tree = Tree()
-    scene = Scene()
-    scene.handoff(task_id)
-    scene.handoff("other")
-    for event in scene.take():
-        tree.apply(event)
-    for query in (task_id, f'"{task_id}"'):
-        parsed = parse(query)
-        assert not parsed.fault
-        assert parsed.matches(tree.tasks[task_id], NOW)
-        assert not parsed.matches(Task("other", "other"), NOW)
+    for query in map(parse, (task_id, f'"{task_id}"')):
+        assert not query.fault
+        assert query.matches(Task(task_id, "A"), NOW)
+        assert not query.matches(Task("other", "other"), NOW)
 
 
 def test_quotation_marks_make_a_word_of_anything() -> None:
     assert parse('"state:failed"').matches(Task("x", "state:failed"), NOW)
     assert parse('"-x"').matches(Task("a-x", "A"), NOW)
-    assert parse('agent:"code reviewer"').matches(task(agent="The code reviewer"), NOW)
-    assert not parse('agent:"code reviewer"').matches(task(agent="code"), NOW)
+    reviewer = parse('agent:"code reviewer"')
+    assert [reviewer.matches(task(agent=name), NOW) for name in ("The code reviewer", "code")] == [True, False]
 
 
+KEYS = ["state", "is", "agent", "since", "source", "mode", "path", "host"]
 PIECES = st.sampled_from(
     [*KEYS, *(f"{key}:" for key in KEYS), "-", '"', ",", ":", " ", "failed", "10m", "x", "ß", "\x1b[2J"]
 )
@@ -199,9 +161,7 @@ def test_the_query_after_this_one_has_another_state_and_all_else() -> None:
         ("st", "state:"),
         ("api -so", "api -source:"),
         ("a", None),
-        ("api", None),
         ("state:fa", "state:failed"),
-        ("state:failed", None),
         ("is:N", "is:Needs-you"),
         ("state:failed,bl", "state:failed,blocked"),
         ("since:1", "since:10m"),
@@ -209,7 +169,6 @@ def test_the_query_after_this_one_has_another_state_and_all_else() -> None:
         ('agent:"co', 'agent:"code reviewer'),
         ("mode:co", None),
         ("x ", None),
-        ("", None),
     ],
 )
 def test_keys_and_values_are_written_to_their_end(text: str, longer: str | None) -> None:

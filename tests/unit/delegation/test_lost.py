@@ -17,7 +17,7 @@ from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
 from agentwatch.view.spans import Kind, spans_of
-from agentwatch.view.times import stands_since, took_last
+from agentwatch.view.times import stands_since, took
 from agentwatch.view.words import why_at
 
 
@@ -51,11 +51,11 @@ def test_it_says_since_when_and_what_it_was() -> None:
     tree = tree_of([*shop(), Lost(0, 1_030.0), Lost(0, 1_100.0), Tick(21, 1_210.0)])
     a = tree.tasks["a.b"]
     assert stands_since(a) == 1_030.0, "a second loss is no news"
-    words = "its host cannot be reached: nothing is known for 3 min, and it was "
+    words = "its host cannot be reached: nothing is known for 3m, and it was "
     assert why_at(a, 1_210.0) == f"{words}{a.known_state} then"
-    took = took_last(a, 1_210.0)
-    assert took is not None
-    assert took.seconds == 1_030.0 - (a.attempts[-1].started_at or 0.0)
+    so_far = took(a, a.latest, 1_210.0)
+    assert so_far is not None
+    assert so_far.seconds == 1_030.0 - (a.attempts[-1].started_at or 0.0)
     work, unknown = spans_of(a)
     assert (work.end, unknown.start, unknown.end, unknown.kind) == (1_030.0, 1_030.0, None, Kind.SILENT)
     assert unknown.look.word == "unknown"

@@ -238,9 +238,9 @@ def test_a_stale_run_says_for_how_long_it_was_silent_and_whether_its_process_is_
         return tree_document(tree, "/w")["tasks"][1]["why"]
 
     worked = "it worked when it was last heard of; "
-    assert why() == f"{worked}whether its process still runs is not known; silent for 12 min"
-    assert why(process_gone=True) == f"{worked}its process is gone; silent for 12 min"
-    assert why(process_gone=False) == "its process runs; silent for 12 min"
+    assert why() == f"{worked}whether its process still runs is not known; silent for 12m"
+    assert why(process_gone=True) == f"{worked}its process is gone; silent for 12m"
+    assert why(process_gone=False) == "its process runs; silent for 12m"
     assert why(updated_at=800.0) == f"{worked}whether its process still runs is not known"
 
 

@@ -472,7 +472,7 @@ class AgentwatchApp(App[None]):
         if not self.monitor.shelves:
             self._say_missing(Missing("Nothing can be put aside here.", warns=True))
         elif how == "undo":
-            tree.undo(await acknowledger.undo())
+            await acknowledger.undo()
         elif how == "snooze":
             await acknowledger.snooze(self._task_id)
         else:

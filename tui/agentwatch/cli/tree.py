@@ -44,28 +44,22 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
     tree, query = monitor.tree, parse(options.where)
     if query.fault:
         raise UsageError(f"--where: {query.fault}\ntry: agentwatch help find")
-    found = found_in(tree, query) if query else None
+    found = found_in(tree, query, tree.now) if query else None
     if options.json:
         from agentwatch.view.document import tree_document  # pydantic takes a while to load
 
         say_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
     else:
-        from agentwatch.view.chains import chain_name
-        from agentwatch.view.order import Order
+        from agentwatch.view.order import Group, Order, chain_name
 
         order = Order(tree)
         order.apply(tree.tasks, tree.now)
-        groups = [group for group, runs in order.groups.items() if runs]
-        for group in groups:
-            lines = [
-                _line(task, depth, chain_name(task, chain), tree.now)
-                for task, depth, chain in order.preorder(group)
-                if found is None or not found.shown.isdisjoint(one.task_id for one in (task, *chain))
-            ]
-            if lines and len(groups) > 1:
-                lines.insert(0, f"{group.upper()}  {order.tally(group).words(group, tree.now)[0]}")
-            for line in lines:
-                say(line)
+        for row in order.rows(shown=None if found is None else found.shown):
+            if isinstance(row.row_id, Group):
+                say(f"{row.row_id.name}  {order.tally(row.row_id).words(tree.now)[0]}")
+            else:
+                task = tree.tasks[row.row_id]
+                say(_line(task, row.depth, chain_name(tree.tasks, task), tree.now))
         say(_summary(monitor, None if found is None else len(found.matches)))
     complain_of(monitor.problems)
     asks = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())

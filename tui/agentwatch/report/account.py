@@ -18,11 +18,11 @@ from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.task import Attempt, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
-from agentwatch.view.chains import chain_above, chain_name
 from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look, look_of_attempt
+from agentwatch.view.order import chain_name
 from agentwatch.view.requests import standing_words
 from agentwatch.view.spans import Kind, Span, spans_of
-from agentwatch.view.times import Took, span, stands_since, took, took_last
+from agentwatch.view.times import Took, span, stands_since, took
 from agentwatch.view.words import (
     BASES,
     Agreement,
@@ -220,7 +220,7 @@ def _lines(tree: Tree, now: float, statements: Mapping[str, StatementLine]) -> I
     for task, _ in tree.preorder():
         depth = depths[task.parent_id]
         depths[task.task_id] = depth + (not task.shares_row)
-        chain = chain_name(task, [tree.tasks[above] for above in chain_above(tree.tasks, task)])
+        chain = chain_name(tree.tasks, task)
         yield TaskLine(
             task=task,
             depth=depth,
@@ -229,7 +229,7 @@ def _lines(tree: Tree, now: float, statements: Mapping[str, StatementLine]) -> I
             attempts=tuple(AttemptLine(one, look_of_attempt(task, one), took(task, one, now)) for one in task.attempts),
             spans=tuple(spans_of(task)),
             look=look(task),
-            took=took_last(task, now),
+            took=took(task, task.latest, now),
             decisions=tuple(
                 DecisionLine(
                     task.task_id,
@@ -269,7 +269,8 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
         yield f"{history}."
     there = f"; {plural(asking_there, 'task')} in other worktrees too" if asking_there else ""
     if states or past or there or unseen:
-        yield f"{f'{needs:,}' if needs else 'Nothing'} {'need' if needs > 1 else 'needs'} a human{there}."
+        nothing = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''}"
+        yield f"{f'{needs:,}' if needs else nothing} {'need' if needs > 1 else 'needs'} a human{there}."
 
 
 # Facts of a task

@@ -35,7 +35,7 @@ class Axis:
         self._columns = [0.0, (busy[0][1] - busy[0][0]) / scale]
         for (_, end), (start, until) in pairwise(busy):
             column, pause = self._columns[-1], start - end
-            if pause / scale > fold if longest is None else pause > longest:
+            if pause > (fold * scale if longest is None else longest):
                 self.folds.append(Fold(column, column + fold, pause))
                 column += fold
             else:

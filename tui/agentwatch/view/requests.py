@@ -9,7 +9,6 @@ from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Permitter
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import indented
-from agentwatch.view.plain import shown
 from agentwatch.view.times import duration
 from agentwatch.view.words import GONE, THERE, plural
 
@@ -43,13 +42,6 @@ def standing_words(request: Request, now: float) -> str:
             return f"{did} by you; whether that counted is not known: the connection to its program broke"
     late = "; your answer came too late" if request.allowed is not None else ""
     return f"gone: {GONE}{late}"
-
-
-def ended_words(request: Request) -> str:
-    """The end that a request came to, and by whom: an operator who answered here is named; foreign."""
-    if request.stage in (RequestStage.DELIVERED, RequestStage.ACTED):
-        return f"{_did(request)} by {shown(request.by, 40) or 'you'}"
-    return standing_words(request, request.asked_at).partition(":")[0]
 
 
 def left_words(request: Request, now: float) -> str:

@@ -48,20 +48,20 @@ class Span(NamedTuple):
         return max(self.start, now if self.end is None else min(self.end, now))
 
 
-class _Begun(NamedTuple):
+class _Signs(NamedTuple):
     """An attempt, its first sign, and when it returned, else its last."""
 
     attempt: Attempt
     start: float
     last: float
 
-    @property
-    def is_certain(self) -> bool:
-        """Whether the start is when it was handed off."""
-        return self.attempt.started_at is not None and self.attempt.started_at <= self.start
+    def span(self, end: float | None, kind: Kind, face: Look) -> Span:
+        """A span of it from its start on, which is certain if that is when it was handed off."""
+        began = self.attempt.started_at
+        return Span(self.start, end, kind, face, self.attempt.number, began is not None and began <= self.start)
 
 
-def _begun(attempt: Attempt) -> _Begun | None:
+def _signs(attempt: Attempt) -> _Signs | None:
     """None where there is no sign of it."""
     handoff, returned, start, run = attempt.handoff, attempt.returned, attempt.started_at, attempt.run
     signs = [version.at for version in (handoff, returned) if version is not None]
@@ -77,7 +77,7 @@ def _begun(attempt: Attempt) -> _Begun | None:
     if start is not None and (attempt.again or start < first):
         first = start
     # A file may claim to be older than the epoch, by so much that no calendar has a name for it.
-    return _Begun(attempt, max(first, 0.0), max(last, 0.0))
+    return _Signs(attempt, max(first, 0.0), max(last, 0.0))
 
 
 def spans_of(task: Task, first: float | None = None) -> list[Span]:
@@ -85,44 +85,43 @@ def spans_of(task: Task, first: float | None = None) -> list[Span]:
 
     `first` is the first sign of anything below it: who hands work on has begun before.
     """
-    attempts = [begun for begun in map(_begun, task.attempts) if begun]
-    if attempts and first is not None and first < attempts[0].start and task.attempts[0].started_at is None:
+    attempts = [one for one in map(_signs, task.attempts) if one is not None]
+    if not attempts:
+        return []
+    if first is not None and first < attempts[0].start and task.attempts[0].started_at is None:
         attempts[0] = attempts[0]._replace(start=first)
     spans: list[Span] = []
-    for begun, following in pairwise(attempts):
-        state, number = begun.attempt.state, begun.attempt.number
-        queued = state is State.SUBMITTED
-        end = following.start if queued else begun.last
-        kind = Kind.QUEUE if queued else Kind.WORK
-        spans.append(Span(begun.start, end, kind, LOOKS[state], number, begun.is_certain))
+    for one, following in pairwise(attempts):
+        face, is_queued = LOOKS[one.attempt.state], one.attempt.state is State.SUBMITTED
+        end = following.start if is_queued else one.last
+        spans.append(one.span(end, Kind.QUEUE if is_queued else Kind.WORK, face))
         if following.start > end:
-            spans.append(Span(end, following.start, Kind.WAIT, LOOKS[state], number))
-    if attempts:
-        spans += _latest(task, attempts[-1])
-    lost_at, last = task.lost_since, spans[-1] if spans else None
-    if last is not None and last.end is None and task.state is State.UNKNOWN and lost_at is not None:
-        heard = max(last.start, lost_at)
-        spans[-1] = last._replace(end=heard)
-        spans.append(Span(heard, None, Kind.SILENT, LOOKS[State.UNKNOWN], last.number))
+            spans.append(Span(end, following.start, Kind.WAIT, face, one.attempt.number))
+    spans += _latest(task, attempts[-1])
+    last = spans[-1]
+    if last.end is None and task.state is State.UNKNOWN and task.lost_since is not None:
+        heard = max(last.start, task.lost_since)
+        spans[-1:] = [last._replace(end=heard), Span(heard, None, Kind.SILENT, LOOKS[State.UNKNOWN], last.number)]
     return spans
 
 
-def _latest(task: Task, begun: _Begun) -> Iterator[Span]:
-    number, start, certain, state = begun.attempt.number, begun.start, begun.is_certain, task.known_state
+def _latest(task: Task, one: _Signs) -> Iterator[Span]:
+    number, state, ended = one.attempt.number, task.known_state, ended_at(task, one.attempt)
     face = LOOKS[state] if task.state is State.UNKNOWN else look(task)
     if task.stale:
-        heard = max(start, task.updated_at)
-        if heard > start:
-            yield Span(start, heard, Kind.WORK, LOOKS[State.WORKING], number, certain)
-        yield Span(heard, None, Kind.SILENT, STALE, number, certain or heard > start)
+        heard = max(one.start, task.updated_at)
+        if heard > one.start:
+            yield one.span(heard, Kind.WORK, LOOKS[State.WORKING])
+            yield Span(heard, None, Kind.SILENT, STALE, number)
+        else:
+            yield one.span(None, Kind.SILENT, STALE)
     elif state is State.WORKING:
-        yield Span(start, None, Kind.WORK, face, number, certain)
-    elif begun.attempt.state is State.SUBMITTED:
-        ended = ended_at(task, begun.attempt)
-        yield Span(start, None if ended is None else max(ended, start), Kind.QUEUE, face, number, certain)
+        yield one.span(None, Kind.WORK, face)
+    elif one.attempt.state is State.SUBMITTED:
+        yield one.span(None if ended is None else max(ended, one.start), Kind.QUEUE, face)
     else:
-        last = max(ended_at(task, begun.attempt) or begun.last, begun.last)
-        yield Span(start, last, Kind.WORK, face, number, certain)
+        last = max(ended or one.last, one.last)
+        yield one.span(last, Kind.WORK, face)
         if task.needs_operator or state in (State.RETRYING, State.ESCALATED):
             yield Span(last, None, Kind.WAIT, face, number, asks=task.needs_operator)
 
@@ -133,7 +132,7 @@ def busy_times(task: Task) -> tuple[Interval, ...]:
     A task with tasks below it counts by its signs alone: while all of them wait, so does it.
     """
     times: list[Interval] = []
-    for attempt, start, last in filter(None, map(_begun, task.attempts)):
+    for attempt, start, last in filter(None, map(_signs, task.attempts)):
         end = max(last, task.updated_at) if attempt is task.attempts[-1] else last
         if task.children or end - start > _LONGEST or attempt.state is State.SUBMITTED:
             times += [(start, start), (end, end)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agentwatch.delegation import states as standing
@@ -29,9 +28,9 @@ def ended_at(task: Task, attempt: Attempt) -> float | None:
     return None if task.waits_for_work else standing.ended_at(attempt) or task.ended_at
 
 
-def took(task: Task, attempt: Attempt, now: float) -> Took | None:
+def took(task: Task, attempt: Attempt | None, now: float) -> Took | None:
     """How long an attempt ran, or has been running; None where that is not known."""
-    if attempt.started_at is None:
+    if attempt is None or attempt.started_at is None:
         return None
     ended = ended_at(task, attempt)
     if ended is not None:
@@ -39,11 +38,6 @@ def took(task: Task, attempt: Attempt, now: float) -> Took | None:
     goes_on = attempt is task.latest and (task.own_state.is_open or task.waits_for_work)
     known = now if task.lost_since is None else min(task.lost_since, now)
     return Took(known - attempt.started_at, so_far=True) if goes_on else None
-
-
-def took_last(task: Task, now: float) -> Took | None:
-    """How long the latest attempt of a task took, or has been running; None where that is not known."""
-    return took(task, task.latest, now) if task.latest is not None else None
 
 
 def stands_since(task: Task) -> float | None:
@@ -64,33 +58,12 @@ def stands_since(task: Task) -> float | None:
 
 def duration(seconds: float | None) -> str:
     """A span in at most four characters: `8s`, `14m`, `3h`, `12d`, from 1,000 days on `2y`; `-` for None."""
-    short = _in_units(seconds, 1)
+    short = span(seconds, 1)
     return short if len(short) <= 4 or seconds is None else f"{int(seconds // _YEAR)}y"
 
 
-def lasts(seconds: float) -> float:
-    """For how many seconds more a span that goes on reads the same as `duration`."""
-    if seconds < 0:
-        return 1.0 - seconds
-    size = next((size for size, _ in _UNITS if seconds >= size), 1)
-    return size - seconds % size
-
-
-def seconds_of(text: str) -> float | None:
-    """The seconds of a span such as `90s`, `10m`, `12h` or `7d`; None where it is none."""
-    try:
-        seconds = float(text[:-1]) * next(size for size, unit in _UNITS if unit == text[-1:])
-    except (StopIteration, ValueError):
-        return None
-    return seconds if 0 <= seconds < math.inf else None
-
-
-def span(seconds: float | None) -> str:
-    """A span in its two largest units: `8s`, `3m 20s`, `2h 5m`, `12d 4h`; `-` for None."""
-    return _in_units(seconds, 2)
-
-
-def _in_units(seconds: float | None, count: int) -> str:
+def span(seconds: float | None, count: int = 2) -> str:
+    """A span in its largest units: `8s`, `3m 20s`, `2h 5m`, `12d 4h`; `-` for None."""
     if seconds is None:
         return "-"
     rest = max(int(seconds), 0)
@@ -102,44 +75,51 @@ def _in_units(seconds: float | None, count: int) -> str:
     return " ".join(parts)
 
 
+def seconds_of(text: str) -> float | None:
+    """The seconds of a span such as `90s`, `10m`, `12h` or `7d`; None where it is none."""
+    try:
+        seconds = float(text[:-1]) * next(size for size, unit in _UNITS if unit == text[-1:])
+    except (StopIteration, ValueError):
+        return None
+    return seconds if 0 <= seconds < math.inf else None
+
+
 def ago(moment: float, now: float) -> str:
     """A moment before now in words: `just now`, `3m ago`."""
     passed = now - moment
     return "just now" if passed < 5 else f"{duration(passed)} ago"
 
 
-def clock(at: float, now: float) -> str:
-    """A moment by the clock of this computer: `14:03:22`, with the date where that is another than today's.
-
-    Files may claim any time: one that no calendar has is `?`.
-    """
+def wall(at: float) -> datetime | None:
+    """A moment by the clock of this computer; None for one that no calendar has: files may claim any time."""
     try:
-        then, today = (datetime.fromtimestamp(time, UTC).astimezone() for time in (at, now))
+        return datetime.fromtimestamp(at, UTC).astimezone()
     except (OverflowError, OSError, ValueError):
+        return None
+
+
+def clock(at: float, now: float) -> str:
+    """A moment by the clock of this computer: `14:03:22`, with the date where that is another than today's."""
+    then, today = wall(at), wall(now)
+    if then is None or today is None:
         return "?"
     return f"{then:%H:%M:%S}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
 def local(at: float) -> str:
     """A moment by the clock of this computer with its date: `2026-03-01 14:03:10`; `?` for none of this world."""
-    try:
-        return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
-    except (OverflowError, OSError, ValueError):
-        return "?"
+    then = wall(at)
+    return "?" if then is None else f"{then:%Y-%m-%d %H:%M:%S}"
 
 
-@lru_cache(maxsize=64)  # of one task, the same few are asked for several times in a row
 def iso(at: float | None) -> str | None:
     """A moment as ISO 8601 in UTC, None where it is not known or no time of this world."""
-    if at is None:
-        return None
     try:
-        return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")[:19] + "Z"
-    except (ValueError, OverflowError, OSError):
+        return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")[:19] + "Z"
+    except (OverflowError, OSError, ValueError):
         return None
 
 
 def utc(at: float | None) -> str:
     """A moment for people elsewhere, in UTC: `2026-03-01 14:03:10`; `-` where it is not known."""
-    stamp = iso(at)
-    return stamp.replace("T", " ").removesuffix("Z") if stamp else "-"
+    return (iso(at) or "-").replace("T", " ").removesuffix("Z")

@@ -16,7 +16,7 @@ from agentwatch.delegation.task import Attempt, Basis, Retry, State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted
 from agentwatch.view.plain import shown, summary
-from agentwatch.view.times import ago, clock, iso
+from agentwatch.view.times import ago, clock, iso, span
 
 if TYPE_CHECKING:
     from agentwatch.contracts.shapes import Handoff
@@ -92,7 +92,7 @@ def why_at(task: Task, now: float) -> str:
     """Why a task is in its state, at a moment (epoch seconds): of a stale one also for how long it has been silent, and
     whether its process is gone; of one of which nothing is known, since when."""
     if task.state is State.UNKNOWN and task.lost_since is not None:
-        unknown = _long(max(now - task.lost_since, 0.0))
+        unknown = span(now - task.lost_since, 1)
         if task.workspace:
             return f"nothing is known for {unknown}: {task.why}"
         return f"{task.why}: nothing is known for {unknown}, and it was {task.known_state} then"
@@ -100,7 +100,7 @@ def why_at(task: Task, now: float) -> str:
         return task.why
     silent = now - (now if task.alive_at is None else task.alive_at)
     process = reasons.process_words(task.run)
-    words = [task.why, *([f"silent for {_long(silent)}"] if silent >= 0 else [])]
+    words = [task.why, *([f"silent for {span(silent, 1)}"] if silent >= 0 else [])]
     return "; ".join(words if process in task.why else [*words, process])
 
 
@@ -144,11 +144,9 @@ def told_apart(tasks: Sequence[Task]) -> list[str]:
     programs = [shown(program_of(task.run.source), 20) if task.run is not None else "" for task in tasks]
     ids = [task.own_id for task in tasks]
     # Ids that carry the time begin alike.
-    starts = range(0, max(map(len, ids), default=0), _DIGITS // 2)
-    start = next((one for one in starts if len({name[one : one + _DIGITS] for name in ids}) == len(ids)), 0)
+    start = next((at for at, letters in enumerate(zip(*ids, strict=False)) if len({*letters}) > 1), 0)
     sessions = [shown(f"{'…' if start else ''}{name[start : start + _DIGITS]}", 20) for name in ids]
-    ways = (agents, programs, sessions)
-    return next((words for words in ways if all(words) and len(set(words)) == len(words)), sessions)
+    return next((words for words in (agents, programs) if all(words) and len({*words}) == len(words)), sessions)
 
 
 def doing_words(doing: Activity) -> str:
@@ -174,14 +172,6 @@ def waits_for(task: Task, tasks: Mapping[str, Task]) -> int:
 def program_of(source: str) -> str:
     """The program that a source reads the sessions of, in a word; foreign."""
     return _PROGRAMS.get(source, source.partition("-")[0])
-
-
-def _long(seconds: float) -> str:
-    """In the largest unit that fits."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
-    return f"{int(seconds)} s"
 
 
 # The state as A2A has it, the Agent2Agent protocol: for programs that know that and not us
@@ -249,36 +239,33 @@ class Agreement(StrEnum):
 
 
 class Compared(NamedTuple):
-    """A model or mode as the return reports it, what others say it was, and how the two compare."""
+    """A model or mode as the return reports it, and what others say it was."""
 
     reported: str | None
     known: str | None
-    agreement: Agreement
+
+    @property
+    def agreement(self) -> Agreement:
+        """How the two compare, with or without the provider of a model."""
+        if not (self.known and self.reported):
+            return Agreement.UNKNOWN
+        one, other = (word.rpartition("/")[2].strip().casefold() for word in (self.known, self.reported))
+        return Agreement.MATCHES if one == other else Agreement.DIFFERS
 
 
 def model_of(reported: str | None, run: Run | None) -> Compared:
-    """A model, against the one that a session store recorded, with or without its provider."""
-    recorded = run.model if run else None
-    known, said = ((model or "").rpartition("/")[2] for model in (recorded, reported))
-    return Compared(reported, recorded, _agreement(known, said))
+    """A model, against the one that a session store recorded."""
+    return Compared(reported, run.model if run else None)
 
 
 def mode_of(reported: str | None, packet: Handoff | None) -> Compared:
     """A mode, against the one that the handoff asked for."""
-    asked = packet.mode if packet else None
-    return Compared(reported, asked, _agreement(asked, reported))
-
-
-def _agreement(known: str | None, reported: str | None) -> Agreement:
-    if not (known and reported):
-        return Agreement.UNKNOWN
-    same = known.strip().casefold() == reported.strip().casefold()
-    return Agreement.MATCHES if same else Agreement.DIFFERS
+    return Compared(reported, packet.mode if packet else None)
 
 
 # Decisions
 
-UNREAD_SECONDS: Final = 180.0
+_UNREAD: Final = 180.0
 """An agent that waits for a decision reads it within seconds: after this, nobody waits."""
 
 
@@ -294,7 +281,7 @@ def state_words(state: str, *, contradicted: bool) -> str:
 
 def is_unread(decision: Decision, now: float) -> bool:
     """Whether it was delivered, and no agent has read it for too long."""
-    return decision.receipt.stage is Stage.DELIVERED and now - decision.receipt.at >= UNREAD_SECONDS
+    return decision.receipt.stage is Stage.DELIVERED and now - decision.receipt.at >= _UNREAD
 
 
 def is_on_its_way(decision: Decision) -> bool:
@@ -323,13 +310,8 @@ def on_their_way(tree: Tree) -> list[Decision]:
 def cost_of(task: Task, prices: Mapping[str, float]) -> float | None:
     """The cost of the tokens of a task itself, by the price of a million tokens of each model, which is named with or
     without its provider; None where a price is missing, or no store tells of tokens."""
-    cost = None
-    for run in (attempt.run for attempt in task.attempts):
-        if run is None or run.tokens is None:
-            continue
-        model = run.model or ""
-        price = prices.get(model, prices.get(model.rpartition("/")[2]))
-        if price is None:
-            return None
-        cost = (cost or 0.0) + run.tokens * price / 1_000_000
-    return cost
+    runs = [one.run for one in task.attempts if one.run is not None and one.run.tokens is not None]
+    models = [run.model or "" for run in runs]
+    each = [prices.get(model, prices.get(model.rpartition("/")[2])) for model in models]
+    costs = [price * (run.tokens or 0) / 1_000_000 for run, price in zip(runs, each, strict=True) if price is not None]
+    return sum(costs) if costs and len(costs) == len(runs) else None

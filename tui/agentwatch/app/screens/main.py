@@ -24,6 +24,7 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.text import clean, quoted
+from agentwatch.view.order import end_of_chain
 from agentwatch.view.query import Query, parse
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class MainScreen(DetailedScreen[None]):
         sought = self.filter_bar.sought
         return (
             (command_id == "follow" and self.task_tree.follows)
-            or (command_id == "filter" and len(sought.words) + len(sought.terms) > int(sought.step is not None))
+            or (command_id == "filter" and len(sought.terms) > int(sought.step is not None))
             or (command_id == "filter.state" and sought.step is not None)
             or (command_id == "views" and sought.text in self._views.values())
         )
@@ -315,7 +316,7 @@ class MainScreen(DetailedScreen[None]):
     def show_task(self, task_id: str) -> None:
         """Go to a task. A filter that hides it is cleared."""
         self.task_tree.select(task_id)
-        if self.task_id != self.task_tree.outline.row_of(task_id) and self.sought:
+        if self.task_id != end_of_chain(self._monitor.tree.tasks, task_id) and self.sought:
             self.filter_bar.seek()
             self.task_tree.set_filter(Query())
             self.task_tree.select(task_id)

@@ -1,12 +1,10 @@
-"""The filter: finding what it looks for, and the line in which that is written and said."""
+"""The filter: the line in which it is written, and what it finds is counted."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
@@ -21,37 +19,17 @@ from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.text import clean
-from agentwatch.view.query import OFFERED, Query, add_above, complete, parse
+from agentwatch.view.query import OFFERED, Query, complete, parse
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
 
-_SLICE: Final = 0.006
-"""Seconds of searching after which key presses and updates get their turn."""
 _LONGEST: Final = 200
 """Characters of a filter."""
 _EARLIER: Final = 50
 """Filters that are remembered."""
 _LATEST: Final = 2_000
 """Tasks whose values are offered."""
-
-
-async def find(tree: Tree, sought: Query, now: float, row_of: Callable[[str], str] = str) -> tuple[set[str], int]:
-    """The ids of the tasks to show, those above a match among them, and how many rows match now (epoch seconds).
-
-    However large the tree is, no key waits for it.
-    """
-    matches: set[str] = set()
-    shown: set[str] = set()
-    began = perf_counter()
-    for task in list(tree.tasks.values()):
-        if sought.matches(task, now):
-            matches.add(row_of(task.task_id))
-            add_above(tree, task.task_id, shown)
-        if perf_counter() - began > _SLICE:
-            await asyncio.sleep(0)
-            began = perf_counter()
-    return shown, len(matches)
 
 
 class _Completion(Suggester):
@@ -72,17 +50,14 @@ class FilterInput(Input):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Home.FILTER), Binding("ctrl+j", "done", show=False)]
 
     def __init__(self, bar: FilterBar) -> None:
-        suggester = _Completion(bar.values)
-        super().__init__(compact=True, select_on_focus=False, max_length=_LONGEST, suggester=suggester)
+        words = "words, or state: is: agent: since: source: mode: path:"
+        completion = _Completion(bar.values)
+        super().__init__(
+            placeholder=words, compact=True, select_on_focus=False, max_length=_LONGEST, suggester=completion
+        )
         self._bar = bar
         self._earlier: list[str] = []
         """The filters that were kept, oldest first."""
-
-    def on_focus(self) -> None:
-        self.placeholder = "words, or state: is: agent: since: source: mode: path:"
-
-    def on_blur(self) -> None:
-        self.placeholder = ""
 
     def write(self, text: str) -> None:
         """Put a text in its place."""
@@ -90,10 +65,10 @@ class FilterInput(Input):
         self.cursor_position = len(text)
 
     def action_done(self) -> None:
-        if not (fault := parse(self.value).fault):
+        fault = parse(self.value).fault
+        self._bar.show_fault(fault)
+        if not fault:
             self.action_down()
-        else:
-            self._bar.show_fault(fault)
 
     def action_down(self) -> None:
         if self.value.strip() and not parse(self.value).fault:
@@ -129,11 +104,11 @@ class FilterBar(Horizontal):
         background: $background; color: $foreground;
     }
     FilterBar > FilterInput:focus { background-tint: transparent; border: none; }
-    FilterBar > #filter-fault {
-        width: auto; max-width: 70%; padding: 0 1; color: $text-warning;
+    FilterBar > #filter-note {
+        width: auto; max-width: 70%; padding: 0 1; color: $text-muted;
         text-wrap: nowrap; text-overflow: ellipsis;
     }
-    FilterBar > #filter-count { width: auto; padding: 0 1; color: $text-muted; }
+    FilterBar > #filter-note.-fault { color: $text-warning; }
     """
 
     @dataclass
@@ -150,14 +125,13 @@ class FilterBar(Horizontal):
         self._tree = tree
         self.leave = leave
         self._field = FilterInput(self)
-        self._fault = Static(id="filter-fault", markup=False)
-        self._count = Static(id="filter-count", markup=False)
+        self._note = Static(id="filter-note", markup=False)
+        self._fault = self._found = ""
 
     def compose(self) -> ComposeResult:
         yield Static(" / ", id="filter-mark", markup=False)
         yield self._field
-        yield self._fault
-        yield self._count
+        yield self._note
 
     def write(self) -> None:
         """Let the operator write."""
@@ -180,14 +154,18 @@ class FilterBar(Horizontal):
 
     def show_fault(self, words: str) -> None:
         """Say what is wrong, "" where nothing is."""
-        self._fault.update(Content(clean(words, _LONGEST)))
-        # That it finds nothing goes without saying, and the room is for the reason.
-        self._fault.display, self._count.display = bool(words), not words
+        self._fault = clean(words, _LONGEST)
+        self._show_note()
 
     def show_count(self, matches: int | None) -> None:
         """Say how many tasks match."""
-        words = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
-        self._count.update(Content(words))
+        self._found = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
+        self._show_note()
+
+    def _show_note(self) -> None:
+        # With a fault, that it finds nothing goes without saying.
+        self._note.update(Content(self._fault or self._found))
+        self._note.set_class(bool(self._fault), "-fault")
 
     def values(self, key: str) -> list[str]:
         """What the tasks have as values of a key, safe to show; empty where anything may stand behind it."""

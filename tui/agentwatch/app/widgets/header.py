@@ -33,8 +33,6 @@ _GAP: Final = 2
 """Cells at the right of the counts that stay free."""
 _ROOMY: Final = 100
 """Cells from which the mark stands as far from the workspace's name as the counts do from each other."""
-_WORDY: Final = 180
-"""Cells from which each count has its word: narrower, the words would come and go with the counts."""
 _MODES: Final = {
     "live": ("●", "state-completed"),
     "starting": ("○", ""),
@@ -43,17 +41,6 @@ _MODES: Final = {
     "replay": ("▷", "state-partial"),
 }
 """Mark and colour of each."""
-_WAYS: Final = (
-    "words wide program health total counts",
-    "wide program health total counts",
-    "program health total counts",
-    "health total counts",
-    "program health total",
-    "counts",
-    "total",
-)
-"""The parts of the line, from the fullest to the barest: the word of each state, wide gaps with all that belongs to a
-count, the program's name, the mode in words with its reason, all tasks, and those by state."""
 
 
 class Header(LineWidget):
@@ -70,66 +57,57 @@ class Header(LineWidget):
         """How many tasks to count, and what they are: those that go on now, where those are not all of the tree."""
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        health = self._monitor.health
-        mode, detail = ("degraded", self.failure) if self.failure else (health.mode, health.detail)
+        monitor, tasks = self._monitor, self._monitor.tree.totals.tasks
+        mode, detail = ("degraded", self.failure) if self.failure else (monitor.health.mode, monitor.health.detail)
         why = shown(detail, 300) if mode in ("polling", "degraded") else ""
-        right, counted = self._needs(palette), self.counted()
-        # A third of the line is for the reason, which is worth more than the program's name.
-        least = min(cell_len(why) + 2, width // 3) if why else 0
-        # Without a reason, the counts are worth more than the program's name.
-        for way in (one for one in _WAYS[width < _WORDY :] if why or "counts" in one or one == "total"):
-            before, behind = self._health(way, mode, width, palette), self._tasks(way, *counted, palette)
-            room = width - width_of([*before, *behind, *right]) - _GAP
-            if room >= (least if "health" in way else 0):
-                break
-        else:
-            right = self._needs(palette, short=room + _GAP <= 0)
-        if why and "health" in way:
-            before.append(Part(": " + clip(why, room - 2), palette.muted))
-        return [apart([*before, *behind], right, width)]
-
-    def _health(self, way: str, mode: str, width: int, palette: Palette) -> Parts:
-        parts = [Part(" agentwatch", palette.strong), Part("  ")] if "program" in way else [Part(" ")]
-        parts.append(Part(clip(shown(self._monitor.title), max(width // 5, 8)), palette.muted))
-        # By the room alone: the mark stays where it is when the gaps behind it become tight.
-        parts.append(Part("   " if "program" in way and width >= _ROOMY else "  "))
+        now, present = self.counted()
         mark, color = _MODES[mode]
         style = palette.states.get(color, palette.muted)
-        parts.append(Part(mark, style))
-        if "health" in way:
-            parts.append(Part(f" {mode}", palette.muted if mode == "live" else style))
-        return parts
+        title = Part(clip(shown(monitor.title), max(width // 5, 8)), palette.muted)
+        # By the room alone: the mark stays where it is when the gaps behind it become tight.
+        program = [Part(" agentwatch", palette.strong), Part("  "), title, Part("   " if width >= _ROOMY else "  ")]
+        place, sign = [Part(" "), title, Part("  ")], Part(mark, style)
+        health = [sign, Part(f" {mode}", palette.muted if mode == "live" else style)]
+        total = [Part("  read only", palette.muted)] if monitor.settings.read_only else []
+        total.append(Part(f"   {f'now {now:,}' if now < tasks else plural(tasks, 'task')}"))
+        counts, wide = (self._counts(gap, present, palette) for gap in (" ", "   "))
+        right = self._needs(palette)
+        # From the fullest to the barest. The counts give way to a reason.
+        ways = [
+            [*program, *health, *total, Part(""), *wide],
+            [*program, *health, *total, Part("  "), *counts],
+            [*place, *health, *total, Part("  "), *counts],
+            *([[*place, *health, *total[:-1]]] if why else []),
+            [*place, sign, Part(""), *counts],
+            [*place, sign],
+        ]
+        least = min(cell_len(why) + 2, width // 3) if why else 0
+        for line in ways:
+            room = width - width_of([*line, *right]) - _GAP
+            if room >= (least if health[1] in line else 0):
+                break
+        if why and health[1] in line:
+            line.insert(line.index(health[1]) + 1, Part(": " + clip(why, room - 2), palette.muted))
+        return [apart(line, right, width)]
 
-    def _tasks(self, way: str, count_now: int, present: Present, palette: Palette) -> Parts:
-        tree, parts, is_wide = self._monitor.tree, list[Part](), "wide" in way
-        if self._monitor.settings.read_only and "health" in way:
-            parts.append(Part("  read only", palette.muted))
-        if "total" in way:
-            every = plural(tree.totals.tasks, "task")
-            counted = f"now {count_now:,}" if count_now < tree.totals.tasks else every
-            parts.append(Part(f"   {counted}"))
-        gap = "   " if is_wide else " "
-        if "counts" in way:
-            parts.append(Part("  " if "total" in way and not is_wide else ""))
-            verified = present[VERIFIED]
-            for face, key in _COUNTED:
-                if not (count := present[key]):
-                    continue
-                word = f" {face.word}" if "words" in way or (is_wide and face is CONTRADICTED) else ""
-                known = f" ({verified:,} verified)" if verified and key == State.COMPLETED else ""
+    def _counts(self, gap: str, present: Present, palette: Palette) -> Parts:
+        """How many tasks are what, each behind a gap; where that is wide, with all that belongs to a count."""
+        parts: Parts = []
+        for face, key in _COUNTED:
+            if count := present[key]:
+                verified = present[VERIFIED] if key == State.COMPLETED else 0
+                words = f" {face.word}" if face is CONTRADICTED else f" ({verified:,} verified)" if verified else ""
                 parts.append(Part(f"{gap}{face.glyph} ", palette.states[face.color]))
-                parts.append(Part(f"{count:,}{word}{known if is_wide else ''}"))
-            if notices := len(tree.notices) + len(self._monitor.messages):
-                parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices"))
+                parts.append(Part(f"{count:,}{words if len(gap) > 1 else ''}"))
+        if notices := len(self._monitor.tree.notices) + len(self._monitor.messages):
+            parts.append(Part(f"{gap}⚠ {notices:,}", palette.states["state-stale"], "screen.notices"))
         return parts
 
-    def _needs(self, palette: Palette, *, short: bool = False) -> Parts:
+    def _needs(self, palette: Palette) -> Parts:
         count, new = self._monitor.tree.totals.needs_operator, len(self._monitor.tree.unseen)
         parts: Parts = []
         if new:
-            words = f"•{new:,}" if short else f"{new:,} new"
-            parts += [Part(words, palette.accent, "screen.go_unseen(1)")]
-            parts += [Part("  " if short and count else "   " if count else " ")]
+            parts += [Part(f"{new:,} new", palette.accent, "screen.go_unseen(1)"), Part("   " if count else " ")]
         if count:
             words = f"{count:,} need you" if count > 1 else "1 needs you"
             parts += [Part(words, palette.needs, "screen.go_asking(1)"), Part(" ")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -55,13 +57,12 @@ class Canvas:
 
     def __init__(self, width: int, glyph: str = " ", style: Style = Style.null()) -> None:  # noqa: B008 - a constant
         self.width = width
-        self._glyphs = [glyph] * width
-        self._styles = [style] * width
+        self._cells = [(glyph, style)] * width
 
     def put(self, x: int, glyph: str, style: Style) -> None:
         """Draw one cell."""
         if 0 <= x < self.width:
-            self._glyphs[x], self._styles[x] = glyph, style
+            self._cells[x] = glyph, style
 
     def write(self, x: int, text: str, style: Style) -> None:
         """Write words from a cell on."""
@@ -71,16 +72,29 @@ class Canvas:
 
     def runs(self) -> Iterator[tuple[str, Style]]:
         """What is on it, style by style."""
-        start, current = 0, self._styles[0]
-        for x, style in enumerate(self._styles):
-            # Equal styles that are not the same only make a run more; comparing them would cost the most of all.
-            if style is not current:
-                yield "".join(self._glyphs[start:x]), current
-                start, current = x, style
-        yield "".join(self._glyphs[start:]), current
+        for style, cells in groupby(self._cells, itemgetter(1)):
+            yield "".join(glyph for glyph, _ in cells), style
 
 
-class LineWidget(Widget):
+class Painted(Widget):
+    """Draws with the colours of the theme, again whenever these are others."""
+
+    _palette: Palette | None = None
+
+    def redraw(self) -> None:
+        """Paint it anew where it reads differently now."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._use_colors())
+        self._use_colors()
+
+    def _use_colors(self) -> None:
+        self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
+        self.redraw()
+
+
+class LineWidget(Painted):
     """Shows `make_lines`. Call `redraw` when something that it shows may have changed."""
 
     DEFAULT_CSS = """
@@ -91,14 +105,12 @@ class LineWidget(Widget):
         super().__init__()
         self._parts: list[Parts] = []
         self._strips: list[Strip] = []
-        self._palette: Palette | None = None
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         """The lines at this width; what is longer is cut."""
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Paint it anew where it reads differently now."""
         width, before = self.size.width, self._strips
         if (palette := self._palette) is None or not width:
             return
@@ -112,14 +124,6 @@ class LineWidget(Widget):
             # The first paint comes before the event that tells the size: it would show nothing.
             self.redraw()
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
-
-    def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._use_colors())
-        self._use_colors()
-
-    def _use_colors(self) -> None:
-        self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
-        self.redraw()
 
     def on_resize(self) -> None:
         self.redraw()

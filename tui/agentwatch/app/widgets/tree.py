@@ -5,12 +5,13 @@ Every draw compares the lines in sight with the ones on screen and repaints thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence, Set
+from copy import copy
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on, work
+from textual import events, on
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
@@ -19,10 +20,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agentwatch.app.actions import Home, bindings
-from agentwatch.app.messages import KeysChanged, Missing
+from agentwatch.app.messages import Missing
 from agentwatch.app.theming import Palette
-from agentwatch.app.widgets.filter_bar import find
-from agentwatch.app.widgets.rows import HISTORY, Heading, Outline, Row, RowId
+from agentwatch.app.widgets.line import Painted, Part
 from agentwatch.app.widgets.task_line import (
     Columns,
     RowState,
@@ -30,23 +30,105 @@ from agentwatch.app.widgets.task_line import (
     decided_of,
     heading_line,
     lit_guide,
+    shared_beginnings,
     task_line,
-    tell_apart,
 )
 from agentwatch.delegation.task import Task
-from agentwatch.view.order import Group, Present
-from agentwatch.view.query import Query
+from agentwatch.view.order import Group, Order, Present, Row, RowId, chain_name, end_of_chain, has_finished
+from agentwatch.view.query import Query, found_in
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
 
-_LOOKS_BACK: Final = 5.0
-"""Seconds after which a filter by time is searched again, though nothing has changed."""
-_SMALL: Final = 2_000
-"""Tasks up to which each change is searched at once; in a larger tree within a second."""
+
+class Outline:
+    """The rows of a delegation tree, and what is folded. After any change `build` makes `rows` and `places` anew.
+
+    Nothing folds or unfolds by itself, but when the first scan is over.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.order = Order(tree)
+        self.rows: list[Row] = []
+        self.places: dict[RowId, int] = {}
+        """By the ids of the rows, and of the tasks in their chains."""
+        self._tree = tree
+        self._folds: frozenset[RowId] = frozenset({Group.HISTORY})
+        self._folds_of_all: frozenset[RowId] | None = None
+        """What is folded without the filter that is on."""
+        self._shown: Set[str] | None = None
+        self._groups: object = None
+        """The groups of which the rows were made."""
+
+    def copy(self) -> Outline:
+        """Another outline of the same tree in the same order, folded like this one, without its filter."""
+        other = copy(self)
+        other.show_only(None)
+        return other
+
+    def build(self) -> None:
+        """Make the rows."""
+        self.rows, self._groups = self.order.rows(self._folds, self._shown), self.order.groups
+        self.places = {row.row_id: place for place, row in enumerate(self.rows)}
+        self.places |= {one: place for place, row in enumerate(self.rows) for one in row.chain}
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether runs stand elsewhere by now."""
+        return self._groups is not self.order.groups
+
+    def successor(self, at: int, before: Sequence[Row]) -> int:
+        """Where the cursor goes from a row that stood among those `before` and is no more: up to one that is left."""
+        left = (row.row_id for row in (*before[:at][::-1], *before[at:]))
+        return next((self.places[one] for one in left if one in self.places), 0)
+
+    def settle(self, room: int) -> None:
+        """The first scan is over: where there are more than `room` rows without the history, fold what is finished and
+        waits for nobody, but not the first levels of a lone root, and the earlier runs."""
+        if self.order.is_settled:
+            return
+        self.order.is_settled = True
+        is_touched = self._folds != {Group.HISTORY}
+        if not any(runs for group, runs in self.order.groups.items() if group is not Group.HISTORY):
+            # Where all is history, there is nothing else to see.
+            self._folds -= {Group.HISTORY}
+        self.build()
+        if is_touched or len(self.rows) <= room:
+            return
+        self._folds |= {task_id for task_id, task in self._tree.tasks.items() if has_finished(task)}
+        self.build()
+        if self.places.get(Group.EARLIER) and len(self.rows) > room:
+            self._folds |= {Group.EARLIER}
+            self.build()
+        roots: list[RowId] = [row.row_id for row in self.rows if not row.depth]
+        while len(roots) == 1:
+            self._folds -= {roots[0]}
+            roots = [*self._tree.tasks[str(roots[0])].children]
+
+    def fold(self, row_id: RowId, *, folded: bool) -> None:
+        """Hide what is below a row, or show it."""
+        self._folds = self._folds | {row_id} if folded else self._folds - {row_id}
+
+    def reveal(self, task_id: str) -> None:
+        """Unfold whatever hides a task; nothing if the filter hides it."""
+        path = [task_id, *self._tree.ancestors(task_id)]
+        self._folds -= {*path[1:], self.order.group(path[-1])}
+
+    def fold_all(self, *, folded: bool) -> None:
+        """Hide all that is below a task; or show everything."""
+        parents = {task_id for task_id, task in self._tree.tasks.items() if task.children}
+        self._folds = self._folds | parents if folded else frozenset()
+
+    def show_only(self, shown: Set[str] | None) -> None:
+        """Show these tasks only (each with its ancestors); None shows all again, folded as before."""
+        if shown is None and self._folds_of_all is not None:
+            self._folds, self._folds_of_all = self._folds_of_all, None
+        elif shown is not None and self._folds_of_all is None:
+            self._folds, self._folds_of_all = frozenset(), self._folds
+        self._shown = shown
 
 
-class TaskTree(ScrollView, can_focus=True):
+class TaskTree(Painted, ScrollView, can_focus=True):
     """The tree. `clock` gives seconds since the epoch."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.TREE)
@@ -59,6 +141,8 @@ class TaskTree(ScrollView, can_focus=True):
     """
 
     follows: var[bool] = var(False)
+    cursor_id: var[str | None] = var[str | None](None, init=False)
+    """The id of the selected task."""
 
     @dataclass
     class Selected(Message):
@@ -71,43 +155,32 @@ class TaskTree(ScrollView, can_focus=True):
 
     @dataclass
     class Filtered(Message):
-        """A search has ended; so many tasks match by themselves. None if no filter is on."""
+        """A search has ended; so many rows match by themselves. None if no filter is on."""
 
         matches: int | None
 
     def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
-        self.outline = Outline(tree, clock)
+        self.outline = Outline(tree)
         self._tree = tree
         self._clock = clock
-        # The cursor is bound to a row's id; `_row` is its place.
+        # The cursor is bound to a row's id, also while a filter matches nothing; `_row` is its place.
         self._cursor: RowId | None = None
         self._row = 0
-        self._cursor_before: RowId | None = None
-        """The cursor before there was no row, as where a filter matches nothing."""
         self._is_placed = False
         """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
         self._marked: dict[str, None] = {}
         self._filter = Query()
-        self._searched_at = 0.0
         self._is_outdated = False
         """Whether tasks have changed since the last search."""
-        self._palette: Palette | None = None
         self._columns = Columns.of(80)
         self._width = 0
-        self._made: dict[str, tuple[RowState, Strip]] = {}
-        """The lines in sight by task: one that would read as before is not made again."""
-        self._changed: set[str] = set()
-        """The tasks that have changed since."""
+        self._made: dict[RowId, tuple[RowState, Strip]] = {}
+        """The lines in sight: one that would read as before is not made again, unless its task has changed."""
         self._top = 0
         self._lines: list[Strip] = []
 
     # For others
-
-    @property
-    def cursor_id(self) -> str | None:
-        """The id of the selected task."""
-        return None if isinstance(self._cursor, Heading) else self._cursor
 
     @property
     def cursor_task(self) -> Task | None:
@@ -115,9 +188,9 @@ class TaskTree(ScrollView, can_focus=True):
         return self._tree.tasks.get(self.cursor_id or "")
 
     @property
-    def cursor_group(self) -> Group | None:
-        """The group of the heading on which the cursor is."""
-        return self._cursor.group if isinstance(self._cursor, Heading) else None
+    def cursor_group(self) -> str | None:
+        """The name of the group on whose heading the cursor is."""
+        return self._cursor.value if isinstance(self._cursor, Group) else None
 
     @property
     def row_count(self) -> int:
@@ -129,13 +202,9 @@ class TaskTree(ScrollView, can_focus=True):
         """The ids of the tasks that are marked for the review, in the order in which they were."""
         return tuple(task_id for task_id in self._marked if task_id in self._tree.tasks)
 
-    def row_ids(self) -> list[str]:
-        """The task ids of the rows in order; headings have none."""
-        return [row.task_id for row in self.outline.rows if row.task_id is not None]
-
     def group_roots(self) -> tuple[str, ...]:
         """The ids of the runs of the group on whose heading the cursor is; none where it is on no heading."""
-        return () if self.cursor_group is None else tuple(self.outline.order.groups[self.cursor_group])
+        return tuple(self.outline.order.groups[self._cursor]) if isinstance(self._cursor, Group) else ()
 
     def count_now(self) -> tuple[int, Present]:
         """How many tasks go on now, and what they are, to be counted in the header."""
@@ -150,122 +219,89 @@ class TaskTree(ScrollView, can_focus=True):
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
         """Show the changes of the tree. `settled`: the first scan is over, nothing folds by itself any more."""
-        self._changed.update(changed)
-        self.outline.apply(changed)
+        for task_id in changed:
+            self._made.pop(task_id, None)
+        self._is_outdated = True
+        self.outline.order.apply(changed, self._clock())
         if settled:
             self.outline.settle(self.size.height)
         self._rebuild()
         if not self._is_placed:
-            self._put(next((place for place, row in enumerate(self.outline.rows) if row.task_id is not None), 0))
             self._is_placed = settled
-            self._hold()
+            self._put(next((place for place, row in enumerate(self.outline.rows) if row.task_id is not None), 0))
         if self.follows:
             self._follow(changed)
-        if self._filter and changed:
-            self._is_outdated = True
-            if len(self._tree.tasks) <= _SMALL:
-                self._search()
         self._draw()
 
     def tick(self) -> None:
         """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
-        if self.outline.order.tick(self._clock()):
+        self.outline.order.tick(self._clock())
+        if self.outline.is_outdated:
             self._rebuild()
-        looks_back = self._filter.looks_back and abs(self._clock() - self._searched_at) >= _LOOKS_BACK
-        if self._filter and (self._is_outdated or looks_back):
+        if self._filter and (self._is_outdated or self._filter.looks_back):
             self._search()
         self._draw()
-
-    def undo(self, task_ids: Collection[str]) -> None:
-        """The operator has taken back what was done to these tasks: each goes where it belongs."""
-        if self.cursor_id in task_ids:
-            self.outline.hold(None)
 
     def select(self, task_id: str) -> None:
         """Put the cursor on a task and unfold all that hides it; nothing if the filter hides it, or it is gone."""
         if task_id in self._tree.tasks:
             self._is_placed = True
-            self._reveal(task_id)
+            self.outline.reveal(task_id)
+            self._rebuild()
+            self._put(self.outline.places.get(task_id, self._row), jumps=True)
 
     def set_filter(self, sought: Query) -> None:
         """Show only the tasks that the filter matches, and those above them. An empty one shows everything."""
         self._filter, self._is_placed = sought, True
-        if sought:
-            self._search(jumps=True)
-            return
-        self.workers.cancel_group(self, "search")
-        self.outline.show_only(None)
-        self._rebuild()
-        self._draw()
-        self.post_message(self.Filtered(None))
+        self._search(jumps=True)
 
     def unmark(self, task_id: str) -> None:
         """Take the mark of a task away."""
         if task_id in self._marked:
             del self._marked[task_id]
             self._draw()
-            self.post_message(KeysChanged())
 
     # The cursor
 
     def _put(self, row: int, *, jumps: bool = False) -> None:
         """Put the cursor on a row, the nearest that there is. One that `jumps` out of sight gets rows around it."""
-        if self.outline.rows:
-            self._set_cursor(min(max(row, 0), self.row_count - 1))
-            self._scroll_to_row(jumps=jumps)
-            self._hold()
-        self._draw()
-
-    def _set_cursor(self, row: int | None) -> None:
-        before, self._row = self._cursor, row or 0
-        self._cursor = None if row is None else self.outline.rows[row].row_id
-        self._cursor_before = (before or self._cursor_before) if row is None else None
-        if before != self._cursor:
-            self.post_message(self.Selected(self.cursor_id))
-
-    def _hold(self) -> None:
-        """Rows that the cursor has left go where they belong; the one it is on now stays where it is."""
-        if self.outline.hold(self._cursor if self._is_placed else None):
-            self._rebuild()
-
-    def _rebuild(self) -> bool:
-        """Make the rows anew; returns whether they are others.
-
-        The cursor stays on its task. What comes at the top is in sight while the top is and the cursor stays in sight;
-        else its task stays in its line, and where that is out of sight, the first row does.
-        """
-        outline, cursor, top = self.outline, self._cursor, self.scroll_offset.y
-        before, places, row = outline.rows, outline.places, self._row
-        outline.build()
-        if outline.rows == before and (cursor is None or cursor in places):
-            return False
-        places = outline.places
-        if cursor is not None and cursor in places:
-            self._row = places[cursor]
-        elif not outline.rows:
-            self._set_cursor(None)
-        elif cursor is not None and row < len(before):
-            self._set_cursor(outline.successor(row, before))
-        else:
-            self._set_cursor(places.get(self._cursor_before or "", 0))
-        if self._cursor == cursor and 0 <= row - top < self.size.height:
-            top += self._row - row if top or self._row >= self.size.height else 0
-        elif top:
-            left = (place for place, one in enumerate(before) if place >= top and one.row_id in places)
-            first = next(left, None)
-            top += places[before[first].row_id] - first if first is not None else 0
-        self._scroll_to_offset(top)
-        if self._cursor != cursor:
-            self._hold()
-        return True
-
-    # The rows in sight
-
-    def _scroll_to_row(self, *, jumps: bool = False) -> None:
+        self._set_cursor(row)
         height, row, top = self.size.height, self._row, self.scroll_offset.y
         if height and not top <= row < top + height:
             top = max(row - height // 2, 0) if jumps else row if row < top else row - height + 1
         self._scroll_to_offset(top)
+        self._hold()
+        self._draw()
+
+    def _set_cursor(self, row: int) -> None:
+        self._row, rows = max(min(row, self.row_count - 1), 0), self.outline.rows
+        if rows:
+            self._cursor = rows[self._row].row_id
+        self.cursor_id = rows[self._row].task_id if rows else None
+
+    def watch_cursor_id(self, cursor_id: str | None) -> None:
+        self.post_message(self.Selected(cursor_id))
+
+    def _hold(self) -> None:
+        """Rows that the cursor has left go where they belong; the one it is on now stays where it is."""
+        held = self.cursor_task if self._is_placed else None
+        self.outline.order.hold([held.task_id, *self._tree.ancestors(held.task_id)] if held is not None else [])
+        if self.outline.is_outdated:
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        """Make the rows anew. The cursor stays on its task, and that in its line if it is in sight; but what comes at
+        the top is in sight if the top is, and the cursor stays in sight."""
+        outline, cursor, top, height = self.outline, self._cursor, self.scroll_offset.y, self.size.height
+        rows, row = outline.rows, self._row
+        outline.build()
+        is_gone = cursor not in outline.places and row < len(rows)
+        self._set_cursor(outline.successor(row, rows) if is_gone else outline.places.get(cursor or "", 0))
+        if top <= row < top + height and (top or self._row >= height):
+            top += self._row - row
+        self._scroll_to_offset(top)
+        if self._cursor != cursor:
+            self._hold()
 
     def _scroll_to_offset(self, offset: int) -> None:
         """Have this row in the first line, or one above it: no room is left below while rows are hidden above."""
@@ -281,9 +317,14 @@ class TaskTree(ScrollView, can_focus=True):
         if offset != self.scroll_offset.y:
             self.scroll_to(y=offset, animate=False, force=True)
 
+    # Drawing
+
     def rows_in_sight(self, top: int) -> list[Row]:
         """The rows in the lines of the viewport from `top` on."""
         return self.outline.rows[top : top + self.size.height]
+
+    def redraw(self) -> None:
+        self._draw()
 
     def _draw(self) -> None:
         """Make the lines of the viewport and repaint those that are not on screen like this."""
@@ -292,7 +333,7 @@ class TaskTree(ScrollView, can_focus=True):
         # Textual may lay out for the first time and not tell the width.
         width = self.scrollable_content_region.width
         if width and width != self._width:
-            self._width, self._columns, self._made = width, self.make_columns(width), {}
+            self._width, self._columns = width, self.make_columns(width)
         top = self.scroll_offset.y
         lines = self._make_lines(top, self._palette)
         if top == self._top:
@@ -303,41 +344,36 @@ class TaskTree(ScrollView, can_focus=True):
 
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
         """The lines of the rows from `top` on that are in sight."""
-        now, tasks, order = self._clock(), self._tree.tasks, self.outline.order
-        rows, columns = self.rows_in_sight(top), self._columns
-        first, last, level = lit_guide(rows, self._row - top)
-        apart = tell_apart(rows, tasks)
-        made: dict[str, tuple[RowState, Strip]] = {}
+        now, tasks, rows, before = self._clock(), self._tree.tasks, self.rows_in_sight(top), self._made
+        (lit, level), shared = lit_guide(rows, self._row - top), shared_beginnings(rows, tasks)
         lines: list[Strip] = []
+        self._made = {}
         for y, row in enumerate(rows):
-            selected = top + y == self._row
-            state = RowState(row.depth, row.folded, selected=selected, focused=selected and self.has_focus)
-            if isinstance(row.row_id, Heading):
-                lines.append(
-                    heading_line(row.row_id.group, order.tally(row.row_id.group), now, state, columns, palette)
-                )
-                continue
-            task = tasks.get(row.row_id)
-            if task is None:
+            selected, task = top + y == self._row, tasks.get(row.task_id or "")
+            mark = Part("▌", palette.accent if self.has_focus else palette.muted) if selected else Part(" ")
+            if row.row_id in self._marked:
+                mark = Part("◆", palette.accent)
+            elif not selected and task is not None and not task.seen:
+                mark = Part("•", palette.accent)
+            state = RowState(row, self._columns, palette, mark, selected)
+            if isinstance(row.row_id, Group):
+                lines.append(heading_line(self.outline.order.tally(row.row_id), now, state))
+            elif task is None:
                 # Gone from the tree a moment ago; the row goes with the next update.
-                lines.append(Strip.blank(columns.width, palette.base))
-                continue
-            shared, chain = apart[row.row_id]
-            state = state._replace(
-                guide=level if first <= y < last else -1,
-                age=age_of(task, now),
-                decided=decided_of(task, now),
-                marked=row.row_id in self._marked,
-                shared=shared,
-                chain=chain,
-            )
-            before = None if row.row_id in self._changed else self._made.get(row.row_id)
-            if before is None or before[0] != state:
-                before = state, task_line(task, state, columns, palette, tasks)
-            made[row.row_id] = before
-            lines.append(before[1])
-        self._made = made
-        self._changed.clear()
+                lines.append(Strip.blank(self._columns.width, palette.base))
+            else:
+                state = state._replace(
+                    guide=level if y in lit else -1,
+                    age=age_of(task, now),
+                    decided=decided_of(task, now),
+                    shared=shared[row.row_id],
+                    chain=chain_name(tasks, task),
+                )
+                made = before.get(row.row_id)
+                if made is None or made[0] != state:
+                    made = state, task_line(task, state, tasks)
+                self._made[row.row_id] = made
+                lines.append(made[1])
         return lines
 
     def render_line(self, y: int) -> Strip:
@@ -346,22 +382,11 @@ class TaskTree(ScrollView, can_focus=True):
         return self._lines[y] if y < len(self._lines) else Strip.blank(self.size.width, self.rich_style)
 
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._use_colors())
-        self._use_colors()
-        # A copy knows the order already: the tree has told both of the same changes.
-        if not any(self.outline.order.groups.values()):
-            self.outline.apply(list(self._tree.tasks))
+        self.outline.order.apply(list(self._tree.tasks), self._clock())
         self._rebuild()
 
-    def _use_colors(self) -> None:
-        self._palette = Palette.of(self.app.theme_variables, ansi=self.app.native_ansi_color)
-        self._made = {}
-        self._draw()
-        self.refresh()
-
     def on_resize(self) -> None:
-        self._draw()
-        self._scroll_to_row()
+        self._put(self._row)
         self.refresh()
 
     @on(events.Focus)
@@ -392,21 +417,21 @@ class TaskTree(ScrollView, can_focus=True):
             self.post_message(self.Opened())
 
     def action_cursor_left(self) -> None:
-        row = self.outline.get(self._cursor)
+        row = self._cursor_row
         if row is not None and row.folded is False:
             self.action_toggle_fold()
         elif row is not None and row.above is not None:
             self._walk(self.outline.places[row.above])
 
     def action_cursor_right(self) -> None:
-        row = self.outline.get(self._cursor)
+        row = self._cursor_row
         if row is not None and row.folded:
             self.action_toggle_fold()
         elif row is not None and row.folded is False:
             self._walk(self._row + 1)
 
     def action_toggle_fold(self) -> None:
-        row = self.outline.get(self._cursor)
+        row = self._cursor_row
         if row is not None and row.folded is not None:
             self.outline.fold(row.row_id, folded=not row.folded)
             self._refold()
@@ -415,21 +440,22 @@ class TaskTree(ScrollView, can_focus=True):
         self.outline.fold_all(folded=folded)
         self._refold()
 
+    @property
+    def _cursor_row(self) -> Row | None:
+        return self.outline.rows[self._row] if self._row < self.row_count else None
+
     def _refold(self) -> None:
-        self._scroll_to_row()
         self._rebuild()
-        self._scroll_to_row()
-        self._draw()
+        self._put(self._row)
 
     def action_history(self) -> None:
         """Go to the history and open it."""
-        if HISTORY not in self.outline.places:
-            words = "All that is here is history." if self.outline.order.groups[Group.HISTORY] else ""
-            self.post_message(Missing(words or "There is no history: nothing here is that old."))
+        if Group.HISTORY not in self.outline.places:
+            self.post_message(Missing("There is no history: nothing here is that old."))
             return
-        self._walk(self.outline.places[HISTORY])
-        self.outline.fold(HISTORY, folded=False)
+        self.outline.fold(Group.HISTORY, folded=False)
         self._rebuild()
+        self._walk(self.outline.places[Group.HISTORY])
         # As much of it as there is room for.
         self._scroll_to_offset(self._row)
         self._draw()
@@ -440,25 +466,18 @@ class TaskTree(ScrollView, can_focus=True):
         elif self.cursor_id is not None:
             self._marked[self.cursor_id] = None
             self._draw()
-            self.post_message(KeysChanged())
 
     def _walk(self, row: int) -> None:
         """Move the cursor because the operator says so."""
         self._is_placed = True
-        if self.follows:
-            self.follows = False
-            self.post_message(KeysChanged())
+        self.follows = False
         self._put(row)
 
     def on_click(self, event: events.Click) -> None:
         place = self.scroll_offset.y + event.y
         if place < self.row_count:
-            row = self.outline.rows[place]
-            arrow = self._columns.indent(max(row.depth, 0))
             self._walk(place)
-            if arrow <= event.x < arrow + 2 and row.folded is not None:
-                self.action_toggle_fold()
-            elif event.chain == 2:
+            if event.chain == 2:
                 self.action_open()
 
     # Following, and the filter
@@ -466,34 +485,18 @@ class TaskTree(ScrollView, can_focus=True):
     def _follow(self, changed: Collection[str]) -> None:
         """Go to the task that gave the last sign of life of its own."""
         tasks = [task for task_id in changed if (task := self._tree.tasks.get(task_id)) and not task.inferred]
-        latest = max(tasks, key=lambda task: (task.updated_at, task.first_seq), default=None)
-        if latest is not None and self._filter.matches(latest, self._clock()):
-            self._reveal(latest.task_id)
+        matches = (task for task in tasks if self._filter.matches(task, self._clock()))
+        if (latest := max(matches, key=lambda task: (task.updated_at, task.first_seq), default=None)) is not None:
+            self.select(latest.task_id)
 
-    def _reveal(self, task_id: str) -> None:
-        self.outline.reveal(task_id)
+    def _search(self, *, jumps: bool = False) -> None:
+        """Look for the matches of the filter, and go to the first one where it `jumps`."""
+        self._is_outdated, found = False, found_in(self._tree, self._filter, self._clock())
+        self.outline.show_only(found.shown if self._filter else None)
         self._rebuild()
-        if task_id in self.outline.places:
-            self._put(self.outline.places[task_id], jumps=True)
-
-    @work(group="search", exclusive=True)
-    async def _search(self, *, jumps: bool = False) -> None:
-        """Look for the matches of the filter. It `jumps` to the first one, unless the operator goes to a task
-        meanwhile: the next key is about that one."""
-        self._is_outdated, self._searched_at, before = False, self._clock(), self._cursor
-        shown, matches = await find(self._tree, self._filter, self._searched_at, self.outline.row_of)
-        jumps &= self._cursor == before
-        self.outline.show_only(shown)
-        self._rebuild()
-        if jumps and not ((row := self.outline.get(self._cursor)) and self._is_match(row)):
-            place = next((place for place, row in enumerate(self.outline.rows) if self._is_match(row)), self._row)
-            self._put(place, jumps=True)
-        elif jumps:
-            self._scroll_to_row()
+        matches = {end_of_chain(self._tree.tasks, task_id) for task_id in found.matches}
+        if jumps:
+            first = (place for place, row in enumerate(self.outline.rows) if row.row_id in matches)
+            self._put(self._row if self._cursor in matches else next(first, self._row), jumps=True)
         self._draw()
-        self.post_message(self.Filtered(matches))
-
-    def _is_match(self, row: Row) -> bool:
-        """Whether the filter matches one of a row's tasks by itself."""
-        tasks = map(self._tree.tasks.get, (row.task_id or "", *row.chain))
-        return any(task is not None and self._filter.matches(task, self._clock()) for task in tasks)
+        self.post_message(self.Filtered(len(matches) if self._filter else None))
