@@ -31,16 +31,18 @@ def packet_of(text: str | None) -> Any:
     return json.loads(text or "")
 
 
-async def test_what_is_filled_in_is_warned_about(tmp_path: Path) -> None:
+async def test_a_last_handoff_that_breaks_its_contract_is_corrected_first(tmp_path: Path) -> None:
     broken = json.loads(handoff())
     del broken["risks"]
     async with office(tmp_path, FAILED | {"api.handoff.json": json.dumps(broken)}) as s:
         await s.open("r")
         s.wait_for_arming()
-        await s.until(lambda: "✓ valid" in s.text() and "risks filled in or corrected here" in s.text())
+        await s.until(lambda: "not yet: correct the handoff first" in s.text())
+        await s.press("ctrl+s")
+        assert s.entries() == ()
         packet = packet_of(document(s).text)
         document(s).write(json.dumps(packet | {"risks": [{"risk": "Late.", "mitigation": "Ask."}]}))
-        await s.until(lambda: "✓ valid" in s.text() and "filled in" not in s.text())
+        await s.until(lambda: "✓ valid" in s.text())
         await s.record()
     assert len(s.entries()) == 1
 

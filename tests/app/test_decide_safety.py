@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -81,7 +80,6 @@ async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path: Path) 
             Action.ABORT,
             Params(),
             returned=lambda: subject.return_sha256,
-            now=datetime.now(UTC),
         )
         await s.press("ctrl+s")
         await s.until(lambda: "already decided" in s.text() or "It was decided meanwhile: abort." in s.text())

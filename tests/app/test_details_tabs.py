@@ -1,28 +1,41 @@
-"""Goldens of each tab for each contract, and for documents that are gone, cannot be read, or break their contract."""
+"""The tabs of the details: goldens for each contract, and for any document or hostile text no line that does harm."""
 
 from __future__ import annotations
 
+import copy
+import json
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import cycle
+from typing import Any
 
 import pytest
-from details_tasks import (
-    BROKEN,
-    NOW,
-    PACKET_SUMMARY,
-    RETURN_FORMAT,
-    SUMMARIES,
-    AtOnce,
-    Case,
-    case,
-)
+from details_tasks import BROKEN, NOW, PACKET_SUMMARY, SUMMARIES, TEXTS, AtOnce, Case, case
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.goldens.golden import Golden
+from tests.unit.contracts import documents
 
-from agentwatch.app.widgets.details.blocks import lay_out
+from agentwatch.app.widgets.details.blocks import MAX_LINES, lay_out
+from agentwatch.app.widgets.details.pane import head_lines
 from agentwatch.app.widgets.details.tabs import TABS
-from agentwatch.contracts.shapes import Contract, Finding, Outcome, Severity
-from agentwatch.delegation.task import Basis, Below, Counted, State
+from agentwatch.contracts.shapes import Contract, Finding, Severity, Todo, TodoStatus
+from agentwatch.delegation.task import Below, Counted, State
+
+
+def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
+    """The lines of every tab, none wider than it may be."""
+    view = AtOnce(one.task, one.tree, one, NOW)
+    tabs = {}
+    for tab_id, tab in TABS.items():
+        lines = lay_out(tab.write(view), width)
+        assert lines
+        assert all(line.content.cell_length <= width for line in lines)
+        assert all("click" not in str(span.style) for line in lines for span in line.content.spans)
+        tabs[tab_id] = [line.content.plain for line in lines]
+    return tabs
 
 
 def with_children() -> Case:
@@ -31,12 +44,9 @@ def with_children() -> Case:
     return one
 
 
-def gone(contract: Contract) -> Case:
-    one = case(
-        contract,
-        summary=replace(SUMMARIES[contract], summary="A short summary.", blockers=("A blocker.",)),
-        packet=replace(PACKET_SUMMARY, parent_task_id="shop.checkout", mode="code"),
-    )
+def gone() -> Case:
+    summary = replace(SUMMARIES[Contract.RETURN_FORMAT], summary="A short summary.", blockers=("A blocker.",))
+    one = case(summary=summary, packet=replace(PACKET_SUMMARY, parent_task_id="shop.checkout", mode="code"))
     one.texts.clear()
     return one
 
@@ -47,32 +57,15 @@ def broken() -> Case:
     return one
 
 
-def root() -> Case:
-    one = case(summary=replace(SUMMARIES[Contract.RETURN_FORMAT], outcome=Outcome.PARTIAL, reported_state="PARTIAL"))
-    one.task.parent_id, one.task.parent_basis = None, Basis.NONE
-    return one
-
-
 CASES: dict[str, Callable[[], Case]] = {
     "return-format": with_children,
     "subagent-return": lambda: case(Contract.SUBAGENT_RETURN),
     "return-meta": lambda: case(Contract.RETURN_META),
     "report": lambda: case(Contract.REPORT_CONTRACT),
     "not-returned": lambda: case(None),
-    "gone": lambda: gone(Contract.RETURN_FORMAT),
-    "gone-subagent-return": lambda: gone(Contract.SUBAGENT_RETURN),
-    "gone-report": lambda: gone(Contract.REPORT_CONTRACT),
+    "gone": gone,
     "unreadable": lambda: case(text="{ this is nothing", packet_text='{"colour": "blu'),
-    "unreadable-json": lambda: case(Contract.SUBAGENT_RETURN, text="{ this is nothing"),
     "broken": broken,
-    "partial-root": root,
-    "unknown-state": lambda: case(
-        text=RETURN_FORMAT.replace("ERROR", "GREEN", 1),
-        summary=replace(SUMMARIES[Contract.RETURN_FORMAT], reported_state="GREEN"),
-    ),
-    "none-reported": lambda: case(
-        text="## Status\nstate: SUCCESS\nsummary: Done.\n## Runtime Attestation\nfiles_created:\n- (none)\n"
-    ),
     "many-blockers": lambda: case(
         Contract.REPORT_CONTRACT,
         summary=replace(SUMMARIES[Contract.REPORT_CONTRACT], blockers=tuple(f"blocker {n}" for n in range(50))),
@@ -92,10 +85,127 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("_utc")
 @pytest.mark.parametrize("name", CASES)
 def test_each_tab_says_what_it_said(name: str, request: pytest.FixtureRequest) -> None:
-    one = CASES[name]()
-    view = AtOnce(one.task, one.tree, one, NOW)
-    text = ""
-    for tab_id, tab in TABS.items():
-        lines = [line.content.plain.rstrip() for line in lay_out(tab.write(view), 90)]
-        text += f"== {tab_id}\n" + "\n".join(lines) + "\n\n"
+    tabs = tabs_of(CASES[name](), 90)
+    text = "".join(f"== {tab_id}\n" + "\n".join(map(str.rstrip, lines)) + "\n\n" for tab_id, lines in tabs.items())
     Golden(request.config.getoption("--update-goldens")).check(f"details/{name}.txt", text)
+
+
+# Any document
+
+SECTIONS = ["## Status", "## Deliverables", "## Evidence", "## Runtime Attestation", "files_created:", "- (none)"]
+texts = st.text(alphabet="ab宽 \n\t*`_[]()#>-|\x1b\u202e\u0301👍.", max_size=80)
+widths = st.sampled_from([36, 60, 90])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@st.composite
+def changed(draw: st.DrawFn, document: dict[str, Any]) -> str:
+    """The document with some of its values, at any depth, replaced by others."""
+    whole = copy.deepcopy(document)
+    for _ in range(draw(st.integers(0, 4))):
+        place: Any = whole
+        while keys := list(place) if isinstance(place, dict) else list(range(len(place))):
+            key = draw(st.sampled_from(keys))
+            if not isinstance(place[key], (dict, list)) or draw(st.booleans()):
+                place[key] = draw(values)
+                break
+            place = place[key]
+    return json.dumps(whole | {"added": draw(values)})
+
+
+@pytest.mark.parametrize("contract", list(TEXTS)[1:])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_json_return_is_written(contract: Contract, data: st.DataObject) -> None:
+    tabs_of(case(contract, text=data.draw(changed(json.loads(TEXTS[contract][1])))), data.draw(widths))
+
+
+@settings(max_examples=60, deadline=None)
+@given(changed(documents.PACKET), widths)
+def test_any_packet_is_written(packet: str, width: int) -> None:
+    tabs_of(case(Contract.SUBAGENT_RETURN, packet_text=packet), width)
+
+
+lines = st.sampled_from(SECTIONS) | texts | texts.map("- {}".format) | texts.map("summary: {}".format)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(lines, max_size=20), widths)
+def test_any_markdown_return_is_written(lines: list[str], width: int) -> None:
+    tabs_of(case(text="\n".join(lines)), width)
+
+
+# Hostile text
+
+PAYLOADS = {
+    "escape": "\x1b[31mred\x1b[0m",
+    "clipboard": "\x1b]52;c;aGVsbG8=\x07",
+    "link": "\x1b]8;;http://evil.test\x1b\\here\x1b]8;;\x1b\\",
+    "c1": "\x9b31m\x9d0;title\x9c",
+    "closing tag": "[/] [/a] [/",
+    "action": "[@click=app.approve('t-7')]see log[/]",
+    "style": "[bold red]loud[/bold red] [link=http://evil.test]x[/link]",
+    "bidi": "\u202eesrever\u2066x\u2069",
+    "zero width": "a\u200bb\ufeffc\u00ad",
+    "separators": "a\u2028b\u2029c\x0bd\x0ce\x85f",
+    "zalgo": "z" + "\u0301" * 500,
+    "nul": "a\x00b\x08c\x7f",
+    "carriage": "safe\rfake",
+    "wide": "宽" * 200,
+    "long": "x" * 5_000,
+    "emoji": "👩‍👩‍👧‍👦 ☠️",
+    "markdown": "**[a](b) `` ~~ ![x](y) | # > - [",
+}
+
+
+def poisoned(contract: Contract, payload: str) -> Case:
+    """A task with the payload in every text that it has."""
+    words = (
+        "reported_state task_id session_id agent summary error_code error_message retry_hint review_reason next_steps"
+    )
+    lists = "delegation_path blockers files_created files_modified limitations artifacts"
+    fields: dict[str, Any] = dict.fromkeys(f"{words} review_reason model mode".split(), payload)
+    summary = replace(SUMMARIES[contract], **fields, **dict.fromkeys(lists.split(), (payload,)))
+    todos = (Todo(payload, TodoStatus.PENDING, payload, 1),)
+    packet = dict.fromkeys(("task_id", "objective", "parent_task_id", "mode"), payload)
+    findings = (Finding(payload, Severity.ERROR, payload, 1),)
+    one = case(
+        contract,
+        summary=summary,
+        packet=replace(PACKET_SUMMARY, todos=todos, **packet),  # type: ignore[arg-type]
+        findings=findings,
+        text=payload,
+        packet_text=payload,
+    )
+    task = one.task
+    task.task_id = task.title = task.parent_id = task.agent = task.ask = task.why = payload
+    task.findings.append(replace(findings[0], path=payload))
+    return one
+
+
+@pytest.mark.parametrize(("name", "contract"), zip(PAYLOADS, cycle(SUMMARIES), strict=False))
+def test_a_poisoned_task_is_shown_safely(name: str, contract: Contract) -> None:
+    one = poisoned(contract, PAYLOADS[name])
+    head = [line.plain for line in head_lines(one.task, NOW, 80, 40)]
+    for tab_id, lines in {"head": head, **tabs_of(one, 80)}.items():
+        categories = {unicodedata.category(character) for line in lines for character in line}
+        assert not categories & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}, tab_id
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 10_000_000,
+        '{"a": ' * 100_000,
+        '{"status": "completed", "summary": "' + "a" * 2_000_000 + '", "artifacts": [], "metadata": {}}',
+    ],
+    ids=["one line", "deep objects", "long string"],
+)
+def test_huge_texts_are_cut_and_say_so(text: str) -> None:
+    tabs = tabs_of(case(Contract.SUBAGENT_RETURN, text=text, packet_text=text), 80)
+    assert all(len(lines) <= MAX_LINES + 1 for lines in tabs.values())
+    assert "truncated" in "".join(tabs["raw"])

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentwatch.app.widgets.details.blocks import inline, lay_out, markdown
-from agentwatch.app.widgets.details.documents import Difference, Listing, compare, read_git
+from agentwatch.app.widgets.details.blocks import Difference, Listing, compare, inline, lay_out, markdown, read_git
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ def test_inline_markdown(text: str, plain: str, styled: list[tuple[str, str]]) -
     [
         ("### Title ###\n#hashtag", ["Title", "#hashtag"]),
         ("- one\n  goes on\n  - nested", ["• one", "  goes on", "  • nested"]),
-        ("1. one\n2) two\n- [x] done", ["1. one", "2) two", "✓ done"]),
+        ("1. one\n2) two\n- [x] done", ["1. one", "2) two", "• [x] done"]),
         ("```py\nx = *1*\n```\nafter", ["  x = *1*", "after"]),
         ("| a | b |\n|---|:-:|\n| 1 | 2 |", ["a │ b", "1 │ 2"]),
     ],

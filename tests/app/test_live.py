@@ -62,7 +62,7 @@ class Live:
 
     @property
     def log(self) -> LiveLog:
-        return self.details.live_tab.page
+        return self.details.log_page
 
     @property
     def details(self) -> object:

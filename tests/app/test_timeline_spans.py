@@ -9,7 +9,7 @@ import pytest
 from tests.app.scenes import NOW, Scene
 from tests.unit.delegation.test_rounds import DONE, FAILED, child, decision, ran
 
-from agentwatch.app.screens.timeline import IDLE, activity_of
+from agentwatch.app.screens.timeline import IDLE, stretches_of
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.events import Event, Tick
 from agentwatch.delegation.run import StartedBy
@@ -80,8 +80,7 @@ def test_idle_time_is_where_nobody_gave_a_sign() -> None:
     scene.handoff("b", ago=8_000 - IDLE)
     scene.returned("b", ago=7_000)
     scene.handoff("c", ago=100)
-    activity = activity_of(tree_of(scene.take()))
-    assert activity.stretches == [(NOW - 9_000, NOW - 7_000), (NOW - 100, NOW - 100)]
+    assert stretches_of(tree_of(scene.take())) == [(NOW - 9_000, NOW - 7_000), (NOW - 100, NOW - 100)]
 
 
 def test_a_task_that_waits_for_those_below_it_does_not_make_their_idle_time_busy() -> None:
@@ -90,17 +89,7 @@ def test_a_task_that_waits_for_those_below_it_does_not_make_their_idle_time_busy
     scene.handoff("a.b", ago=8_900)
     scene.returned("a.b", Outcome.BLOCKED, ago=8_500, blockers=("?",))
     scene.returned("a", ago=100)
-    activity = activity_of(tree_of(scene.take()))
-    assert activity.stretches == [(NOW - 9_000, NOW - 8_500), (NOW - 100, NOW - 100)]
-
-
-def test_a_task_begins_with_the_first_sign_of_what_is_below_it() -> None:
-    scene = Scene()
-    scene.handoff("a", ago=50)
-    scene.handoff("a.b", ago=80)
-    scene.handoff("a.b.c", ago=60)
-    first = activity_of(tree_of(scene.take())).first
-    assert (first["a"], first["a.b"], first["a.b.c"]) == (NOW - 80, NOW - 80, NOW - 60)
+    assert stretches_of(tree_of(scene.take())) == [(NOW - 9_000, NOW - 8_500), (NOW - 100, NOW - 100)]
 
 
 def test_a_retry_in_the_same_session_is_a_span_of_its_own() -> None:

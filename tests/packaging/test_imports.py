@@ -71,7 +71,7 @@ BARE: dict[str, tuple[str, list[str]]] = {
     "the tree": ("import agentwatch.delegation.tree, agentwatch.cli.tree", [*HEAVY]),
     "before something is signed": (
         "import agentwatch.decisions.service, agentwatch.decisions.reader, agentwatch.decisions.policy",
-        ["cryptography", "keyring", *SCREEN, "inotify_simple", "websockets"],
+        ["cryptography", *SCREEN, "inotify_simple", "websockets"],
     ),
 }
 

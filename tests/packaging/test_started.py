@@ -24,7 +24,7 @@ PACKAGES = Path(pydantic.__file__).parents[1]
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 MODULES = (
     "agentwatch", "agentwatch/__init__", "agentwatch/__main__", "argparse", "asyncio", "encodings", "gc", "json", "mcp",
-    "keyring", "mcp_types", "os", "pathlib", "pydantic", "secrets", "site", "sitecustomize", "textual", "types",
+    "mcp_types", "os", "pathlib", "pydantic", "secrets", "site", "sitecustomize", "textual", "types",
     "typing", "usercustomize",
 )  # fmt: skip
 HELLO = {

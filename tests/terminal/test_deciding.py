@@ -128,5 +128,5 @@ def test_a_passphrase_goes_only_for_who_knows_it(stage: Stage) -> None:
                 terminal.wait_for("Repeat it")
                 terminal.press("\r")
             assert terminal.wait_until_exit() == code
-    assert not stage.keys.is_encrypted()
+    assert stage.keys.why_encrypted() is None
     assert stage.decide("--retry").code == 0

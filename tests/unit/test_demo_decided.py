@@ -73,7 +73,7 @@ class Rehearsal:
             proposal = next_handoff(task, subject, monitor.content, note=note, mode=str(mode) if mode else None)
             params["handoff"] = proposal.text
         if action is Action.ABORT:
-            params["report"] = final_report(task, note=note)
+            params["report"] = final_report(task, note=note).text
         path = task.latest.returned.path if task.latest and task.latest.returned else None
         made = Params(**params)  # type: ignore[arg-type]  as each case has it
         return self.desk.decide(

@@ -124,11 +124,6 @@ class Directory:
         """The attributes of what has a name, of a link itself."""
         return self._disk.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
-    def identity(self, name: str) -> tuple[int, ...]:
-        """Differs from an earlier one once a file was replaced, written or touched."""
-        status = self.status(name)
-        return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-
     def read(self, name: str, limit: int) -> bytes:
         """The bytes of a regular file. Raises NotRegularError for anything else and for more than `limit` bytes."""
         return self.read_with_status(name, limit)[0]

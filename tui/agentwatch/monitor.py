@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.record import Params, Subject
-    from agentwatch.decisions.service import DecisionService
 
     # These take a while to load, and the first frame needs none of them.
-    from agentwatch.decisions.watcher import DecisionWatcher
+    from agentwatch.decisions.service import DecisionService, DecisionWatcher
     from agentwatch.delegation.decision import Action
     from agentwatch.delegation.request import Request
     from agentwatch.evidence.inspector import Inspector
@@ -315,7 +314,7 @@ class Monitor:
 
     def _open_parts(self) -> None:
         if self._open_desk is not None:
-            from agentwatch.decisions.watcher import DecisionWatcher
+            from agentwatch.decisions.service import DecisionWatcher
 
             self.clerk = DecisionWatcher(self._open_desk(), self._clock)
         if self._open_inbox is not None:

@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from types import SimpleNamespace
+from typing import TypeVar, cast
 
 import pytest
 
-from agentwatch.decisions.delivery import deliver, mirror_missing
+from agentwatch.decisions.delivery import Claim, Mirror, ReceiptBook, mirror_missing
 from agentwatch.decisions.errors import (
     DecisionError,
     KeyMissingError,
@@ -20,8 +21,7 @@ from agentwatch.decisions.errors import (
     UncertainError,
 )
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.receipts import Claim, ReceiptBook
+from agentwatch.decisions.ledger import DecisionMade, Ledger
 from agentwatch.delegation.decision import Stage
 from agentwatch.disk import Disk
 from tests.reliability.decisions.disks import Failing
@@ -107,41 +107,27 @@ def test_a_decision(prepared: Operator, with_ledger: bool) -> None:
 
 
 def test_delivery_fails_in_words_and_is_made_up_for(prepared: Operator) -> None:
-    entry = prepared.chain().entries[0]
+    chain, (decision_id, entry) = prepared.chain(), next(iter(prepared.chain().latest.items()))
 
-    def do(disk: Disk, number: int) -> str | None:
+    def do(disk: Disk, number: int) -> Mirror:
         workspace = prepared.root.parent / f"workspace-{number}"
-        workspace.mkdir()
-        return deliver(workspace, entry, prepared.ledger.bytes_of, disk)
+        workspace.mkdir(exist_ok=True)
+        # The disk of the ledger is well.
+        ledger = SimpleNamespace(disk=disk, workspace_id=prepared.workspace_id, bytes_of=prepared.ledger.bytes_of)
+        return mirror_missing(workspace, cast("Ledger", ledger), chain, prepared.trust)
 
     for number, disk in enumerate(cases(do)):
+        mirror = do(disk, number)
+        assert (mirror.delivered == (decision_id,)) is not bool(mirror.reason)
+        assert (mirror.pending == (decision_id,)) is bool(mirror.reason)
         workspace = prepared.root.parent / f"workspace-{number}"
-        waits = do(disk, number)
-        assert waits is None or waits
-        names = {f"{entry.record.decision_id}.json", f"{entry.record.decision_id}.md"}
         place = workspace / ".agentwatch" / "decisions"
-        if waits is None:
+        if mirror.delivered:
+            names = {f"{decision_id}.json", f"{decision_id}.md"}
             assert {path.name for path in place.iterdir() if not path.name.startswith(".")} == names
-        mirror = mirror_missing(workspace, prepared.chain(), prepared.ledger.bytes_of, prepared.trust, disk=QUICK)
-        assert mirror.delivered == (entry.record.decision_id,)
-        assert mirror.foreign == ()
-        assert (place / f"{entry.record.decision_id}.json").read_bytes() == prepared.ledger.bytes_of(entry)
+        assert do(QUICK, number) == Mirror(delivered=(decision_id,))
+        assert (place / f"{decision_id}.json").read_bytes() == prepared.ledger.bytes_of(entry)
         shutil.rmtree(workspace)
-
-
-def test_mirroring_never_raises(prepared: Operator) -> None:
-    chain = prepared.chain()
-
-    def do(disk: Disk, number: int) -> None:
-        workspace = prepared.root.parent / f"workspace-{number}"
-        workspace.mkdir()
-        mirror = mirror_missing(workspace, chain, prepared.ledger.bytes_of, prepared.trust, disk=disk)
-        assert len(mirror.delivered) + len(mirror.pending) == 1
-        assert not mirror.pending or mirror.reason
-        shutil.rmtree(workspace)
-
-    for number, disk in enumerate(cases(do)):
-        do(disk, number)
 
 
 def test_of_two_claimers_one_at_most_wins_on_a_failing_disk(prepared: Operator) -> None:
@@ -151,15 +137,15 @@ def test_of_two_claimers_one_at_most_wins_on_a_failing_disk(prepared: Operator) 
         root = prepared.root.parent / f"claims-{number}"
         (root / "workspace").mkdir(parents=True)
         book = ReceiptBook(root / "workspace", root / "state", disk)
-        return outcome_of(lambda: book.claim(record.decision_id, "one"))
+        return outcome_of(lambda: book.claim(record.decision_id, "one", since=record.created_at))
 
     for number, disk in enumerate(cases(do)):
         outcome = do(disk, number)
         won = isinstance(outcome, Claim) and outcome.won
         assert won or "can be written" in str(outcome)
         root = prepared.root.parent / f"claims-{number}"
-        other = ReceiptBook(root / "workspace", root / "state", QUICK).claim(record.decision_id, "two")
-        assert not (won and other.won)
+        other = ReceiptBook(root / "workspace", root / "state", QUICK)
+        assert not (won and other.claim(record.decision_id, "two", since=record.created_at).won)
         shutil.rmtree(root)
 
 
@@ -170,7 +156,9 @@ def test_a_receipt_is_told_somewhere_or_refused_in_words(prepared: Operator) -> 
         root = prepared.root.parent / f"receipts-{number}"
         (root / "workspace").mkdir(parents=True)
         book = ReceiptBook(root / "workspace", root / "state", disk)
-        return outcome_of(lambda: book.mark(record.decision_id, Stage.READ, "me", reader="wait"))
+        return outcome_of(
+            lambda: book.mark(record.decision_id, Stage.READ, "me", since=record.created_at, reader="wait")
+        )
 
     for number, disk in enumerate(cases(do)):
         outcome = do(disk, number)
@@ -201,7 +189,7 @@ def test_a_key_is_made_or_replaced_without_losing_one(prepared: Operator) -> Non
         assert not isinstance(outcome, DecisionError) or str(root) in str(outcome)
         keys = Keys(root, QUICK)
         current = keys.load().public
-        assert old.keyid in keys.trust().public
+        assert old.keyid in keys.trust().signing
         assert keys.trust().keys[-1].public == current == keys.show()
         # What was decided before stays valid.
         assert prepared.ledger.read(keys.trust()).problems == ()

@@ -23,7 +23,7 @@ from agentwatch.remote import host as module
 from agentwatch.remote.desk import RemoteDesk
 from agentwatch.state import workspace_id
 from tests.reliability.remote.test_deciding import ROUNDS, Said, told_the_truth
-from tests.unit.decisions.made import KIM, NOON
+from tests.unit.decisions.made import KIM, NOON, at
 from tests.unit.remote.far import ALICE, Host, keys_of
 from tests.unit.remote.seen import until
 from tests.unit.remote.sshd import BIN, SeenBySsh, Sshd, needs_sshd
@@ -111,7 +111,8 @@ def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_w
     )
     desk.keys.create()
     for key, name in ((KIM, "kim"), (ALICE, "alice")):
-        desk.keys.trust_other(Role.OPERATOR, key.public, name, NOON.replace(year=2020))
+        with at(NOON.replace(year=2020)):
+            desk.keys.trust_other(Role.OPERATOR, key.public, name)
     screens = [Screen(sshd, there.workspace, tmp_path / name, key) for name, key in (("kim", KIM), ("alice", ALICE))]
     dice, words = random.Random(0), list[str]()
     try:

@@ -22,7 +22,7 @@ from agentwatch.decisions.envelope import SigningKey, seal
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import name_of
-from agentwatch.decisions.record import OF_REQUEST, Params, Record, asked_of, written
+from agentwatch.decisions.record import Params, Record, asked_of, written
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request
 from agentwatch.requests.store import Offer
@@ -91,7 +91,7 @@ class Round:
         entries = self.place.desk().read().entries
         now = datetime.now(UTC)
         values: dict[str, object] = {
-            "version": OF_REQUEST,
+            "version": 2,
             "workspace_id": self.place.store.workspace_id,
             "seq": len(entries) + 1,
             "prev_sha256": entries[-1].sha256 if entries else None,

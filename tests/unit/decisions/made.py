@@ -10,12 +10,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import time_machine
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import ValidationError
 
 from agentwatch.decisions.envelope import SigningKey, Trust
+from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.keys import Keys, Role
-from agentwatch.decisions.ledger import Chain, DecisionMade, Draft, Ledger
-from agentwatch.decisions.record import VERSION, Params, Record, SignedRequest, Subject, record_of, sign, written
+from agentwatch.decisions.ledger import Chain, DecisionMade, Ledger
+from agentwatch.decisions.record import Params, Record, SignedRequest, Subject, draft_of, in_words, sign, written
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.state import workspace_id
@@ -27,6 +30,11 @@ RETURN = hashlib.sha256(b"return").hexdigest()
 
 KIM = SigningKey(Ed25519PrivateKey.from_private_bytes(b"kim" + b"k" * 29))
 """Of an operator on another machine."""
+
+
+def at(moment: datetime) -> time_machine.travel:
+    """The clock stands still, then."""
+    return time_machine.travel(moment, tick=False)
 
 
 class Quick(Disk):
@@ -78,7 +86,7 @@ class Operator:
     def subject(self, task_id: str = "a.b", attempt: int = 1) -> Subject:
         return Subject(self.workspace_id, task_id, attempt, HANDOFF, RETURN)
 
-    def draft(self, task_id: str = "a.b", action: Action = Action.RETRY, **changes: Any) -> Draft:
+    def draft(self, task_id: str = "a.b", action: Action = Action.RETRY, **changes: Any) -> Record:
         values: dict[str, Any] = {
             "subject": self.subject(task_id, changes.pop("attempt", 1)),
             "action": action,
@@ -87,7 +95,7 @@ class Operator:
             "operator": "ada",
             "created_at": NOON,
         }
-        return Draft(**(values | changes))
+        return draft_of(**(values | changes))
 
     def decide(
         self,
@@ -101,11 +109,12 @@ class Operator:
     def signed(self, task_id: str = "a.b", key: SigningKey = KIM, host: str = "", **changes: Any) -> str:
         """What an operator on another machine signs, at noon, for this host to record within five minutes."""
         record_by = changes.pop("record_by", NOON + timedelta(minutes=5))
-        asked = self.draft(task_id, **changes).record(1, None)
+        asked = self.draft(task_id, **changes)
         return sign(SignedRequest(host or self.key.public.keyid, written(record_by), asked), key)
 
     def trust_kim(self) -> None:
-        self.keys.trust_other(Role.OPERATOR, KIM.public, "kim", NOON)
+        with at(NOON):
+            self.keys.trust_other(Role.OPERATOR, KIM.public, "kim")
 
     def decide_from_afar(self, task_id: str = "a.b", **changes: Any) -> DecisionMade:
         """As this host records what kim has signed; where it is `later`, that much later."""
@@ -123,9 +132,8 @@ class Operator:
 
 
 def record(**changes: Any) -> Record:
-    """A valid record, with some fields changed; the id follows from what it is about unless it is given."""
+    """A valid record, number two of its workspace, with some fields changed. Raises RecordError where it is none."""
     values: dict[str, Any] = {
-        "version": VERSION,
         "workspace_id": "shop-0123456789abcdef",
         "seq": 2,
         "prev_sha256": "0" * 64,
@@ -140,7 +148,8 @@ def record(**changes: Any) -> Record:
         "created_at": "2030-01-01T12:00:00Z",
         "expires_at": None,
     } | changes
-    if "decision_id" not in values:
-        about = (values[name] for name in ("workspace_id", "task_id", "attempt", "handoff_sha256", "return_sha256"))
-        values["decision_id"] = Subject(*about).decision_id
-    return record_of(**values)
+    subject = Subject(**{name: values.get(name) for name in Subject._fields})
+    try:
+        return Record(**({"version": 1, "decision_id": subject.decision_id} | values))
+    except ValidationError as error:
+        raise RecordError(in_words(error)) from error

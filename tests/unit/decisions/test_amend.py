@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Contract, Severity
+from agentwatch.contracts.shapes import Contract
 from agentwatch.decisions.handoff import (
     AmendError,
     amended,
     final_report,
     fitter_packet,
     handoff_problems,
-    report_problems,
 )
+from agentwatch.decisions.record import Subject
 from agentwatch.delegation.task import Task
 from tests.unit.contracts.documents import PACKET, TODOS, text_of
 from tests.unit.decisions.test_policy import Told, failed, returned
@@ -43,8 +43,8 @@ def model(text: str, name: str = NAME) -> HandoffPacket:
 
 
 def problems(text: str, name: str = NAME, **changes: Any) -> list[str]:
-    values = {"task_id": PACKET["task_id"], "attempt": 2, "decision_id": ID}
-    return handoff_problems(text, name, **(values | changes))
+    subject = Subject("w", changes.get("task_id", PACKET["task_id"]), changes.get("attempt", 1), None, None)
+    return handoff_problems(station(), subject, name, text.replace(ID, subject.decision_id))
 
 
 @pytest.mark.parametrize("name", [NAME, "x.handoff.md"])
@@ -100,9 +100,9 @@ def test_an_edited_handoff_is_checked() -> None:
     good = amend(text_of(PACKET))
     assert problems("# Nothing", "x.md") == ["it is no handoff packet any more"]
     assert len(problems(good[:-30])) == 1
-    assert problems(good, attempt=3) == ["attempt must be 3"]
+    assert problems(good, attempt=2) == ["attempt must be 3"]
     assert problems(good, task_id="other\x1b") == ["task_id must be other␛"]
-    assert problems(good, decision_id="f" * 32) == [f"decision_id must be {'f' * 32}"]
+    assert problems(good.replace(ID, "f" * 32))[0].startswith("decision_id must be ")
     broken = problems(good.replace('"objective"', '"aim"'))
     assert len(broken) == 1
     assert "objective" in broken[0]
@@ -123,12 +123,17 @@ def test_the_fitter_gets_a_valid_packet_that_names_what_it_restores() -> None:
     assert (packet.restores, packet.mode, packet.attempt, packet.decision_id) == ("x", "fitter", 1, ID)
     assert [one.path for one in packet.evidence or []] == ["x2.handoff.json", "x2.return.md"]
     assert packet.notes == ["Operator: The press jams."]
-    assert handoff_problems(text, NAME, task_id="x.fitter-2", attempt=1, decision_id=ID) == []
+    subject = Subject("w", "x", 2, None, None)
+    text = fitter_packet(task, decision_id=subject.decision_id)
+    assert handoff_problems(task, subject, NAME, text, mode="fitter") == []
 
 
 def test_the_final_report_is_a_valid_return() -> None:
-    text = final_report(station(), note="The budget is spent.\nStop.", operator="ada")
-    assert report_problems(text) == []
+    proposal = final_report(station(), note="The budget is spent.\nStop.", operator="ada")
+    text = proposal.text
+    assert proposal.problems(text) == []
+    assert proposal.problems(text.replace("ERROR", "SUCCESS", 1)) != []
+    assert "no return-format document" in proposal.problems("{}")[0]
     reading = read_document(text, "final.return.md")
     assert reading is not None
     assert reading.contract is Contract.RETURN_FORMAT
@@ -136,7 +141,8 @@ def test_the_final_report_is_a_valid_return() -> None:
     assert "Aborted by the operator after 2 attempts: E_LINE_FAULT: " in text
     assert "- The budget is spent.\n- Stop.\n" in text
     assert "- x2.return.md (sha256 " in text
-    assert report_problems(final_report(Task("x", "x"))) == []
+    proposal = final_report(Task("x", "x"))
+    assert proposal.problems(proposal.text) == []
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
@@ -147,8 +153,5 @@ def test_no_text_breaks_the_final_report(task_id: str, note: str, operator: str,
     result = task.result
     assert result is not None
     object.__setattr__(result, "error_code", code)
-    text = final_report(task, note=note, operator=operator)
-    reading = read_document(text, "final.return.md")
-    assert reading is not None
-    assert [finding for finding in reading.findings if finding.severity is Severity.ERROR] == []
-    assert report_problems(text) == []
+    proposal = final_report(task, note=note, operator=operator)
+    assert proposal.problems(proposal.text) == []

@@ -1,8 +1,9 @@
-"""The signing key: private, whole, and replaced without losing the past."""
+"""Keys: the own one private, whole, and replaced without losing the past; those of others trusted from a moment on."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,12 +11,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, UntrustedError, given, parse_public
+from agentwatch.decisions.envelope import SigningKey, Trust, TrustedKey, UntrustedError, given, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
-from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys
+from agentwatch.decisions.keys import KEYRING, PRIVATE, PUBLIC, RETIRED, Keys, Role, introduced
 from agentwatch.decisions.record import written
 from agentwatch.disk import Directory
-from tests.unit.decisions.made import NOON
+from tests.unit.decisions.made import KIM, NOON, at
+
+HOUR = timedelta(hours=1)
+KIMS = KIM.public
 
 
 @pytest.fixture
@@ -25,6 +29,13 @@ def keys(tmp_path: Path) -> Keys:
 
 def signs_alike(one: SigningKey, other: SigningKey) -> bool:
     return one.private.sign(b"x") == other.private.sign(b"x")
+
+
+def trust_kim(keys: Keys) -> Path:
+    """Gives the file that says so."""
+    with at(NOON):
+        keys.trust_other(Role.OPERATOR, KIMS, "kim")
+    return keys.directory / "operators" / f"{KIMS.keyid}.pub"
 
 
 def test_only_the_user_can_read_the_key_whatever_the_umask(keys: Keys) -> None:
@@ -38,50 +49,49 @@ def test_only_the_user_can_read_the_key_whatever_the_umask(keys: Keys) -> None:
     assert [path.name for path in sorted(keys.directory.iterdir())] == [PRIVATE, PUBLIC]
 
 
-def test_a_passphrase_is_asked_for_and_must_be_right(keys: Keys) -> None:
+def test_a_passphrase_can_be_set_changed_and_taken_away(keys: Keys) -> None:
     made = keys.create("sésame")
-    assert signs_alike(keys.load(lambda: "sésame"), made)
-    assert b"ENCRYPTED" in (keys.directory / PRIVATE).read_bytes()
+    assert "is encrypted" in (keys.why_encrypted() or "")
     for wrong in ("sesame", ""):
         with pytest.raises(KeyProblemError, match="passphrase is wrong"):
             keys.load(lambda wrong=wrong: wrong)
     with pytest.raises(KeyProblemError, match="is encrypted"):
         keys.load()
-    # What was signed can be verified without it.
+    # A signature can be verified without it.
     assert keys.show() == made.public
-    assert made.public.keyid in keys.trust().public
-
-
-def test_a_passphrase_can_be_set_changed_and_taken_away(keys: Keys) -> None:
-    made = keys.create()
-    assert not keys.is_encrypted()
-    keys.protect("one")
-    assert keys.is_encrypted()
     with pytest.raises(KeyProblemError, match="passphrase is wrong"):
         keys.protect("two", lambda: "wrong")
-    keys.protect("two", lambda: "one")
+    keys.protect("two", lambda: "sésame")
     assert signs_alike(keys.load(lambda: "two"), made)
     keys.protect(None, lambda: "two")
+    assert keys.why_encrypted() is None
     assert signs_alike(keys.load(), made)
-    assert keys.show() == made.public
     assert (keys.directory / PRIVATE).stat().st_mode & 0o777 == 0o600
 
 
+def test_a_passphrase_that_was_put_into_the_keyring_is_found_there(keys: Keys) -> None:
+    keys.create("sesame")
+    (keys.directory / KEYRING).touch()
+    assert f"`keyring get agentwatch {keys.directory / PRIVATE}` prints" in (keys.why_encrypted() or "")
+    keys.protect("other", lambda: "sesame")
+    assert "keyring" not in (keys.why_encrypted() or "keyring")
+
+
 def test_without_a_key_there_is_nothing_to_sign_with_and_nothing_to_trust(keys: Keys) -> None:
-    assert keys.trust() == Trust()
-    for ask in (keys.load, keys.show, keys.rotate):
-        with pytest.raises(KeyMissingError):
-            ask()
-    keys.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for ask in (keys.load, keys.show, keys.rotate):
-        with pytest.raises(KeyMissingError):
-            ask()
-    assert keys.trust() == Trust()
+    for _ in range(2):
+        assert keys.trust() == Trust()
+        assert not keys.is_in_sight()
+        for ask in (keys.load, keys.show, keys.rotate):
+            with pytest.raises(KeyMissingError, match="there is no key"):
+                ask()
+        keys.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def test_a_key_that_vanished_is_missed_and_can_be_replaced(keys: Keys) -> None:
     old = keys.create().public
+    assert keys.is_in_sight()
     (keys.directory / PRIVATE).unlink()
+    assert not keys.is_in_sight()
     for ask in (keys.load, keys.create):
         with pytest.raises(KeyMissingError, match=r"is gone.*backup.*rotate.*stays valid"):
             ask()
@@ -92,16 +102,12 @@ def test_a_key_that_vanished_is_missed_and_can_be_replaced(keys: Keys) -> None:
 
 def test_a_key_that_was_replaced_is_trusted_until_then(keys: Keys) -> None:
     first = keys.create().public
-    second = keys.rotate(now=NOON).public
-    third = keys.rotate("secret", now=NOON.replace(hour=13)).public
-    assert signs_alike(keys.load(lambda: "secret"), keys.load(lambda: "secret"))
+    with at(NOON):
+        second = keys.rotate().public
+    with at(NOON + HOUR):
+        third = keys.rotate("secret").public
     trust = keys.trust()
-    assert trust.keys == (
-        TrustedKey(first, "2030-01-01T12:00:00Z"),
-        TrustedKey(second, "2030-01-01T13:00:00Z"),
-        TrustedKey(third),
-    )
-    assert trust.order[first.keyid] < trust.order[second.keyid] < trust.order[third.keyid]
+    assert trust.keys == (TrustedKey(first, written(NOON)), TrustedKey(second, written(NOON + HOUR)), TrustedKey(third))
     trust.require(first.keyid, "2030-01-01T12:00:00Z")
     with pytest.raises(UntrustedError, match="retired"):
         trust.require(first.keyid, "2030-01-01T12:00:01Z")
@@ -109,35 +115,33 @@ def test_a_key_that_was_replaced_is_trusted_until_then(keys: Keys) -> None:
 
 
 def test_a_clock_that_was_set_back_takes_nothing_from_the_key_before(keys: Keys) -> None:
-    first = keys.create().public
-    second = keys.rotate(now=NOON - timedelta(seconds=1), signed_until=written(NOON)).public
+    made = [keys.create().public]
     # In one second, and in the one before: the order of the keys is that of their rotations.
-    for now in (NOON, NOON - timedelta(hours=1)):
-        keys.rotate(now=now)
+    for now in (NOON, NOON, NOON - HOUR):
+        with at(now):
+            made.append(keys.rotate().public)
     trust = keys.trust()
-    assert [key.public for key in trust.keys[:2]] == [first, second]
+    assert [key.public for key in trust.keys] == made
     assert [key.retired_at for key in trust.keys] == [*(written(NOON + timedelta(seconds=n)) for n in range(3)), None]
 
 
 def test_a_writer_that_was_killed_between_the_two_files_is_made_up_for(keys: Keys) -> None:
     made = keys.create()
     (keys.directory / PUBLIC).unlink()
-    assert keys.show() == made.public
-    assert keys.trust().keys[-1].public == made.public
+    assert keys.show() == made.public == keys.trust().keys[-1].public
     (keys.directory / PUBLIC).write_text(Keys(keys.directory / "other").create().public.text)
     keys.load()
     assert keys.show() == made.public
     # And in the middle of a rotation: the current key stands among the retired as well.
-    (keys.directory / RETIRED).mkdir()
-    (keys.directory / RETIRED / f"{made.public.keyid}.pub").write_text(
-        f"{made.public.text}\nretired 2020-01-01T00:00:00Z\n"
-    )
+    (keys.directory / RETIRED).mkdir(mode=0o700)
+    retired = f"{made.public.text}\nretired 2020-01-01T00:00:00Z\n"
+    (keys.directory / RETIRED / f"{made.public.keyid}.pub").write_text(retired)
     assert keys.trust() == Trust((TrustedKey(made.public),))
 
 
 def test_a_key_that_is_replaced_while_the_passphrase_is_typed_stays_replaced(keys: Keys) -> None:
     keys.create("sesame")
-    replaced: list[PublicKey] = []
+    replaced = list[object]()
 
     def typed() -> str:
         replaced.append(Keys(keys.directory.parent).rotate("another").public)
@@ -147,55 +151,29 @@ def test_a_key_that_is_replaced_while_the_passphrase_is_typed_stays_replaced(key
     assert [keys.show()] == replaced
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"ed25519:x\nretired 2030-01-01T00:00:00Z\n",
-        b"{key}\n",
-        b"{key}\nretired soon\n",
-        b"{key}\nretired 2030-01-01T00:00:00Z\nmore\n",
-        b"\xff\xfe",
-    ],
-)
-def test_what_lies_among_the_retired_and_is_no_key_is_not_trusted(keys: Keys, content: bytes) -> None:
-    keys.create()
-    stranger = Keys(keys.directory / "other").create().public
-    (keys.directory / RETIRED).mkdir()
-    name = f"{stranger.keyid}.pub"
-    (keys.directory / RETIRED / name).write_bytes(content.replace(b"{key}", stranger.text.encode()))
-    good = f"{stranger.text}\nretired 2030-01-01T00:00:00Z\n"
-    (keys.directory / RETIRED / "other-name.pub").write_text(good)
-    assert stranger.keyid not in keys.trust().public
-    (keys.directory / RETIRED / name).write_text(good)
-    assert stranger.keyid in keys.trust().public
+def test_of_two_that_make_the_first_key_both_get_the_same(keys: Keys) -> None:
+    assert signs_alike(keys.create(), keys.create())
+    assert signs_alike(Keys(keys.directory.parent).create("secret"), keys.load())
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
-def test_a_key_that_others_can_read_is_refused_with_what_to_do(keys: Keys, mode: int) -> None:
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_a_key_that_others_can_read_is_refused_with_the_remedy(keys: Keys, mode: int) -> None:
     keys.create()
     (keys.directory / PRIVATE).chmod(mode)
     with pytest.raises(KeyProblemError, match=f"mode {mode:o}.*chmod 600.*rotate"):
         keys.load()
-    (keys.directory / PRIVATE).chmod(0o600)
-    keys.load()
 
 
-@pytest.mark.parametrize("which", ["keys", "configuration"])
-def test_a_directory_that_others_can_write_is_refused_with_what_to_do(keys: Keys, which: str) -> None:
+@pytest.mark.parametrize("which", ["keys", "configuration", "another user"])
+def test_a_directory_that_others_can_write_is_refused(keys: Keys, monkeypatch: pytest.MonkeyPatch, which: str) -> None:
     keys.create()
-    place = keys.directory if which == "keys" else keys.directory.parent
-    place.chmod(0o770)
+    if which == "another user":
+        monkeypatch.setattr(os, "geteuid", lambda: 4_242)
+    else:
+        (keys.directory if which == "keys" else keys.directory.parent).chmod(0o770)
     for ask in (keys.load, keys.show, keys.trust, keys.rotate):
-        with pytest.raises(KeyProblemError, match=f"others can write into .*{place.name}.*chmod go-w"):
+        with pytest.raises(KeyProblemError, match=r"others can write into .*chmod go-w"):
             ask()
-
-
-def test_a_directory_of_another_user_is_refused(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
-    keys.create()
-    monkeypatch.setattr(os, "geteuid", lambda: 4_242)
-    with pytest.raises(KeyProblemError, match="another user"):
-        keys.load()
 
 
 def test_a_damaged_key_or_one_of_another_kind_is_refused(keys: Keys) -> None:
@@ -210,22 +188,16 @@ def test_a_damaged_key_or_one_of_another_kind_is_refused(keys: Keys) -> None:
         keys.load()
 
 
-def test_a_key_directory_that_cannot_be_used_is_told_in_words(tmp_path: Path) -> None:
-    (tmp_path / "configuration").write_text("a file")
-    keys = Keys(tmp_path / "configuration")
-    for ask in (keys.create, keys.load, keys.trust):
+def test_a_key_directory_that_cannot_be_used_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("a file")
+    broken, keys = Keys(tmp_path / "file"), Keys(tmp_path / "configuration")
+    for ask in (broken.create, broken.load, broken.trust):
         with pytest.raises(KeyProblemError, match="correct the permissions or the disk"):
             ask()
-
-
-def test_a_lock_that_is_never_given_back_is_told(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     keys.create()
     monkeypatch.setattr("agentwatch.disk.LOCK_SECONDS", 0.0)
-    with (
-        Directory.open(keys.directory) as directory,
-        directory.locked(),
-        pytest.raises(KeyProblemError, match="another process is changing the keys"),
-    ):
+    locked = pytest.raises(KeyProblemError, match="another process is changing the keys")
+    with Directory.open(keys.directory) as directory, directory.locked(), locked:
         keys.rotate()
 
 
@@ -238,44 +210,106 @@ def test_a_public_key_has_one_form(text: str) -> None:
         parse_public(text)
 
 
-def test_several_public_keys_may_be_given(keys: Keys) -> None:
-    one, other = keys.create().public, Keys(keys.directory / "other").create().public
-    assert given(f" {one.text},{other.text}\n") == Trust((TrustedKey(one), TrustedKey(other)))
+def test_keys_are_given_for_signing_or_for_asking(keys: Keys) -> None:
+    own, other = TrustedKey(keys.create().public), TrustedKey(Keys(keys.directory / "other").create().public)
+    assert given(f" {own.public.text},{other.public.text}\n") == Trust((own, other))
     assert given("  ") == Trust()
-    assert keys.trust().with_more(given(f"{one.text} {other.text}")).keys == (TrustedKey(one), TrustedKey(other))
-
-
-def test_the_key_of_an_operator_on_another_machine_signs_no_record(keys: Keys) -> None:
-    own, other = keys.create().public, Keys(keys.directory / "other").create().public
-    trust = given(f"{own.text},operator:{other.text}")
-    assert trust == Trust((TrustedKey(own),), (TrustedKey(other),))
-    assert set(trust.public) == {own.keyid}
-    assert set(trust.asking) == {own.keyid, other.keyid}
+    trust = given(f"{own.public.text},operator:{other.public.text}")
+    assert trust == Trust((own,), (other,))
+    assert (set(trust.signing), len(trust.asking)) == ({own.public.keyid}, 2)
     assert keys.trust().with_more(trust) == trust == trust.with_more(trust)
     with pytest.raises(KeyProblemError):
-        given(f"operator:operator:{other.text}")
+        given(f"operator:operator:{other.public.text}")
 
 
-def test_of_two_that_make_the_first_key_both_get_the_same(keys: Keys) -> None:
-    assert signs_alike(keys.create(), keys.create())
-    assert signs_alike(Keys(keys.directory.parent).create("secret"), keys.load())
+# Those of others
 
 
-def test_that_the_keyring_holds_the_passphrase_is_remembered_beside_the_key(keys: Keys) -> None:
-    assert not keys.in_keyring
-    keys.create("sesame")
-    for chosen in (True, True, False, False):
-        keys.choose_keyring(chosen=chosen)
-        assert keys.in_keyring is chosen
-    keys.choose_keyring(chosen=True)
-    keys.rotate("other")
-    assert keys.in_keyring
-    assert (keys.directory / KEYRING).stat().st_mode & 0o777 == 0o600
+def test_a_key_that_is_trusted_is_kept_for_the_user_alone(keys: Keys) -> None:
+    place, kim = trust_kim(keys), TrustedKey(KIMS, None, "kim", "2030-01-01T12:00:00Z")
+    assert (keys.others(Role.OPERATOR), keys.others(Role.HOST)) == ([kim], [])
+    assert place.read_text() == f"{KIMS.text}\nname kim\ntrusted 2030-01-01T12:00:00Z\n"
+    assert (place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    # It signs no record: that is for own keys.
+    assert keys.trust() == Trust((), (kim,))
+    assert Keys(keys.directory / "none").others(Role.HOST) == []
 
 
-def test_the_private_key_is_in_sight_or_not(keys: Keys) -> None:
-    assert not keys.is_in_sight()
+@pytest.mark.parametrize("name", ["", " kim", "k\x1bm", "k" * 61, "kim\nx"])
+def test_a_name_is_a_word_or_two(keys: Keys, name: str) -> None:
+    with pytest.raises(KeyProblemError, match="a word or two"):
+        keys.trust_other(Role.OPERATOR, KIMS, name)
+    assert introduced(f"kim={KIMS.text}") == ("kim", KIMS)
+    with pytest.raises(KeyProblemError, match="write NAME=KEY"):
+        introduced("kim")
+
+
+def test_a_name_is_that_of_one_key_and_the_own_key_not_that_of_a_host(keys: Keys) -> None:
+    own, other = keys.create().public, Keys(keys.directory / "other").create().public
+    with pytest.raises(KeyProblemError, match="that is your own key"):
+        keys.trust_other(Role.HOST, own, "box")
+    trust_kim(keys)
+    with pytest.raises(KeyProblemError, match="“kim” is the name of another key"):
+        keys.trust_other(Role.OPERATOR, other, "kim")
+    # A host may be called like a person, and who is not trusted any more has given the name back.
+    keys.trust_other(Role.HOST, other, "kim")
+    keys.distrust_other(Role.OPERATOR, KIMS)
+    keys.trust_other(Role.OPERATOR, other, "kim")
+    with pytest.raises(KeyProblemError, match="another key"):
+        keys.trust_other(Role.OPERATOR, KIMS, "kim")
+
+
+def test_trust_ends_once_and_can_begin_again(keys: Keys) -> None:
+    with pytest.raises(KeyMissingError, match="never trusted"):
+        keys.distrust_other(Role.OPERATOR, KIMS)
+    trust_kim(keys)
+    with at(NOON + HOUR):
+        ended = keys.distrust_other(Role.OPERATOR, KIMS)
+    assert ended.retired_at == "2030-01-01T13:00:00Z"
+    assert keys.distrust_other(Role.OPERATOR, KIMS) == ended
+    assert keys.trust().operators == (ended,)
+    trust_kim(keys)
+    assert [one.retired_at for one in keys.trust().operators] == [None]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"\xff" * 100),
+        lambda path: path.write_text(f"{KIMS.text}\n"),
+        lambda path: path.write_text(f"{KIMS.text}\nretired 2030-01-01T00:00:00Z\n"),
+        lambda path: path.write_text(path.read_text().replace("ed25519:", "ed25519:A")),
+        lambda path: path.write_text(path.read_text().replace("name kim", "name k\x1bm")),
+        lambda path: path.write_text(path.read_text().replace("trusted 2030", "trusted 2O30")),
+        lambda path: path.write_text(path.read_text() + "distrusted never\n"),
+        lambda path: path.write_text(path.read_text() + "more\n"),
+        lambda path: path.rename(path.with_name("kim.pub")),
+        lambda path: path.rename(path.with_suffix(".old")),
+    ],
+)
+def test_a_file_that_is_none_of_ours_is_no_key(keys: Keys, spoil: Callable[[Path], None]) -> None:
     keys.create()
-    assert keys.is_in_sight()
-    (keys.directory / PRIVATE).unlink()
-    assert not keys.is_in_sight()
+    place = trust_kim(keys)
+    good = place.read_text()
+    spoil(place)
+    assert (keys.others(Role.OPERATOR), keys.trust().operators) == ([], ())
+    # Nor is the key of somebody else one that was replaced here.
+    place.parent.rename(keys.directory / RETIRED)
+    (keys.directory / RETIRED / place.name).write_text(good)
+    assert KIMS.keyid not in keys.trust().signing
+    (keys.directory / RETIRED / place.name).write_text(f"{KIMS.text}\nretired 2030-01-01T00:00:00Z\n")
+    assert KIMS.keyid in keys.trust().signing
+
+
+@pytest.mark.parametrize("which", ["file", "directory"])
+def test_keys_that_others_could_have_written_are_refused(keys: Keys, which: str) -> None:
+    place = trust_kim(keys)
+    (place if which == "file" else place.parent).chmod(0o722)
+    with pytest.raises(KeyProblemError, match="others can write operators"):
+        keys.trust()
+    place.parent.chmod(0o700)
+    place.unlink()
+    place.mkdir(mode=0o700)
+    with pytest.raises(KeyProblemError, match="cannot be read: not a regular file"):
+        keys.trust()

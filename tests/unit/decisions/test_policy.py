@@ -12,7 +12,7 @@ from agentwatch.decisions.record import Answer, Mitigation, Params
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Checked, Decided, Event, Ran, Tick
-from agentwatch.delegation.retry import failed_alike, is_line_fault, mitigated
+from agentwatch.delegation.retry import failed_alike, mitigated
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
@@ -50,16 +50,6 @@ class Told:
             text = text.replace("\n", f"\ntask_id: x\nattempt: {number}\n", 1)
             task = self.tell(self.seen.seen(f"x{number}.return.md", text))
         return task
-
-    def restoration(self, fitter_id: str = "fit") -> tuple[Event, Event]:
-        fitter = json.loads(packet(fitter_id)) | {"restores": "x"}
-        return (
-            self.seen.seen(f"{fitter_id}/fit.handoff.json", json.dumps(fitter)),
-            self.seen.seen(f"{fitter_id}/fit.return.md", returned("SUCCESS")),
-        )
-
-    def restore(self, fitter_id: str = "fit") -> Task:
-        return self.tell(*self.restoration(fitter_id))
 
 
 def failed(times: int = 1, **said: str) -> Task:
@@ -121,41 +111,12 @@ def test_what_is_allowed_and_every_refusal_has_a_reason(name: str) -> None:
 
 
 def test_one_retry_and_with_a_mitigation_a_second() -> None:
-    assert RETRY in allowed(failed(1))
-    twice = failed(2)
+    twice, thrice = failed(2), failed(3)
     assert "a material mitigation earns one more" in (options(twice)[RETRY].why_not or "")
     assert RETRY in allowed(twice, mitigation=MITIGATION)
     assert mitigated(twice).remaining == 1
-    thrice = failed(3)
-    assert options(thrice, mitigation=MITIGATION)[RETRY].why_not == (
-        "no retry left (2 allowed): escalate to another mode, or abort"
-    )
-    assert options(thrice)[RETRY].why_not == "no retry left (1 allowed): escalate to another mode, or abort"
-
-
-def asks(status: str, times: int) -> Task:
-    """A task that names a blocker, whatever its status says, in this many attempts."""
-    told = Told()
-    for number in range(1, times + 1):
-        text = json.loads(meta(status, f"sess_{number}", agent="x")) | {"blockers": ["Which colour?"]}
-        told.tree.apply(told.seen.seen(".return-meta.json", json.dumps(text)))
-    return told.tree.tasks["x"]
-
-
-def test_after_a_restoration_exactly_one_more_retry() -> None:
-    told = Told()
-    told.attempt(1, returned(code="E_LINE_FAULT"))
-    task = told.attempt(2, returned(code="E_LINE_FAULT"))
-    assert is_line_fault(task)
-    assert suggested(task) is ESCALATE
-    assert RETRY not in allowed(task)
-    assert "fitter" in options(failed(code="line-fault"))[RETRY].warnings[0]
-    task = told.restore()
-    assert task.retry.restored
-    assert task.retry.remaining == 1
-    task = told.attempt(3, returned(code="E_LINE_FAULT"))
-    assert RETRY not in allowed(task)
-    assert RETRY not in allowed(task, mitigation=MITIGATION)
+    words = "no retry left (2 allowed): escalate to another mode, or abort"
+    assert options(thrice, mitigation=MITIGATION)[RETRY].why_not == words
 
 
 def called(told: Told, task: Task, **more: Any) -> Task:
@@ -163,18 +124,9 @@ def called(told: Told, task: Task, **more: Any) -> Task:
     latest = task.latest
     assert latest is not None
     assert latest.returned is not None
-    recorded = (Receipt(Stage.RECORDED, 1.0),)
-    decision = Decision(
-        decision_id="d1",
-        task_id="x",
-        attempt=task.attempt,
-        handoff_sha256=None,
-        return_sha256=latest.returned.digest,
-        action=ESCALATE,
-        at=1.0,
-        receipts=recorded,
-        mode="fitter",
-    )
+    about = {"decision_id": "d1", "task_id": "x", "attempt": task.attempt, "handoff_sha256": None, "action": ESCALATE}
+    about |= {"return_sha256": latest.returned.digest, "at": 1.0, "receipts": (Receipt(Stage.RECORDED, 1.0),)}
+    decision = Decision(**about, mode="fitter")  # type: ignore[arg-type]
     told.tell(Decided(50, 1.0, "d1", decision))
     fitter = json.loads(packet("fit")) | {"restores": "x", "decision_id": "d1"}
     return told.tell(told.seen.seen("f/fit.handoff.json", json.dumps(fitter | more)))
@@ -188,29 +140,8 @@ def test_a_station_is_decided_about_again_once_its_fitter_has_ended() -> None:
     task = told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
     assert suggested(task) is RETRY
     assert options(task)[RETRY].warnings == ()
-    assert options(task)[ESCALATE].warnings == ("the line is restored, and the station was not retried since",)
     assert "retry first" in (refusal(task, ESCALATE, Params(mode="fitter"), "") or "")
     assert refusal(task, ESCALATE, Params(mode="debug"), "") is None
-
-
-def test_nothing_is_decided_below_an_abort() -> None:
-    told = Told()
-    told.attempt(1, returned())
-    root = told.seen.seen("r.handoff.json", packet("r"))
-    aborted = Decision(
-        decision_id="d1",
-        task_id="r",
-        attempt=1,
-        handoff_sha256=None,
-        return_sha256=None,
-        action=ABORT,
-        at=1.0,
-        receipts=(Receipt(Stage.RECORDED, 1.0),),
-    )
-    child = json.loads(packet("x", attempt=1)) | {"parent_task_id": "r"}
-    task = told.tell(root, Decided(50, 1.0, "d1", aborted), told.seen.seen("x1.handoff.json", json.dumps(child)))
-    assert task.ended_with == "r"
-    assert {option.why_not for option in options(task).values()} == {"a task above it was aborted"}
 
 
 def test_the_advice_of_the_child_warns_and_does_not_forbid() -> None:
@@ -226,24 +157,10 @@ def test_the_same_failure_twice_suggests_escalation() -> None:
     assert failed_alike(same)
     assert suggested(same) is ESCALATE
     warnings = options(same, mitigation=MITIGATION)[RETRY].warnings
-    assert warnings == ("the last two attempts failed in the same way (E_X): escalating is more likely to help",)
+    assert warnings == ("the last two attempts failed in the same way: escalating is more likely to help",)
     told = Told()
     told.attempt(1, returned(code="E_ONE"))
     assert not failed_alike(told.attempt(2, returned(code="E_TWO")))
-    assert not failed_alike(failed(1))
-    told = Told()
-    told.attempt(1, returned("PARTIAL"))
-    assert not failed_alike(told.attempt(2, returned()))
-
-
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [(State.CANCELED, "aborted"), (State.RETRYING, "not been seen yet"), (State.ESCALATED, "not been seen yet")],
-)
-def test_a_task_that_waits_for_its_next_attempt_is_left_alone(state: State, words: str) -> None:
-    task = failed()
-    task.own_state = state
-    assert all(words in (option.why_not or "") for option in options(task).values())
 
 
 @pytest.mark.parametrize(
@@ -276,16 +193,8 @@ def test_what_the_contracts_point_to() -> None:
 
 
 def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggested() -> None:
-    waits = Run(
-        source="agents",
-        session_id="x",
-        parent_session="root",
-        state=RunState.WORKING,
-        place="/store",
-        started_at=1.0,
-        updated_at=2.0,
-        waiting="a permission: Bash make",
-    )
+    where = {"source": "agents", "session_id": "x", "parent_session": "root", "place": "/store"}
+    waits = Run(**where, state=RunState.WORKING, started_at=1.0, updated_at=2.0, waiting="a permission")  # type: ignore[arg-type]
     task = Told().tell(Ran(1, 2.0, "agents:x", waits))
     assert task.state is State.BLOCKED
     assert options(task)[RESPOND].why_not == "it waits in its own session, which reads no decision: answer it there"

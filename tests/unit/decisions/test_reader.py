@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from agentwatch.decisions.delivery import mirror_missing
-from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.ledger import ProblemKind
 from agentwatch.decisions.reader import Forged, Pending, Place, Question, Reader, Verified
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
-from tests.unit.decisions.made import NOON, QUICK, RETURN, Operator, Quick
+from tests.unit.decisions.made import QUICK, RETURN, Operator, Quick
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def operator(tmp_path: Path) -> Operator:
 
 def decide(operator: Operator, task: str, **changes: Any) -> None:
     operator.decide(task, **changes)
-    mirror_missing(operator.workspace, operator.chain(), operator.ledger.bytes_of, operator.trust, disk=QUICK)
+    mirror_missing(operator.workspace, operator.ledger, operator.chain(), operator.trust)
 
 
 def outside(operator: Operator, disk: Disk = QUICK, **changes: Any) -> Reader:
@@ -49,15 +48,9 @@ def inside(operator: Operator, **changes: Any) -> Reader:
     return outside(operator, **(values | changes))
 
 
-def test_a_decision_is_read_from_the_mirror_where_the_ledger_is_hidden(operator: Operator) -> None:
-    decide(operator, "a")
-    record = operator.chain().entries[0].record
-    assert inside(operator).find(Question("a"), NOON) == Verified(record, Place.MIRROR)
-
-
 def test_a_ledger_that_may_not_be_read_is_hidden(operator: Operator) -> None:
     decide(operator, "a")
-    found = inside(operator, state=operator.state, disk=failing_ledger(operator)).find(Question("a"), NOON)
+    found = inside(operator, state=operator.state, disk=failing_ledger(operator)).find(Question("a"))
     assert isinstance(found, Verified)
     assert found.place is Place.MIRROR
 
@@ -70,7 +63,7 @@ def test_where_the_key_lies_in_sight_nothing_holds_without_the_ledger(operator: 
     if how == "gone":
         operator.ledger.directory.rename(operator.root / "lost")
     reader = outside(operator, disk, **({"state": operator.root / "new"} if how == "never there" else {}))
-    found = reader.find(Question("a"), NOON)
+    found = reader.find(Question("a"))
     assert isinstance(found, Forged)
     assert "is gone or cannot be read: put it back, or decide again" in found.refused[0].message
 
@@ -90,22 +83,22 @@ def test_what_was_carried_out_to_its_end_answers_no_more(operator: Operator) -> 
     called = operator.chain().entries[0].record.decision_id
     question = Question("a", 1, RETURN, over=frozenset({called}))
     for reader in (outside(operator), inside(operator)):
-        assert isinstance(reader.find(question, NOON), Pending)
+        assert isinstance(reader.find(question), Pending)
     decide(operator, "a", subject=operator.subject("a")._replace(after=called))
     for reader in (outside(operator), inside(operator)):
-        found = reader.find(question, NOON)
+        found = reader.find(question)
         assert isinstance(found, Verified)
         assert (found.record.action, found.record.after) == (Action.RETRY, called)
         # Only a call for the fitter ends with one: nobody takes another decision away by naming it in a handoff.
         again = question._replace(over=frozenset({called, found.record.decision_id}))
-        assert reader.find(again, NOON) == found
+        assert reader.find(again) == found
 
 
 def test_the_final_report_is_answered_by_its_abort_and_by_nothing_else(operator: Operator) -> None:
     decide(operator, "a", action=Action.ABORT)
     decide(operator, "b")
     for task, now, is_final in (("a", True, True), ("a", False, False), ("b", False, True)):
-        found = outside(operator).find(Question(task, 1, "0" * 64, is_final=is_final), NOON)
+        found = outside(operator).find(Question(task, 1, "0" * 64, is_final=is_final))
         assert isinstance(found, Verified if now else Pending)
 
 
@@ -123,14 +116,9 @@ def test_without_a_key_nothing_can_be_told(operator: Operator) -> None:
 def test_keys_that_are_hidden_do_not_hide_those_that_were_given(operator: Operator) -> None:
     decide(operator, "a")
     operator.keys.directory.chmod(0o777)
-    assert isinstance(outside(operator).find(Question("a"), NOON), Forged)
+    assert isinstance(outside(operator).find(Question("a")), Forged)
     given = outside(operator, environment={"AGENTWATCH_PUBLIC_KEY": operator.key.public.text})
-    assert isinstance(given.find(Question("a"), NOON), Verified)
-
-
-def test_a_key_that_is_none_is_refused_at_once(operator: Operator) -> None:
-    with pytest.raises(KeyProblemError, match="looks like"):
-        outside(operator, environment={"AGENTWATCH_PUBLIC_KEY": "approve"})
+    assert isinstance(given.find(Question("a")), Verified)
 
 
 def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator, tmp_path: Path) -> None:
@@ -142,25 +130,9 @@ def test_a_workspace_that_is_mounted_elsewhere_can_be_named(operator: Operator, 
         "configuration": tmp_path / "nowhere",
         "environment": {"AGENTWATCH_PUBLIC_KEY": operator.key.public.text},
     }
-    assert isinstance(Reader(mounted, **values).find(Question("a"), NOON), Forged)
+    assert isinstance(Reader(mounted, **values).find(Question("a")), Forged)
     values["environment"]["AGENTWATCH_WORKSPACE_ID"] = operator.workspace_id
-    assert isinstance(Reader(mounted, **values).find(Question("a"), NOON), Verified)
-
-
-def test_what_is_refused_in_the_mirror_is_named_with_its_reason(operator: Operator) -> None:
-    decide(operator, "a")
-    record = operator.chain().entries[0].record
-    mirror = operator.workspace / ".agentwatch" / "decisions"
-    copied, rubbish = f"{'0' * 32}.json", f"{'1' * 32}.json"
-    (mirror / copied).write_bytes((mirror / f"{record.decision_id}.json").read_bytes())
-    (mirror / rubbish).write_text("{}")
-    found = inside(operator).find(Question("b"), NOON)
-    assert isinstance(found, Forged)
-    assert {(one.name, one.kind) for one in found.refused} == {
-        (copied, ProblemKind.MISPLACED),
-        (rubbish, ProblemKind.DAMAGED),
-    }
-    assert f".agentwatch/decisions/{copied}: a copy of another decision" in {one.message for one in found.refused}
+    assert isinstance(Reader(mounted, **values).find(Question("a")), Verified)
 
 
 def test_a_workspace_that_cannot_be_read_is_told(operator: Operator) -> None:
@@ -169,7 +141,7 @@ def test_a_workspace_that_cannot_be_read_is_told(operator: Operator) -> None:
     (operator.workspace / ".agentwatch").symlink_to(operator.root / "elsewhere")
     found = inside(operator).find(Question("a"))
     assert isinstance(found, Forged)
-    assert (found.refused[0].name, found.refused[0].kind) == ("decisions", ProblemKind.UNREADABLE)
+    assert found.refused[0].kind is ProblemKind.UNREADABLE
     assert "is a link or no directory" in found.refused[0].message
 
 
@@ -212,16 +184,10 @@ def test_a_time_out_is_neither_an_approval_nor_a_refusal(operator: Operator) -> 
 def test_a_forged_file_does_not_end_the_waiting(operator: Operator) -> None:
     decide(operator, "other")
     place = operator.workspace / ".agentwatch" / "decisions"
-    clock = Clock(
-        {
-            1.0: lambda: (place / f"{operator.subject('a').decision_id}.json").write_text("{}"),
-            4.0: lambda: decide(operator, "a"),
-        }
-    )
-    found = inside(operator).wait(Question("a"), 60, clock=clock.clock, sleep=clock.sleep)
-    assert isinstance(found, Verified)
-    clock = Clock({1.0: lambda: (place / f"{operator.subject('b').decision_id}.json").write_text("{}")})
-    assert isinstance(inside(operator).wait(Question("b"), 5, clock=clock.clock, sleep=clock.sleep), Forged)
+    forge = lambda: (place / f"{operator.subject('a').decision_id}.json").write_text("{}")  # noqa: E731
+    for moments, kind in (({1.0: forge}, Forged), ({1.0: forge, 4.0: lambda: decide(operator, "a")}, Verified)):
+        clock = Clock(moments)
+        assert isinstance(inside(operator).wait(Question("a"), 9, clock=clock.clock, sleep=clock.sleep), kind)
 
 
 def test_a_change_without_a_sign_is_seen_as_well(operator: Operator) -> None:

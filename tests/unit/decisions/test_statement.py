@@ -147,10 +147,3 @@ def test_we_accept_what_we_have_sealed_and_refuse_each_altered_byte() -> None:
 def test_what_is_refused_says_why(data: bytes, words: str) -> None:
     with pytest.raises(DecisionError, match=re.escape(words)):
         verified(data, TRUST)
-
-
-def test_a_key_that_was_replaced_has_signed_what_it_signed_before() -> None:
-    until = Trust((TrustedKey(KEY.public, "2030-01-02T00:00:00Z"),))
-    assert verified(sealed(), until)
-    with pytest.raises(DecisionError, match="a key that was retired at 2030-01-01T00:00:00Z"):
-        verified(sealed(), Trust((TrustedKey(KEY.public, "2030-01-01T00:00:00Z"),)))

@@ -13,15 +13,15 @@ from unittest.mock import patch
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.reliability.commands.stage import HANDOFF, returned
-from tests.unit.decisions.made import KIM, NOON, QUICK
+from tests.unit.decisions.made import KIM, NOON, QUICK, at
 
 from agentwatch.config import Settings
 from agentwatch.decisions import keys as keys_module
 from agentwatch.decisions.envelope import PublicKey, SigningKey
 from agentwatch.decisions.keys import Keys, Role
-from agentwatch.decisions.ledger import Chain, Draft
+from agentwatch.decisions.ledger import Chain
 from agentwatch.decisions.reader import Found, Question, Reader
-from agentwatch.decisions.record import Params, Record, SignedRequest, Subject, sign, written
+from agentwatch.decisions.record import Params, Record, SignedRequest, Subject, draft_of, sign, written
 from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
@@ -48,8 +48,8 @@ class Host:
         self.desk = self.open_desk()
         self.key = self.desk.keys.create()
         for key, name in ((KIM, "kim"), (ALICE, "alice")):
-            with suppress(OSError):
-                self.desk.keys.trust_other(Role.OPERATOR, key.public, name, NOON.replace(year=2020))
+            with suppress(OSError), at(NOON.replace(year=2020)):
+                self.desk.keys.trust_other(Role.OPERATOR, key.public, name)
         self._monitor: Monitor | None = None
 
     def open_desk(self) -> LocalService:
@@ -103,7 +103,7 @@ class Host:
             "created_at": at,
             "expires_at": at + LIFETIME,
         }
-        return sign(SignedRequest(host, written(record_by), Draft(**(values | changes)).record(1, None)), key)
+        return sign(SignedRequest(host, written(record_by), draft_of(**(values | changes))), key)
 
     def record(self, text: str) -> Result:
         """As the relay does it."""
@@ -120,7 +120,8 @@ class Host:
 
     def wait(self, task_id: str = "a", attempt: int = 1, now: datetime | None = None) -> Found:
         """What an agent there is told."""
-        return self.reader().find(Question(task_id, attempt), now or self.now)
+        with at(now or self.now):
+            return self.reader().find(Question(task_id, attempt))
 
 
 class Line:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.decisions.made import KIM, NOON, Quick
+from tests.unit.decisions.made import KIM, NOON, Quick, at
 from tests.unit.remote.far import ALICE, STRANGER, Host, Line
 from tests.unit.requests.asked import request
 
@@ -74,7 +74,6 @@ def test_a_decision_is_recorded_by_the_host_and_shown(host: Host, line: Line, ki
     assert host.records() == [made.record]
     assert made.record.operator == "kim"
     assert made.entry == host.chain().entries[0]
-    assert kim.notice is None
     # Once is enough, and the very same is the same.
     assert len(line.sent) == 1
     host.now += MINUTE
@@ -344,13 +343,15 @@ def test_a_key_that_is_not_trusted_decides_nothing(host: Host) -> None:
     assert (result.outcome, result.words) == (Outcome.NOT_TRUSTED, words)
     forged = host.signed(key=STRANGER).replace(STRANGER.public.keyid, KIM.public.keyid)
     assert host.record(forged).outcome is Outcome.NOT_TRUSTED
-    host.desk.keys.distrust_other(Role.OPERATOR, ALICE.public, NOON)
+    with at(NOON):
+        host.desk.keys.distrust_other(Role.OPERATOR, ALICE.public)
     text = host.signed(key=ALICE)
     result = host.record(text)
     assert result.outcome is Outcome.NOT_TRUSTED
     assert "any more, since 2030-01-01T12:00:00Z" in result.words
     # Trusted again, what was signed before does not count: who knows who had the key.
-    host.desk.keys.trust_other(Role.OPERATOR, ALICE.public, "alice", NOON + MINUTE)
+    with at(NOON + MINUTE):
+        host.desk.keys.trust_other(Role.OPERATOR, ALICE.public, "alice")
     host.now = NOON + MINUTE
     assert "signed before this host trusted its key" in host.record(text).words
     assert host.records() == []

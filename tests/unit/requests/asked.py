@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +95,10 @@ class Place:
         params: Params | None = None,
         *,
         note: str = "",
-        now: datetime | None = None,
         gone: str | None = None,
     ) -> DecisionMade:
         # One desk: each new one reads the whole ledger.
-        return self._desk.answer(asked, action, params, task_id="a.b", attempt=1, gone=lambda: gone, note=note, now=now)
+        return self._desk.answer(asked, action, params, task_id="a.b", attempt=1, gone=lambda: gone, note=note)
 
     @contextmanager
     def watched(self) -> Iterator[None]:

@@ -18,8 +18,8 @@ from agentwatch.agents.examples import EXAMPLES, PURPOSES, Name
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.rules import contract_rules
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return
-from agentwatch.decisions.asking import ending_of
 from agentwatch.decisions.handoff import is_final_report
+from agentwatch.decisions.reader import ending_of
 from agentwatch.delegation.links import fallback_id, own_id, slot
 from agentwatch.disk import Directory
 from agentwatch.text import quoted

@@ -18,8 +18,16 @@ from agentwatch.agents.documents import ContractTold, Submitted, Validated, Wait
 from agentwatch.agents.examples import Name
 from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
-from agentwatch.decisions.asking import Asker, is_needless, question_about, waited
-from agentwatch.decisions.reader import POLL_SECONDS, Expired, Found, Verified
+from agentwatch.decisions.reader import (
+    POLL_SECONDS,
+    Asker,
+    Expired,
+    Found,
+    Verified,
+    is_needless,
+    question_about,
+    waited,
+)
 from agentwatch.delegation.task import Task
 
 INSTRUCTIONS: Final = """\

@@ -386,7 +386,7 @@ class AgentwatchApp(App[None]):
     @on(Inspect)
     def _inspect(self, event: Inspect) -> None:
         """Show a claim's file, or, as it stands in the transcript, what was done."""
-        from agentwatch.app.screens.inspect import InspectScreen, reading_of  # they need what the details need
+        from agentwatch.app.screens.inspect import claim_screen, reading_of  # they need what the details need
 
         if event.claim.call is not None:
             if (step := reading_of(self.monitor, event)) is not None:
@@ -397,13 +397,13 @@ class AgentwatchApp(App[None]):
             path = clean(event.claim.path, 200)
             self.complain(f"{path} is on {clean(host, 60)}: what was found there about it stands here.")
         else:
-            self.push_screen(InspectScreen(self.monitor, self.clock, event.task_id, event.claim))
+            self.push_screen(claim_screen(self.monitor, self.clock, event.task_id, event.claim))
 
     @on(ReadStep)
     def _read_step(self, event: ReadStep) -> None:
-        from agentwatch.app.screens.inspect import StepScreen  # it needs what the details need
+        from agentwatch.app.screens.inspect import InspectScreen, write_step  # they need what the details need
 
-        self.push_screen(StepScreen(self.monitor, self.clock, event, self._task_id))
+        self.push_screen(InspectScreen(self.monitor, self.clock, self._task_id, partial(write_step, event)))
 
     @on(PageTranscript)
     def _page_transcript(self, event: PageTranscript) -> None:

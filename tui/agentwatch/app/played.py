@@ -20,7 +20,6 @@ from agentwatch.app.decision_words import can_answer
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 from agentwatch.delegation.decision import Action
-from agentwatch.view.words import is_on_its_way
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -51,9 +50,6 @@ class DemoBar(LineWidget):
     def _hint(self, palette: Palette) -> Parts:
         """The thing to do now, and what to know of it."""
         selected = self._tree.tasks.get(getattr(self.screen, "task_id", None) or "")
-        decisions = [one.decision for task in self._tree.tasks.values() for one in task.attempts if one.decision]
-        if any(map(is_on_its_way, decisions)):
-            return [Part("Decided. Now see how far it gets: recorded, delivered, read, acted.")]
         if selected is not None and selected.needs_operator:
             # Not for the first frame, in which nobody asks yet.
             from agentwatch.decisions import policy
@@ -66,9 +62,6 @@ class DemoBar(LineWidget):
         if self._tree.totals.needs_operator:
             key = Part(command_of(self.app, "needs.next").key_label, palette.strong)
             return [Part("Try it: "), key, Part(" goes to a child that needs you.")]
-        if decisions:
-            quit_key = command_of(self.app, "quit").key_label
-            return [Part(f"That was the whole loop. Look around; {quit_key} leaves, and nothing of it is kept.")]
         return [Part("Agents build the checkout of a shop. Soon one of them will need you.")]
 
 

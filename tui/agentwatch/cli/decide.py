@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -31,8 +32,7 @@ from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.form import DecisionForm
-    from agentwatch.decisions.record import Answer, Params, Record
+    from agentwatch.decisions.record import Answer, Params, Record, Subject
     from agentwatch.delegation.task import Task
 
 MITIGATIONS: Final = ("changed_inputs", "reduced_scope", "corrected_constraints")
@@ -70,7 +70,7 @@ def decide(options: Namespace) -> int:
 def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
     """Decide in a workspace that `look` reads. Returns the exit code; raises DecisionError and UsageError."""
     from agentwatch.decisions import policy
-    from agentwatch.decisions.form import DecisionForm, fact, words_of_child
+    from agentwatch.decisions.form import fact, facts, words_of_child
     from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
 
     action, note = _action(options), options.note
@@ -98,13 +98,13 @@ def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
     else:
         if (why := policy.refusal(task, action, params, note)) is not None:
             raise NotAllowedError(f"not recorded: {action} is not possible here: {why}")
-        form, cautions = DecisionForm(task, subject, action, given=params), list[str]()
-        params = _with_document(form, options, monitor, cautions)
+        params = _with_document(task, subject, params, options, monitor)
         where = f"{clean(str(desk.state))}/decisions"
         if monitor.host:
             where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
-        facts = form.facts(task, datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}", cautions)
-        for line in fact_lines([fact("decision", str(action)), *facts]):
+        at, writes = datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}"
+        told = facts(task, task, subject, action, params, now=at, writes=writes)
+        for line in fact_lines([fact("decision", str(action)), *told]):
             say(line)
         for line in signed_lines(note, params, words_of_child(task)):
             say(line)
@@ -178,27 +178,28 @@ def _agrees(record: Record, action: Action, params: Params, note: str) -> bool:
     return record.action is action and all(one == recorded for one, recorded in given if one)
 
 
-def _with_document(form: DecisionForm, options: Namespace, monitor: Monitor, cautions: list[str]) -> Params:
-    """The parameters with the handoff of the next attempt, or the final error report; `cautions` gets the warnings
-    about it. Raises AmendError, and UsageError where a handoff was given that is not sound."""
-    from agentwatch.decisions.handoff import AmendError, handoff_check
+def _with_document(task: Task, subject: Subject, params: Params, options: Namespace, monitor: Monitor) -> Params:
+    """The parameters with the handoff of the next attempt, or the final error report. Raises AmendError, and UsageError
+    where a handoff was given that is not sound."""
+    from agentwatch.decisions.handoff import AmendError, final_report, handoff_problems, next_handoff
     from agentwatch.decisions.service import operator_name
 
-    if (own := form.params().handoff) is not None:
+    document, note = SPECS[_action(options)].document, options.note
+    if document == "report":
+        failed = list(monitor.tree.failed_below(task))
+        return replace(params, report=final_report(task, failed, note=note, operator=operator_name()).text)
+    if not document:
+        return params
+    if params.handoff is not None:
         name = Path(options.handoff).name
-        problems = handoff_check(form.task, form.subject, name, mode=form.params().mode)(own)
-        if problems:
+        if problems := handoff_problems(task, subject, name, params.handoff, mode=params.mode):
             raise UsageError("\n  ".join((f"{name} cannot be handed on:", *problems[:5])))
-        return form.recorded(own)
-    if not form.document:
-        return form.params()
-    failed = list(monitor.tree.failed_below(form.task))
-    proposal = form.propose(monitor.text, options.note, failed, operator_name())
-    if form.document == "handoff" and (problems := proposal.problems(proposal.text)):
+        return params
+    proposal = next_handoff(task, subject, monitor.text, note=note, hint=task.retry.hint, mode=params.mode)
+    if problems := proposal.problems(proposal.text):
         why = "the last handoff is not sound, so it cannot be amended; give --handoff FILE:"
         raise AmendError("\n  ".join((why, *problems[:5])))
-    cautions += proposal.cautions()
-    return form.recorded(proposal.text)
+    return replace(params, handoff=proposal.text or None)
 
 
 def signed_lines(note: str, params: Params, said: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -91,16 +91,11 @@ def _of_places(workspace: Path, desk: LocalService) -> Iterator[Check]:
 def _of_key(desk: LocalService) -> Iterator[Check]:
     try:
         private = f"{desk.keys.show().keyid[:16]}…, which only your user may read"
-        why: str | None
-        if not desk.keys.is_encrypted():
+        if desk.keys.why_encrypted() is None:
             why = "an agent that can read your files could decide in your name"
             yield note("signing key", f"{private}, without a passphrase; {why}: `agentwatch keys passphrase`")
-        elif desk.keys.in_keyring and (why := desk.why_locked()):
-            yield note("signing key", f"{private}; {why}: each decision asks for it")
         else:
-            yield good(
-                "signing key", f"{private}, with a passphrase{' in the keyring' if desk.keys.in_keyring else ''}"
-            )
+            yield good("signing key", f"{private}, with a passphrase")
     except DecisionError as error:
         yield (note if isinstance(error, KeyMissingError) else bad)("signing key", str(error))
 

@@ -13,7 +13,7 @@ from agentwatch.cli.command import argument, command, flag
 from agentwatch.config import load
 from agentwatch.decisions.envelope import OPERATOR, VARIABLE, PublicKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError
-from agentwatch.decisions.keys import PRIVATE, Keys, Role, forget, store
+from agentwatch.decisions.keys import PRIVATE, Keys, Role
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import Address, ssh_addresses
@@ -46,9 +46,6 @@ _SSH_SECONDS: Final = 120.0
     ),
     argument("--name", "NAME", "with trust: what you call who has the key; with send: what the hosts call you"),
     flag("--host", "with trust and distrust: it is the key of a host that you watch from here"),
-    flag(
-        "--keyring", "with passphrase: have the system's keyring hold the passphrase; decisions ask it first, then you"
-    ),
     exit_codes="exit codes: 0 done, 1 a host was not reached, 2 wrong usage, or the key or the disk refused",
 )
 def keys(options: Namespace) -> int:
@@ -67,7 +64,7 @@ def keys(options: Namespace) -> int:
             other = keys.distrust_other(role, _named(keys, whose[0], role))
             say(f"not trusted any more: {quoted(other.name)}; what was recorded until now stays valid")
         case "passphrase":
-            change_passphrase(keys, in_keyring=options.keyring)
+            change_passphrase(keys)
         case "authorized":
             _list_others(keys)
         case "rotate":
@@ -86,9 +83,7 @@ def show(keys: Keys) -> None:
         public = keys.show()
     except KeyMissingError as error:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
-    kept = "no passphrase: anyone who can read it can decide"
-    if keys.is_encrypted():
-        kept = f"a passphrase protects it{', and the keyring of the system holds it' if keys.in_keyring else ''}"
+    kept = keys.why_encrypted() or "no passphrase: anyone who can read it can decide"
     say(f"public key   {public.text}")
     say(f"fingerprint  {public.keyid}")
     say(f"place        {clean(str(keys.directory / PRIVATE))}")
@@ -97,7 +92,7 @@ def show(keys: Keys) -> None:
         if retired.retired_at is not None:
             say(f"before       {retired.public.keyid[:16]}…, until {retired.retired_at}; what it signed stays valid")
     say("\nStart your orchestrator with this, and agents in a sandbox can verify your decisions:")
-    operators = [f"{OPERATOR}{one.public.text}" for one in keys.others(Role.OPERATOR) if one.distrusted_at is None]
+    operators = [f"{OPERATOR}{one.public.text}" for one in keys.others(Role.OPERATOR) if one.retired_at is None]
     say(f"  {VARIABLE}={','.join([public.text, *operators])}")
 
 
@@ -114,18 +109,12 @@ def _own_key(keys: Keys) -> PublicKey:
 def rotate(keys: Keys) -> None:
     """Replace the key; a passphrase stays one, and is asked. Raises KeyProblemError."""
     try:
-        locked = keys.is_encrypted()
+        locked = keys.why_encrypted() is not None
     except KeyMissingError:
-        locked = keys.in_keyring
+        locked = False
     new = _new_passphrase() if locked else None
     keys.rotate(new)
     say("replaced: what the old key has signed stays valid; what it signs from now on does not count")
-    if new is not None and keys.in_keyring:
-        try:
-            store(keys.directory / PRIVATE, new)
-        except KeyProblemError as error:
-            keys.choose_keyring(chosen=False)
-            complain(f"{clean(str(error))}; each decision asks for the passphrase from now on")
     show(keys)
 
 
@@ -136,7 +125,7 @@ def _trust(keys: Keys, public: PublicKey, name: str, role: Role) -> None:
         return
     say(f"trusted: {quoted(name)} may decide here from another machine, with the key {fingerprint}")
     own = _own_key(keys)
-    if keys.is_encrypted() and not keys.in_keyring:
+    if keys.why_encrypted() is not None:
         complain("your key here has a passphrase, which nobody can type for a relay: it could record nothing")
     say(f"This host signs what it records. Over there: agentwatch keys trust {own.text} --name HOST --host")
 
@@ -146,48 +135,36 @@ def _list_others(keys: Keys) -> None:
         found = keys.others(role)
         say(f"{heading}{'' if found else ' none'}")
         for one in found:
-            until = f", until {one.distrusted_at}: not any more" if one.distrusted_at is not None else ""
+            until = f", until {one.retired_at}: not any more" if one.retired_at is not None else ""
             say(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")
 
 
 def _named(keys: Keys, which: str, role: Role) -> PublicKey:
     """The trusted key with this text or name. Raises KeyProblemError."""
-    others = sorted(keys.others(role), key=lambda one: one.distrusted_at is not None)
+    others = sorted(keys.others(role), key=lambda one: one.retired_at is not None)
     found = next((one.public for one in others if which in (one.name, one.public.text)), None)
     if found is None:
         raise KeyProblemError(f"{quoted(which)}: no such key is trusted here; `agentwatch keys authorized` lists them")
     return found
 
 
-def change_passphrase(keys: Keys, *, in_keyring: bool) -> None:
-    """Set, change or remove the passphrase; `in_keyring` has the system's keyring hold it. Raises KeyProblemError."""
-    locked, was_in_keyring, key = keys.is_encrypted(), keys.in_keyring, keys.directory / PRIVATE
+def change_passphrase(keys: Keys) -> None:
+    """Set, change or remove the passphrase. Raises KeyProblemError."""
+    why_locked, old = keys.why_encrypted(), ""
     _require_terminal()
-    old = getpass("Present passphrase: ") if locked else ""
-    if locked:
+    if why_locked is not None:
+        complain(clean(why_locked))
+        old = getpass("Present passphrase: ")
         # Before a new one is asked for.
         keys.load(lambda: old)
-    empty = ("the same" if in_keyring else "none") if locked else None
-    new, ring = _new_passphrase(empty) or (old if in_keyring else ""), ""
-    if in_keyring:
-        # Before the key needs it.
-        ring = store(key, new)
-    if new != old:
-        keys.protect(new or None, (lambda: old) if locked else None)
-    keys.choose_keyring(chosen=in_keyring)
-    if ring:
-        say(f"set, and kept in the keyring {quoted(ring)}: decisions ask it first, and you if it does not answer")
-    elif new:
+    new = _new_passphrase("none" if old else None)
+    keys.protect(new or None, lambda: old)
+    if new:
         say("set: each decision asks for it once; nobody can decide without it, and nobody can recover it")
     else:
         say("removed: anyone who can read the key file can decide")
-    if new and not locked:
+    if new and not old:
         complain("somebody may have read the key before: then replace it, with `agentwatch keys rotate`")
-    if was_in_keyring and not in_keyring:
-        try:
-            forget(key)
-        except KeyProblemError as error:
-            complain(f"{clean(str(error))}; the old passphrase may still be in there")
 
 
 def _new_passphrase(empty: str | None = None) -> str:

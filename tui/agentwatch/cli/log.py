@@ -170,11 +170,11 @@ def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
     while (desk := known_desk(workspace)) is None:
         yield inbox.look()
     # Signatures take a while to load.
-    from agentwatch.decisions.watcher import DecisionWatcher
+    from agentwatch.decisions.service import DecisionWatcher
 
     clerk = DecisionWatcher(desk)
     while True:
-        yield [*inbox.look(), *clerk.look(mirror=False)]
+        yield [*inbox.look(), *clerk.look(writes=False)]
 
 
 def _follow(

@@ -78,7 +78,7 @@ def relay(options: Namespace) -> int:
     # The key that signs what this host says is the one that signs its decisions. The first use makes it.
     desk = desk_of(next(iter(asked)), settings)
     if (why := desk.why_locked()) is not None:
-        raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase --keyring` can keep it here")
+        raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
     parts = []
     for workspace, name in names_of(asked).items():
         monitor = monitor_of(workspace, settings, remembers=True, open_desk=partial(desk_of, workspace, settings))
@@ -102,7 +102,7 @@ def _nats(options: Namespace, key: SigningKey) -> Link:
     with needing(*FLEET):
         from agentwatch.remote.nats import Login, NatsEnd, file_of, shown
 
-    deciding = {clean(one.name): None for one in Keys().others(Role.OPERATOR) if one.distrusted_at is None}
+    deciding = {clean(one.name): None for one in Keys().others(Role.OPERATOR) if one.retired_at is None}
     host = options.name or socket.gethostname()
     introduced_as = f"{host if is_host(host) else 'NAME'}={key.public.text}"
     say(f"relaying over {clean(shown(options.nats))} as {key.public.text}")
@@ -167,9 +167,7 @@ def _print_configuration(keys: Keys, introductions: list[str]) -> int:
         own = keys.show()
     except KeyMissingError as error:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
-    trusted = {
-        role: [(one.name, one.public) for one in keys.others(role) if one.distrusted_at is None] for role in Role
-    }
+    trusted = {role: [(one.name, one.public) for one in keys.others(role) if one.retired_at is None] for role in Role}
     operators = [("you", own), *(one for one in trusted[Role.OPERATOR] if one[1] != own)]
     known = {public for _, public in operators}
     hosts = [one for one in trusted[Role.HOST] if one[1] not in known]
@@ -178,7 +176,7 @@ def _print_configuration(keys: Keys, introductions: list[str]) -> int:
         complain("next: nats-server -c FILE, and once that runs: agentwatch fleet init nats://SERVER")
     else:
         complain("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
-    if keys.is_encrypted() and not keys.in_keyring:
+    if keys.why_encrypted() is not None:
         complain(
             "your key has a passphrase, so it cannot log you in: make yourself an nkey, add it beside"
             f" {nkey_of(own)[:12]}…, and name its file in NATS_NKEY"

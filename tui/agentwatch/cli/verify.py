@@ -16,6 +16,7 @@ from agentwatch.cli.command import PATH, argument, command, flag
 from agentwatch.cli.shared import passphrase, report_problems
 from agentwatch.composition import desk_of, scanned
 from agentwatch.config import load
+from agentwatch.decisions.delivery import MIRROR
 from agentwatch.decisions.envelope import STATEMENT_TYPE, VARIABLE, Trust, given, seal
 from agentwatch.decisions.errors import DecisionError, reason
 from agentwatch.decisions.keys import Role
@@ -62,7 +63,7 @@ def verify(options: Namespace) -> int:
     # The keys of this user, and those that an orchestrator was started with.
     trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
     if file is None:
-        forged = [bad("mirror", f"{quoted(one.path)}: {one.why}") for one in desk.forged()]
+        forged = [bad("mirror", f"{MIRROR}/{one.message}") for one in desk.forged()]
         return say_checks([*_of_ledger(desk), *forged])
     try:
         with Directory.open(Path(file).parent) as directory:
@@ -139,7 +140,7 @@ def _of_ledger(desk: LocalService) -> Iterator[Check]:
 def _of_statements(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> Iterator[Check]:
     """Each line of a file. Beside the keys of `trust`, those of hosts count, which say what goes on there."""
     hosts = desk.keys.others(Role.HOST)
-    trust = trust.with_more(Trust(tuple(one.trusted for one in hosts)))
+    trust = trust.with_more(Trust(tuple(hosts)))
     names = {one.public.keyid: f"the key of {quoted(one.name)}" for one in hosts}
     here = {one["name"]: one["digest"]["sha256"] for task in tree.tasks.values() for one in subject_of(task)}
     for number, line in enumerate(data.splitlines(keepends=True), start=1):

@@ -16,8 +16,17 @@ from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, TASK, argument, command, flag
 from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
-from agentwatch.decisions.asking import Asker, answer, is_needless, question_about, waited
-from agentwatch.decisions.reader import Expired, Found, Question, Verified
+from agentwatch.decisions.reader import (
+    Asker,
+    Expired,
+    Found,
+    Question,
+    Verified,
+    answer,
+    is_needless,
+    question_about,
+    waited,
+)
 from agentwatch.decisions.service import operator_name
 from agentwatch.errors import ConfigError, ExitCode, UsageError
 from agentwatch.sources import complain_of

@@ -1,44 +1,77 @@
-"""Decisions delivered into the workspace, where agents can read them: a mirror of the ledger that is never trusted.
+"""Decisions in the workspace, where agents can read them, and how far each has got there.
 
     <workspace>/.agentwatch/decisions/<decision id>.json     the very bytes of the ledger's file
     <workspace>/.agentwatch/decisions/<decision id>.md       the same as a page, for people and agents
+    <state directory>/receipts/<decision id>.<stage>[.<reader>].json          told by agentwatch
+    <workspace>/.agentwatch/receipts/<the same>                               claimed by an agent, no proof
 
-Agents can write there, so whatever differs from the ledger is told to the operator, and the ledger's own files are put
-right again. Files of other names are left where they are.
+This mirror of the ledger is never trusted: agents can write there, so whatever differs from the ledger is told to the
+operator, and the ledger's own files are put right again. Files of other names are left where they are.
+
+A decision is recorded, delivered, read, acted; each stage is told once, and the first to tell it is believed. A claim
+counts for no more than that somebody has read the decision: only the next attempt shows that it is carried out. The
+answer to a request of a program is never mirrored, and has its receipts in the state directory alone. An attempt whose
+decision has expired is decided anew under the same id: the new one's receipts have its time in their names.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-import secrets
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from pydantic import BaseModel, ValidationError
 
 from agentwatch.contracts.rules import ERROR, Rule
 from agentwatch.contracts.shapes import Finding
 from agentwatch.decisions.envelope import LARGEST, Trust
-from agentwatch.decisions.errors import LedgerError, reason, remedy
-from agentwatch.decisions.ledger import Chain, ChainEntry, ProblemKind, RefusedError, verified
-from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import SPECS
-from agentwatch.disk import DISK, DOT, TEMPORARY, Directory, Disk, NotADirectoryOfOursError, open_dot_directory
+from agentwatch.decisions.errors import DecisionError, LedgerError, reason, remedy
+from agentwatch.decisions.ledger import NAME, Chain, ChainEntry, ChainProblem, Ledger, ProblemKind, read_signed
+from agentwatch.decisions.record import Record, Time, time_of, written
+from agentwatch.delegation.decision import SPECS, Receipt, Stage
+from agentwatch.disk import (
+    DISK,
+    DOT,
+    TEMPORARY,
+    Directory,
+    Disk,
+    NotADirectoryOfOursError,
+    PrivateDirectory,
+    open_dot_directory,
+)
 from agentwatch.text import clean, clean_lines, exact
 
-NAME: Final = "decisions"
+MIRROR: Final = f"{DOT}/{NAME}"
+RECEIPTS: Final = "receipts"
 NOT_DELIVERED: Final = "recorded, not delivered: "
 """In front of the reason, for people."""
 
-MOST: Final = 1_000
-"""Files of the mirror that are told: more of them would say the same."""
-UNVERIFIED: Final = "it is signed, and no key is in sight here to verify it with"
-"""Of what may well be a decision of the operator's: a forgery is what a known key did not sign."""
+MOST: Final = 20_000
+"""Files of the mirror that are looked at."""
 
 _MODE: Final = 0o644
 _RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
 _SIGNED: Final = "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
 _FENCE: Final = re.compile("`{3,}")
+
+_LARGEST_RECEIPT: Final = 4_096
+_LONGEST: Final = 200
+_MOST_RECEIPTS: Final = 200
+"""Receipts of one decision that are looked at."""
+_RECEIPT: Final = re.compile(r"([0-9a-f]{32})\.(delivered|read|acted|claim)(?:\.([a-z0-9_-]{1,32}))?\.json\Z")
+_READER: Final = 15
+"""Characters of a reader's name: with the time of a decision, which has 16, a name of the pattern above."""
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
+_CLAIM: Final = "claim"
+_NOBODY: Final = ("somebody", "")
+"""Name and time of a receipt that cannot be read."""
 
 FORGED: Final = Rule(
     "DEC001",
@@ -60,68 +93,33 @@ def forged(why: str) -> Finding:
     return Finding(FORGED.id, FORGED.severity, FORGED.message.format(why=why))
 
 
-class Forgery(NamedTuple):
-    """A file in the mirror that is not the ledger's. `path` is relative to the workspace, and foreign."""
-
-    path: str
-    why: str
-
-
 class Mirror(NamedTuple):
-    """How the mirror stands: the ids of the decisions that are delivered, and of those that wait, and why they do."""
+    """How the mirror stands: the ids of the decisions that are delivered, and of those that wait, and why they do; and
+    the files that are not the ledger's."""
 
     delivered: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     reason: str | None = None
-    foreign: tuple[Forgery, ...] = ()
+    foreign: tuple[ChainProblem, ...] = ()
 
 
-def mirror_missing(
-    workspace: Path, chain: Chain, bytes_of: Callable[[ChainEntry], bytes], trust: Trust, *, disk: Disk = DISK
-) -> Mirror:
+def mirror_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust) -> Mirror:
     """Deliver every decision that is not in the mirror as it should be; tell what is not the ledger's. Never raises."""
-    entries, delivered, pending, trouble = chain.of_attempts, list[str](), list[str](), None
+    entries, why, foreign = chain.of_attempts, None, tuple[ChainProblem, ...]()
+    pending = dict(entries)
     try:
-        with open_dot_directory(workspace, NAME, make=bool(entries), disk=disk) as directory:
-            foreign = tuple(differing(directory, chain, trust))
+        with open_dot_directory(workspace, NAME, make=bool(entries), disk=ledger.disk) as directory:
+            foreign = tuple(differing(directory, chain, trust, ledger.workspace_id))
             directory.sweep()
             for decision_id, entry in entries.items():
                 try:
-                    _deliver(directory, entry, bytes_of)
+                    _deliver(directory, entry, ledger)
+                    del pending[decision_id]
                 except (OSError, LedgerError) as error:
-                    pending.append(decision_id)
-                    trouble = _in_words(error)
-                else:
-                    delivered.append(decision_id)
+                    why = _in_words(error)
     except OSError as error:
-        if not entries and isinstance(error, FileNotFoundError):
-            return Mirror()
-        return Mirror(pending=tuple(entries), reason=_in_words(error))
-    return Mirror(tuple(delivered), tuple(pending), trouble, foreign)
-
-
-def forgeries(workspace: Path, chain: Chain | None, trust: Trust, disk: Disk = DISK) -> list[Forgery]:
-    """The files of the mirror that are not the ledger's; nothing is put right. Without a `chain`, the ledger is out of
-    sight: then a signed file is none, nor is what is no decision."""
-    try:
-        with open_dot_directory(workspace, NAME, disk=disk) as directory:
-            found = list(differing(directory, chain or Chain(), trust))
-    except OSError:
-        # What is not to be seen is not delivered either, which is told where something is.
-        return []
-    return found if chain is not None else [one for one in found if _RECORD.search(one.path) and one.why != _SIGNED]
-
-
-def deliver(
-    workspace: Path, entry: ChainEntry, bytes_of: Callable[[ChainEntry], bytes], disk: Disk = DISK
-) -> str | None:
-    """Deliver one decision. Returns None, or the reason why it waits. Never raises."""
-    try:
-        with open_dot_directory(workspace, NAME, make=True, disk=disk) as directory:
-            _deliver(directory, entry, bytes_of)
-    except (OSError, LedgerError) as error:
-        return _in_words(error)
-    return None
+        why = _in_words(error) if entries or not isinstance(error, FileNotFoundError) else None
+    return Mirror(tuple(one for one in entries if one not in pending), tuple(pending), why, foreign)
 
 
 def files_in(directory: Directory) -> list[str]:
@@ -129,30 +127,38 @@ def files_in(directory: Directory) -> list[str]:
     return sorted(name for name in directory.names() if not name.startswith(TEMPORARY))
 
 
-def differing(directory: Directory, chain: Chain, trust: Trust) -> Iterator[Forgery]:
+def signed_in(directory: Directory, trust: Trust, workspace_id: str) -> Iterator[ChainEntry | ChainProblem]:
+    """The files of a mirror, the first MOST: decisions that are signed, and what is none."""
+    for name in files_in(directory)[:MOST]:
+        if _RECORD.match(name) is None:
+            yield ChainProblem(name, ProblemKind.STRAY, "agentwatch did not put it there")
+            continue
+        with suppress(FileNotFoundError):
+            found = read_signed(directory, name, trust, workspace_id)
+            if isinstance(found, ChainEntry) and found.record.request is not None:
+                found = ChainProblem(name, ProblemKind.MISPLACED, "an answer to a request, which is never put here")
+            yield found
+
+
+def differing(directory: Directory, chain: Chain, trust: Trust, workspace_id: str) -> Iterator[ChainProblem]:
     """The files of a mirror, of the first MOST, that are not as the ledger has them."""
     ours = chain.of_attempts
-    for name in files_in(directory)[:MOST]:
-        stem, _, ending = name.rpartition(".")
+    for found in signed_in(directory, trust, workspace_id):
+        stem, _, ending = found.name.rpartition(".")
         entry = ours.get(stem) if ending in ("json", "md") else None
-        if entry is None:
-            yield Forgery(f"{DOT}/{NAME}/{name}", _why_foreign(directory, name, trust))
-        elif not _is_as_it_should_be(directory, name, entry):
-            yield Forgery(f"{DOT}/{NAME}/{name}", "it differs from the ledger: it was edited")
+        if entry is not None:
+            if not _is_as_it_should_be(directory, found.name, entry):
+                yield ChainProblem(found.name, ProblemKind.FORGED, "it differs from the ledger: it was edited")
+        else:
+            yield found if isinstance(found, ChainProblem) else ChainProblem(found.name, ProblemKind.STRAY, _SIGNED)
 
 
-def _deliver(directory: Directory, entry: ChainEntry, bytes_of: Callable[[ChainEntry], bytes]) -> None:
+def _deliver(directory: Directory, entry: ChainEntry, ledger: Ledger) -> None:
     for ending in ("json", "md"):
         name = f"{entry.record.decision_id}.{ending}"
         if _is_as_it_should_be(directory, name, entry):
             continue
-        data = bytes_of(entry) if ending == "json" else page(entry.record)
-        try:
-            directory.replace(name, data, _MODE)
-        except IsADirectoryError:
-            # No file can take its place. Renaming touches its name only, whatever is in it.
-            directory.move(name, directory, f"{name}.{secrets.token_hex(4)}")
-            directory.replace(name, data, _MODE)
+        directory.replace(name, ledger.bytes_of(entry) if ending == "json" else page(entry.record), _MODE)
 
 
 def _is_as_it_should_be(directory: Directory, name: str, entry: ChainEntry) -> bool:
@@ -161,20 +167,6 @@ def _is_as_it_should_be(directory: Directory, name: str, entry: ChainEntry) -> b
         return hashlib.sha256(directory.read(name, LARGEST)).hexdigest() == wanted
     except OSError:
         return False
-
-
-def _why_foreign(directory: Directory, name: str, trust: Trust) -> str:
-    """The nature of a file of the mirror that the ledger does not have."""
-    if _RECORD.match(name) is None:
-        return "agentwatch did not put it there"
-    try:
-        verified(directory.read(name, LARGEST), trust, None)
-    except RefusedError as error:
-        is_unknown = error.kind is ProblemKind.UNTRUSTED and not trust.keys
-        return UNVERIFIED if is_unknown else f"it is no decision of yours: {error}"
-    except OSError as error:
-        return f"it cannot be read: {reason(error)}"
-    return _SIGNED
 
 
 def _in_words(error: OSError | LedgerError) -> str:
@@ -220,3 +212,168 @@ def _fenced(text: str) -> list[str]:
     longest = max((len(run) for line in shown for run in _FENCE.findall(line)), default=2)
     fence = "`" * (longest + 1)
     return [fence, *shown, fence, *([note] if note else [])]
+
+
+# Receipts
+
+
+class Claim(NamedTuple):
+    """The one who carries a decision out. `won`: it is the caller. `proof` is False where only the workspace could be
+    written. `by` and `at` are those of the winner, and foreign.
+    """
+
+    won: bool
+    by: str
+    at: str
+    proof: bool
+
+
+class _Told(BaseModel):
+    by: str
+    at: Time
+
+
+class ReceiptError(DecisionError):
+    """A receipt could not be written anywhere."""
+
+
+class ReceiptBook:
+    """The receipts of one workspace. `state` is its state directory. With `read_only`, none goes into the workspace."""
+
+    def __init__(self, workspace: Path, state: Path, disk: Disk = DISK, *, read_only: bool = False) -> None:
+        self._read_only = read_only
+        self._own = PrivateDirectory(state / RECEIPTS, disk)
+        self._claimed = partial(open_dot_directory, workspace, RECEIPTS, disk=disk)
+        self._workspace = partial(self._claimed, make=True)
+
+    def mark(
+        self,
+        decision_id: str,
+        stage: Stage,
+        by: str,
+        *,
+        since: str,
+        reader: str = "",
+        inside: bool = False,
+        private: bool = False,
+    ) -> None:
+        """Tell a stage, unless it was told before (by this `reader`); `since` is when the decision was made.
+
+        It is claimed in the workspace where the state directory cannot be written, or is that of a sandbox (`inside`);
+        a `private` one never is. Raises ReceiptError where it cannot be written.
+        """
+        places = [] if inside else [self._own.make]
+        places += [] if self._read_only or private else [self._workspace]
+        trouble = OSError(0, "agentwatch was told to write nothing into the workspace")
+        for place in places:
+            try:
+                with place() as directory:
+                    _publish(directory, decision_id, stage, by, since=since, reader=reader)
+                    return
+            except OSError as error:
+                trouble = error
+        raise ReceiptError(
+            f"no receipt can be written in {self._own.path} or in the workspace: {reason(trouble)}; {remedy(trouble)},"
+            " the decision itself is not touched by this"
+        )
+
+    def claim(self, decision_id: str, by: str, *, since: str, private: bool = False) -> Claim:
+        """Ask to be the one who carries a decision out, before an effect that must not happen twice.
+
+        Exactly one asker wins. One that can write both places must win both, so that one inside a sandbox and one
+        outside never both do; a `private` one needs the state directory alone. Raises ReceiptError.
+        """
+        trouble, won = OSError(), None
+        for place in (self._own.make,) if self._read_only or private else (self._workspace, self._own.make):
+            try:
+                with place() as directory:
+                    receipt = _publish(directory, decision_id, _CLAIM, by, since=since)
+                    won = Claim(*receipt, proof=place == self._own.make)
+            except OSError as error:
+                trouble = error
+            else:
+                if not won.won:
+                    break
+        if won is None:
+            why = f"neither {self._own.path} nor the workspace can be written: {reason(trouble)}"
+            raise ReceiptError(f"nobody can claim the decision: {why}; {remedy(trouble)}")
+        return won
+
+    def read(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
+        """How far decisions have got, by their ids: one receipt for each stage reached, in their order."""
+        records = list(records)
+        receipts = {
+            one.decision_id: {Stage.RECORDED: Receipt(Stage.RECORDED, _seconds(one.created_at), one.operator)}
+            for one in records
+        }
+        with suppress(OSError), self._own.open() as directory:
+            _add_receipts(receipts, directory, claimed=False)
+        with suppress(OSError), self._claimed() as directory:
+            public = {one.decision_id: receipts[one.decision_id] for one in records if one.request is None}
+            _add_receipts(public, directory, claimed=True)
+        for one in records:
+            if one.request is not None:
+                # Its holder claims it before the program has it: no agent has read anything.
+                receipts[one.decision_id].pop(Stage.READ, None)
+        return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
+
+
+def _names(decision_id: str, kind: str, reader: str, since: str) -> tuple[str, str]:
+    """The name of a receipt, and the one that it has where the first is that of an earlier decision."""
+    who = _NOT_IN_NAMES.sub("-", reader.lower())[:32].strip("-")
+    anew = f"{who[:_READER]}-{_NOT_IN_NAMES.sub('', since.lower().replace('-', ''))}".strip("-")
+    about = f"{decision_id}.{kind}"
+    return f"{about}.{who}.json" if who else f"{about}.json", f"{about}.{anew}.json"
+
+
+def _publish(
+    directory: Directory, decision_id: str, kind: str, by: str, *, since: str, reader: str = ""
+) -> tuple[bool, str, str]:
+    """Publish a stage or a claim, unless there is one of this decision. Returns whether it was, name and time of the
+    receipt that holds."""
+    directory.sweep()
+    # Nothing is told of a decision before it is made: the clock was set back. Letters sort as times do.
+    at = max(written(datetime.now(UTC)), since)
+    fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by[:_LONGEST], "at": at}
+    for name in _names(decision_id, kind, reader, since):
+        if name not in directory.names():
+            with suppress(FileExistsError):
+                directory.publish(name, f"{json.dumps(fields)}\n".encode("ascii"), 0o644)
+                return True, by[:_LONGEST], at
+        holds = _read(directory, name)
+        if not "" < holds[1] < since:
+            break
+    return False, *holds
+
+
+def _read(directory: Directory, name: str) -> tuple[str, str]:
+    """Name and time of a receipt that is there, _NOBODY for whatever is none."""
+    with suppress(OSError, ValidationError):
+        told = _Told.model_validate_json(directory.read(name, _LARGEST_RECEIPT))
+        return told.by[:_LONGEST], told.at
+    return _NOBODY
+
+
+def _seconds(at: str) -> float:
+    return time_of(at).timestamp()
+
+
+def _add_receipts(receipts: dict[str, dict[Stage, Receipt]], directory: Directory, *, claimed: bool) -> None:
+    seen: Counter[str] = Counter()
+    for name in sorted(directory.names()):
+        match = _RECEIPT.match(name)
+        if match is None or match[1] not in receipts or seen[match[1]] == _MOST_RECEIPTS:
+            continue
+        told, kind = receipts[match[1]], match[2]
+        seen[match[1]] += 1
+        by, at = _read(directory, name)
+        if not at or _seconds(at) < told[Stage.RECORDED].at:
+            continue
+        # An agent that claims in the workspace that it acted has read it; that it is done shows in what comes after.
+        is_read = kind == _CLAIM or (claimed and kind == Stage.ACTED)
+        stage = Stage.READ if is_read else Stage(kind)
+        taken_by = by if kind == _CLAIM else ""
+        receipt = Receipt(stage, _seconds(at), by, claimed or stage is Stage.ACTED, taken_by)
+        held = told.get(stage, receipt)
+        first = min(held, receipt, key=lambda one: (one.claimed, one.at))
+        told[stage] = first._replace(taken_by=held.taken_by or taken_by)

@@ -7,7 +7,6 @@ cannot pass for something else. A file is accepted in one spelling only, so no b
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Mapping
@@ -22,19 +21,15 @@ if TYPE_CHECKING:
 
 PAYLOAD_TYPE: Final = "application/vnd.agentwatch.decision.v1+json"
 REQUEST_TYPE: Final = "application/vnd.agentwatch.request.v1+json"
-"""Of what an operator signs for a host. No signature of one type passes for one of another."""
+"""Of an operator's request to a host. No signature of one type passes for one of another."""
 STATEMENT_TYPE: Final = "application/vnd.in-toto+json"
-"""Of what is said of a task to others: the type that in-toto gives its statements."""
-
-NAMES: Final = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
-"""The content of an envelope of each type, in a word."""
+_NAMES: Final = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
 
 LARGEST: Final = 7 * 1024 * 1024
 """Bytes of an envelope: of the largest record, which holds the envelope of a request for it."""
 
 OWN_ID: Final = "AGENTWATCH_WORKSPACE_ID"
 """Names the workspace where it is mounted at another path than the operator's."""
-
 VARIABLE: Final = "AGENTWATCH_PUBLIC_KEY"
 OPERATOR: Final = "operator:"
 """In there, stands before the key of an operator on another machine, who may ask this host for a decision."""
@@ -87,10 +82,13 @@ class SigningKey(NamedTuple):
 
 
 class TrustedKey(NamedTuple):
-    """A public key; from `retired_at` on it does not count: another took its place, or it is trusted no more."""
+    """A public key; from `retired_at` on it does not count: another took its place, or it is trusted no more. That of
+    somebody else has a `name`, and the time since which it is trusted."""
 
     public: PublicKey
     retired_at: str | None = None
+    name: str = ""
+    trusted_at: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,14 +99,9 @@ class Trust:
     operators: tuple[TrustedKey, ...] = ()
 
     @cached_property
-    def public(self) -> dict[str, PublicKey]:
-        """By key id."""
-        return {key.public.keyid: key.public for key in self.keys}
-
-    @cached_property
-    def order(self) -> dict[str, int]:
-        """By key id: which key came before which."""
-        return {key.public.keyid: index for index, key in enumerate(self.keys)}
+    def signing(self) -> dict[str, TrustedKey]:
+        """The keys by their ids, oldest first."""
+        return {key.public.keyid: key for key in self.keys}
 
     @cached_property
     def asking(self) -> dict[str, TrustedKey]:
@@ -117,23 +110,23 @@ class Trust:
 
     def require(self, keyid: str, created_at: str) -> None:
         """Raises UntrustedError where a record of this time, signed with this known key, is not accepted."""
-        retired_at = self.keys[self.order[keyid]].retired_at
+        retired_at = self.signing[keyid].retired_at
         # Both are written in one form, so their letters sort as the times do.
         if retired_at is not None and created_at > retired_at:
             raise UntrustedError(f"it is signed with a key that was retired at {retired_at}")
 
     def with_more(self, more: Trust) -> Trust:
         """These keys, and others that count as well."""
-        keys = self.keys + tuple(key for key in more.keys if key.public.keyid not in self.public)
-        known = {key.public for key in self.operators}
-        return Trust(keys, self.operators + tuple(key for key in more.operators if key.public not in known))
+        both = ((self.keys, more.keys), (self.operators, more.operators))
+        # One that is among both stays as it is here.
+        return Trust(*(tuple({key.public: key for key in (*own, *others, *own)}.values()) for own, others in both))
 
 
 def parse_public(text: str) -> PublicKey:
     """A public key as `PublicKey.text` shows it. Raises KeyProblemError."""
     match = _PUBLIC.match(text.strip())
     if match is not None:
-        key = PublicKey(base64.b64decode(match[1], validate=True))
+        key = PublicKey(base64.b64decode(match[1]))
         # The last character of the base64 holds bits that mean nothing, and must be none.
         if key.text == text.strip():
             return key
@@ -153,36 +146,25 @@ def seal(payload: bytes, key: SigningKey, kind: str = PAYLOAD_TYPE) -> bytes:
     return _written(payload, kind, key.public.keyid, key.private.sign(to_sign(payload, kind)))
 
 
-def opened(data: bytes, keys: Mapping[str, PublicKey], kind: str = PAYLOAD_TYPE) -> tuple[bytes, str]:
+def opened(data: bytes, keys: Mapping[str, TrustedKey], kind: str = PAYLOAD_TYPE) -> tuple[bytes, str]:
     """The payload of a file and the id of the key that signed it, verified with one of `keys` (by their ids).
 
     Raises UntrustedError for a signature by another key, UnsignedError for one that does not hold, EnvelopeError for
     bytes that `seal` cannot have written.
     """
     match = _FORM.match(data) if len(data) <= LARGEST else None
-    if match is None or match[2] != kind.encode():
-        raise EnvelopeError(f"it is not in the form of a signed {NAMES[kind]}: cut off, edited, or something else")
-    keyid = match[3].decode()
-    try:
-        payload, signature = base64.b64decode(match[1], validate=True), base64.b64decode(match[4], validate=True)
-    except binascii.Error as error:
-        raise EnvelopeError("its base64 is broken: cut off or edited") from error
+    if match is None or match[2] != kind.encode() or len(match[1]) % 4:
+        raise EnvelopeError(f"it is not in the form of a signed {_NAMES[kind]}: cut off, edited, or something else")
+    payload, keyid, signature = base64.b64decode(match[1]), match[3].decode(), base64.b64decode(match[4])
     # Base64 can spell the same bytes in several ways.
     if _written(payload, kind, keyid, signature) != data:
         raise EnvelopeError("its base64 is not the one that was written: it was edited")
-    key = keys.get(keyid)
-    if key is None:
+    if (key := keys.get(keyid)) is None:
         why = "which is not one of yours" if keys else "and none is known here: `agentwatch keys` says how to give it"
         raise UntrustedError(f"it is signed with the key {keyid[:16]}…, {why}")
-    if not holds(signature, to_sign(payload, kind), key):
+    if not holds(signature, to_sign(payload, kind), key.public):
         raise UnsignedError("its signature does not hold: the content was changed, or it is a fake")
     return payload, keyid
-
-
-def load_what_verifies() -> None:
-    """Load it now, and not when there is a decision. Raises ImportError."""
-    import cryptography.exceptions
-    import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
 
 
 def holds(signature: bytes, signed: bytes, key: PublicKey) -> bool:

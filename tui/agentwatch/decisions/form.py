@@ -1,6 +1,6 @@
 """A decision as the operator fills it in: its fields, what is missing, the document that it hands on, and a preview.
 
-Pure. The dialog and the commands show the same forms. Labels and words are ours; questions and options are foreign.
+Pure. The dialog and the commands show the same facts. Labels and words are ours; questions and options are foreign.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions import policy
-from agentwatch.decisions.handoff import Proposal, goes_to_fitter, next_handoff, report
+from agentwatch.decisions.handoff import Proposal, final_report, goes_to_fitter, next_handoff
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject, refusal
-from agentwatch.delegation.decision import SPECS, Action
+from agentwatch.delegation.decision import SPECS, Action, ActionSpec
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.retry import FITTER, is_retry, mitigated
@@ -23,10 +23,10 @@ from agentwatch.view import looks, times
 from agentwatch.view.requests import denial_words, left_words, whole_input
 from agentwatch.view.words import plural, program_of, question_at, retries_left
 
-MOST_QUERIES: Final = 24
-MOST_OPTIONS: Final = 60
+_MOST_QUERIES: Final = 24
+_MOST_OPTIONS: Final = 60
 """Questions, and options of one, beyond which a request is answered in its program."""
-LONGEST_RULE: Final = 1_000
+_LONGEST_RULE: Final = 1_000
 LONGEST: Final = 2_000
 """Characters of a question, a label or a description: all of it can be read, or it is not answered here."""
 DIGITS: Final = 8
@@ -36,12 +36,7 @@ DIGITS_OF_FILE: Final = 12
 """Hex digits of a digest that are shown; all of it is compared."""
 _MOST_QUESTIONS: Final = 12
 """Questions of a child with a field of their own; those behind share one."""
-_MITIGATIONS: Final = {
-    None: "no",
-    Mitigation.CHANGED_INPUTS: "changed inputs",
-    Mitigation.REDUCED_SCOPE: "reduced scope",
-    Mitigation.CORRECTED_CONSTRAINTS: "corrected constraints",
-}
+_MITIGATIONS: Final = {"no": None, **{one.value.replace("_", " "): one for one in Mitigation}}
 _TITLES: Final = {"handoff": "the next handoff: agents' words, as amended", "report": "the final error report"}
 
 
@@ -94,112 +89,74 @@ def fact(label: str, words: str, style: str = "") -> Fact:
 
 
 class Form:
-    """A form of either kind. `action` is None where none is chosen yet; a blank `note` label: no note can be given."""
+    """A form of either kind, with the words of its action. A blank `spec.note`: no note can be given."""
 
-    glyph = "■"
-    word = "Answer"
-    note = ""
-    placeholder = ""
-    document = ""
-    """How sentences call the document that is handed on; blank where there is none."""
+    spec: ActionSpec
     title = ""
     first = "note"
     """The field to begin with."""
     fields: list[Field]
 
-    @property
-    def action(self) -> Action | None:
-        raise NotImplementedError
-
-    def __getitem__(self, key: str) -> Field:
-        return next(one for one in self.fields if one.key == key)
-
 
 class DecisionForm(Form):
-    """The form of an action about an attempt. `tasks` and `modes` are those among which a mode can be chosen; where the
-    parameters are `given`, as by a command, there is nothing to fill in."""
+    """The form of an action about an attempt. `tasks` and `modes` are those among which a mode can be chosen."""
 
     def __init__(
-        self,
-        task: Task,
-        subject: Subject,
-        action: Action,
-        tasks: Iterable[Task] = (),
-        modes: Mapping[str, str] | None = None,
-        *,
-        given: Params | None = None,
+        self, task: Task, subject: Subject, action: Action, tasks: Iterable[Task], modes: Mapping[str, str]
     ) -> None:
-        self.task, self.subject, self._action, self._given = task, subject, action, given
-        spec = SPECS[action]
-        self.glyph, self.word, self.note, self.placeholder = spec.glyph, spec.word, spec.note, spec.placeholder
-        self.document, self.title = spec.document, _TITLES.get(spec.document, "")
+        self.task, self.subject, self.action, self.spec = task, subject, action, (spec := SPECS[action])
+        self.title = _TITLES.get(spec.document, "")
         self.fields = []
-        if given is not None:
-            return
         if "mitigation" in spec.takes:
-            words = [(name, "") for name in _MITIGATIONS.values()]
-            self.fields.append(Field("mitigation", "different", words, [0]))
+            self._choose("mitigation", "different", *_MITIGATIONS)
             if task.retry.hint:
-                self.fields.append(Field("hint", "hint", [("hand it on", ""), ("leave it out", "")], [0]))
+                self._choose("hint", "hint", "hand it on", "leave it out")
         if "mode" in spec.takes:
-            self._add_modes(policy.offered_modes(task, tasks, modes or {}), modes or {})
+            offered = policy.offered_modes(task, tasks, modes)
+            # One that was merely seen somewhere is nobody's advice: the operator takes it, or another.
+            is_advised = bool(offered) and offered[0] in {FITTER, *modes}
+            placeholder = "any other mode" if offered else "none was seen yet: which one?"
+            options = [(mode, modes.get(mode, "")) for mode in offered]
+            self.fields.append(Field("mode", "mode", options, [0] if is_advised else [], placeholder=placeholder))
+            self.first = "note" if is_advised else "mode"
         if "report" in spec.takes:
-            below = task.below.open if task.below else 0
-            others = f" and the {plural(below, 'open task')} below it" if below else ""
             self.first = "sure"
-            self.fields.append(Field("sure", "abort", [("no", ""), (f"yes, end this task{others}", "")], [0]))
+            below = _open_below(task)
+            others = f" and the {plural(below, 'open task')} below it" if below else ""
+            self._choose("sure", "abort", "no", f"yes, end this task{others}")
         if "answers" in spec.takes:
-            self._add_questions(task.result.blockers if task.result else ())
+            self.first, blockers = "0", task.result.blockers if task.result else ()
+            asked = [(one, "your answer") for one in blockers[:_MOST_QUESTIONS] or [None]]
+            if (more := len(blockers) - _MOST_QUESTIONS) > 0:
+                asked.append((None, f"your answer to the other {plural(more, 'question')}"))
+            self.fields = [Field(str(n), placeholder=words, question=one) for n, (one, words) in enumerate(asked)]
 
-    def _add_modes(self, offered: Sequence[str], configured: Mapping[str, str]) -> None:
-        # One that was merely seen somewhere is nobody's advice: the operator takes it, or another.
-        is_advised = bool(offered) and offered[0] in {FITTER, *configured}
-        placeholder = "any other mode" if offered else "none was seen yet: which one?"
-        options = [(mode, configured.get(mode, "")) for mode in offered]
-        self.fields.append(Field("mode", "mode", options, [0] if is_advised else [], placeholder=placeholder))
-        self.first = "note" if is_advised else "mode"
+    def _choose(self, key: str, label: str, *options: str) -> None:
+        self.fields.append(Field(key, label, [(words, "") for words in options], [0]))
 
-    def _add_questions(self, blockers: Sequence[str]) -> None:
-        self.first = "0"
-        for number, question in enumerate(blockers[:_MOST_QUESTIONS] or [None]):
-            self.fields.append(Field(str(number), placeholder="your answer", question=question))
-        if (others := len(blockers) - _MOST_QUESTIONS) > 0:
-            words = f"your answer to the other {plural(others, 'question')}"
-            self.fields.append(Field(str(_MOST_QUESTIONS), placeholder=words))
-
-    @property
-    def action(self) -> Action:
-        return self._action
+    def __getitem__(self, key: str) -> Field | None:
+        return next((one for one in self.fields if one.key == key), None)
 
     def params(self) -> Params:
         """The parameters without a document: the policy asks for no more."""
-        if self._given is not None:
-            return self._given
-        keys = {one.key: one for one in self.fields}
-        if "mitigation" in keys:
-            return Params(mitigation=list(_MITIGATIONS)[keys["mitigation"].choice or 0])
-        if "mode" in keys:
+        if mitigation := self["mitigation"]:
+            return Params(mitigation=_MITIGATIONS[mitigation.answers[0]])
+        if mode := self["mode"]:
             # Written words come before a chosen one.
-            return Params(mode=next(reversed(keys["mode"].answers), None))
+            return Params(mode=next(reversed(mode.answers), None))
         return Params(answers=tuple(Answer(one.question, one.text.strip()) for one in self.fields if one.text.strip()))
-
-    def recorded(self, document: str | None) -> Params:
-        """The parameters with this document."""
-        if self.document == "report":
-            return Params(report=document)
-        return replace(self.params(), handoff=document or None) if self.document else self.params()
 
     def missing(self, task: Task, note: str) -> Missing | None:
         """The step that the operator has to take first, a sentence in small letters."""
         blank = [one for one in self.fields if not one.answers]
-        key = blank[0].key if blank else next((one.key for one in self.fields if one.key != "hint"), "note")
+        key = blank[0].key if blank else self.fields[0].key if self.fields else "note"
         if reason := policy.refusal(task, self.action, self.params(), note):
             # With a mitigation it may be allowed: then the operator can do something about it here.
             is_allowed = policy.options(task, mitigation=Mitigation.REDUCED_SCOPE)[self.action].allowed
             return Missing(reason, key if is_allowed else "")
-        if key == "sure" and not self["sure"].choice:
+        if key == "sure" and not self.fields[0].choice:
             return Missing("say yes, with an arrow key on “abort”", key)
-        if "answers" in SPECS[self.action].takes and blank:
+        if "answers" in self.spec.takes and blank:
             # An agent that gets only some answers would go on without the others.
             words = f"answer each of its {plural(len(self.fields), 'question')}: {len(blank)} left"
             return Missing(words, key)
@@ -209,51 +166,75 @@ class DecisionForm(Form):
         self, text_of: Callable[[Seen], str | None], note: str, failed: Sequence[Task], operator: str
     ) -> Proposal:
         """The document as the fields say it now. It may read files, and takes a while. Raises DecisionError."""
-        if self.document == "report":
-            return report(self.task, failed, note=note, operator=operator)
-        is_left_out = any(one.key == "hint" and one.choice == 1 for one in self.fields)
-        hint = None if is_left_out else self.task.retry.hint
-        return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=self.params().mode)
+        if self.spec.document == "report":
+            return final_report(self.task, failed, note=note, operator=operator)
+        choice, mode = self["hint"], self.params().mode
+        hint = None if choice is not None and choice.choice else self.task.retry.hint
+        return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=mode)
 
-    def facts(self, task: Task, now: float, writes: str, cautions: Iterable[str] = ()) -> Iterator[Fact]:
-        """The preview; `task` is as it stands now, `writes` says where it is recorded."""
-        look = looks.CONTRADICTED if self.task.contradicted else looks.LOOKS[self.task.own_state]
-        standing = ("attempt " + str(self.subject.attempt), ""), (f"{look.glyph} {look.word}", look.color)
-        name = quoted(exact(self.subject.task_id, _LONGEST_ID), _LONGEST_ID)
-        yield Fact("task", ((name, "bold"), *standing, (f"→ {self._next(task)}", "")))
-        if question := question_at(task, now):
-            yield fact("asks", quoted(question, 400))
-        digest, returned = self.subject.return_sha256, self.task.latest.returned if self.task.latest else None
-        if digest is None or returned is None:
-            yield fact("return", "none yet")
-        else:
-            latest = task.latest.returned if task.latest else None
-            is_same = latest is not None and latest.digest == digest
-            words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
-            seen = (f" seen {times.ago(returned.at, now)},", "")
-            yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), seen, words))
-        yield fact("retries", self._budget(task))
-        yield fact("writes", writes)
-        mitigation = self.params().mitigation
-        yield from _warnings((*policy.options(task, mitigation=mitigation)[self.action].warnings, *cautions))
 
-    def _next(self, task: Task) -> str:
-        if goes_to_fitter(task, self.params().mode):
-            return f"the {FITTER}, who restores the line"
-        below = task.below.open if task.below and self.document == "report" else 0
-        more = f", with {plural(below, 'open task')} below it" if below else ""
-        mode = f"the mode {quoted(self.params().mode or '', 60)}" if self.params().mode else "another mode"
-        return SPECS[self.action].next.format(after=self.subject.attempt + 1, mode=mode) + more
+def with_document(action: Action, params: Params, document: str) -> Params:
+    """The parameters with the document that they hand on."""
+    match SPECS[action].document:
+        case "report":
+            return replace(params, report=document)
+        case "handoff":
+            return replace(params, handoff=document or None)
+    return params
 
-    def _budget(self, task: Task) -> str:
-        params = self.params()
-        if goes_to_fitter(task, params.mode):
-            return f"{retries_left(task.retry)}, exactly one once the {FITTER} has restored the line"
-        if self.action is not Action.ESCALATE and not is_retry(self.action, task.latest):
-            return f"{retries_left(task.retry)}, before and after"
-        retry = mitigated(task) if params.mitigation is not None else task.retry
-        earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries else ""
-        return f"{retries_left(retry)} now, {max(retry.remaining - 1, 0)} after this{earns}"
+
+def facts(
+    seen: Task,
+    task: Task,
+    subject: Subject,
+    action: Action,
+    params: Params,
+    *,
+    now: float,
+    writes: str,
+) -> Iterator[Fact]:
+    """The preview of a decision about a task as it was `seen`; `task` is as it stands now, `writes` says where it is
+    recorded."""
+    look = looks.CONTRADICTED if seen.contradicted else looks.LOOKS[seen.own_state]
+    standing = ("attempt " + str(subject.attempt), ""), (f"{look.glyph} {look.word}", look.color)
+    name = quoted(exact(subject.task_id, _LONGEST_ID), _LONGEST_ID)
+    yield Fact("task", ((name, "bold"), *standing, (f"→ {_next(task, subject, action, params)}", "")))
+    if question := question_at(task, now):
+        yield fact("asks", quoted(question, 400))
+    returned, latest = (one.latest.returned if one.latest else None for one in (seen, task))
+    if (digest := subject.return_sha256) is None or returned is None:
+        yield fact("return", "none yet")
+    else:
+        is_same = latest is not None and latest.digest == digest
+        words = ("unchanged", "") if is_same else ("not as you saw it", "text-error")
+        at = (f" seen {times.ago((latest or returned).at, now)},", "")
+        yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
+    yield fact("retries", _budget(task, action, params))
+    yield fact("writes", writes)
+    yield from _warnings(policy.options(task, mitigation=params.mitigation)[action].warnings)
+
+
+def _open_below(task: Task) -> int:
+    return task.below.open if task.below else 0
+
+
+def _next(task: Task, subject: Subject, action: Action, params: Params) -> str:
+    if goes_to_fitter(task, params.mode):
+        return f"the {FITTER}, who restores the line"
+    below = _open_below(task) if SPECS[action].document == "report" else 0
+    more = f", with {plural(below, 'open task')} below it" if below else ""
+    mode = f"the mode {quoted(params.mode, 60)}" if params.mode else "another mode"
+    return SPECS[action].next.format(after=subject.attempt + 1, mode=mode) + more
+
+
+def _budget(task: Task, action: Action, params: Params) -> str:
+    if goes_to_fitter(task, params.mode):
+        return f"{retries_left(task.retry)}, exactly one once the {FITTER} has restored the line"
+    if action is not Action.ESCALATE and not is_retry(action, task.latest):
+        return f"{retries_left(task.retry)}, before and after"
+    retry = mitigated(task) if params.mitigation is not None else task.retry
+    earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries else ""
+    return f"{retries_left(retry)} now, {max(retry.remaining - 1, 0)} after this{earns}"
 
 
 def words_of_child(task: Task) -> list[tuple[str, str]]:
@@ -268,8 +249,6 @@ def words_of_child(task: Task) -> list[tuple[str, str]]:
             ("error", result.error_message),
             ("summary", result.summary if result.summary != result.error_message else None),
             ("review", result.review_reason),
-            ("confidence", f"{result.confidence:.2f}" if result.confidence is not None else None),
-            ("limits", "\n".join(result.limitations)),
         ]
     # A file that is missing is often claimed in several places.
     lies = dict.fromkeys(f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task))
@@ -288,11 +267,9 @@ def _warnings(words: Iterable[str]) -> Iterator[Fact]:
 
 def unfit(request: Request) -> str | None:
     """Why a request cannot be answered in a dialog, in a sentence; None where it can."""
-    texts = [
-        text for one in request.queries for text in (one.question, *(part for pair in one.options for part in pair))
-    ]
-    options = max((len(one.options) for one in request.queries), default=0)
-    if len(request.queries) > MOST_QUERIES or options > MOST_OPTIONS or max(map(len, texts), default=0) > LONGEST:
+    asked = [[one.question, *(part for pair in one.options for part in pair)] for one in request.queries]
+    is_long = any(len(texts) > 2 * _MOST_OPTIONS + 1 or max(map(len, texts)) > LONGEST for texts in asked)
+    if is_long or len(asked) > _MOST_QUERIES:
         return "what it asks is too long to be read here: answer it in its program"
     return None
 
@@ -300,15 +277,12 @@ def unfit(request: Request) -> str | None:
 class RequestForm(Form):
     """The answers that a request takes. Nothing is chosen beforehand, but that a question is to be answered."""
 
-    placeholder = "to the model, with a denial"
-
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.note = "words" if request.words and Action.DENY in request.actions else ""
-        self.word = "Allow?" if request.kind is RequestKind.PERMISSION else "Answer"
-        # Those that can be read in full.
-        rules = [rule for rule in request.rules if len(rule) < LONGEST_RULE]
-        self.rules = {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
+        note = "words" if request.words and Action.DENY in request.actions else ""
+        word = "Allow?" if request.kind is RequestKind.PERMISSION else "Answer"
+        self.spec = ActionSpec("■", word, "", note=note, placeholder="to the model, with a denial")
+        self.rules = _readable_rules(request)
         names = {
             Action.ALLOW: "allow once",
             Action.DENY: "deny, with words" if request.words else "deny",
@@ -335,6 +309,7 @@ class RequestForm(Form):
 
     @property
     def action(self) -> Action | None:
+        """None where nothing is chosen yet."""
         choice = self.fields[0].choice
         return None if choice is None else self._ways[choice][1]
 
@@ -350,19 +325,19 @@ class RequestForm(Form):
         """The step that the operator has to take first; `unread` is the part of the call not in sight yet."""
         if self.action is None:
             return Missing("choose an answer, with an arrow key", "answer")
-        if self.action is Action.ANSWER:
-            if blank := [one for one in self.questions if not one.answers]:
-                many = f"{len(blank)} of {plural(len(self.questions), 'question')} not answered"
-                return Missing(many if len(self.questions) > 1 else "answer its question", blank[0].key)
-            for one in self.questions:
-                if len(one.answers) > 1 and not one.several:
-                    return Missing("one answer: an option, or your own words", f"{one.key}.text")
-        if note and self.action is not Action.DENY:
-            return Missing("words go with a denial only: clear them, or deny", "note")
         if unread and self.action is Action.ALLOW:
             return Missing(unread, "words")
-        reason = refusal(self.request, self.action, self.params(), note)
-        return Missing(reason, self.first) if reason else None
+        if (reason := refusal(self.request, self.action, self.params(), note)) is None:
+            return None
+        wrong = [one.key for one in self.questions if not one.answers]
+        wrong += [f"{one.key}.text" for one in self.questions if len(one.answers) > 1 and not one.several]
+        return Missing(reason, wrong[0] if wrong and self.action is Action.ANSWER else "note" if note else self.first)
+
+
+def _readable_rules(request: Request) -> dict[str, str]:
+    """The rules that can be read in full, by their names here."""
+    rules = [rule for rule in request.rules if len(rule) < _LONGEST_RULE]
+    return {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
 
 
 def request_facts(
@@ -372,11 +347,10 @@ def request_facts(
     asker = asker or f"session {quoted(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
     yield fact("asks for", f"{request.kind}: {quoted(request.tool, 200)}")
-    left = left_words(request, now)
-    yield fact("asked", ", ".join([times.ago(request.asked_at, now), *([left] if left else []), *more]))
+    yield fact("asked", ", ".join(filter(None, [times.ago(request.asked_at, now), left_words(request, now), *more])))
     yield fact("request", f"{request.request_id[:DIGITS]} …  an answer counts for exactly what stands below")
-    for name, rule in RequestForm(request).rules.items():
-        yield fact(name, f"for the rest of its session, without asking: {quoted(rule, LONGEST_RULE)}")
+    for name, rule in _readable_rules(request).items():
+        yield fact(name, f"for the rest of its session, without asking: {quoted(rule, _LONGEST_RULE)}")
     beside = ", ".join(one.name for one in request.beside)
     warnings = [f"besides the call it is given {quoted(beside, 60)}, see below"] if beside else []
     warnings += [*denial_words(request), *([clean(request.why_not, 400)] if request.why_not else [])]

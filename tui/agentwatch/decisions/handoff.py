@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +23,6 @@ from agentwatch.delegation.task import Task
 from agentwatch.text import clean
 
 ABORTED: Final = "E_ABORTED_BY_OPERATOR"
-UNSTATED: Final = "Not stated in the handoff before: fill it in."
 
 _REPORT: Final = "final.return.md"
 _MOST: Final = 20
@@ -33,44 +31,19 @@ _OBJECT: Final = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
 _MOST_OBJECTS: Final = 50
 """Places where a packet could begin that are tried."""
 
-_TEXTS: Final = ("success_criteria", "constraints", "dependencies", "notes")
-_ROWS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "evidence": {"path": "", "purpose": UNSTATED, "required": True},
-    "risks": {"risk": UNSTATED, "mitigation": UNSTATED},
-    "deliverables": {"path": "", "description": UNSTATED, "must_create": True},
-}
-"""By key, the fields of a row of its list, and what stands there where one is missing; a bare text is the first."""
-_MISSING: Final[Mapping[str, Any]] = {
-    "objective": UNSTATED,
-    "evidence": [],
-    "success_criteria": [UNSTATED],
-    "risks": [dict(_ROWS["risks"])],
-}
-_NO: Final = frozenset({"", "0", "false", "no", "none", "null"})
-
-Check = Callable[[str], list[str]]
-"""Gives what is wrong with a text, in sentences: none where it can be handed on. It may take some milliseconds."""
-
 
 class AmendError(DecisionError):
     """There is no packet that could be amended."""
 
 
 class Proposal(NamedTuple):
-    """A text that is handed on, the name of its file, the text of the last attempt's, and how it is checked; `mended`
-    are the keys that were filled in or corrected, for the last handoff broke its contract."""
+    """A text that is handed on, the name of its file, the text of the last attempt's, and how it is checked: that gives
+    what is wrong, in sentences, and may take some milliseconds."""
 
     text: str
     name: str
     before: str | None
-    problems: Check
-    mended: tuple[str, ...] = ()
-
-    def cautions(self) -> Iterator[str]:
-        """The warnings about it before it is handed on, in sentences."""
-        if self.mended:
-            keys = ", ".join(self.mended)
-            yield f"the last handoff broke its contract: {keys} filled in or corrected here, so look at it"
+    problems: Callable[[str], list[str]]
 
 
 def next_handoff(
@@ -85,57 +58,43 @@ def next_handoff(
     """The amended handoff of the next attempt, or the packet of the fitter; blank where no handoff was ever seen.
     Raises AmendError where nothing can be made of the last."""
     if goes_to_fitter(task, mode):
-        name = "fitter.handoff.json"
         text = fitter_packet(task, decision_id=subject.decision_id, note=note)
-        return Proposal(text, name, None, handoff_check(task, subject, name, mode=mode))
+        return Proposal(text, _FITTERS, None, partial(handoff_problems, task, subject, _FITTERS, mode=mode))
     handoff = next((attempt.handoff for attempt in reversed(task.attempts) if attempt.packet is not None), None)
     if handoff is None:
         return blank_handoff(task, subject)
     last = text_of(handoff)
     if last is None:
         raise AmendError(f"the text of {handoff.path} is not kept any more; write a new handoff")
-    check = handoff_check(task, subject, handoff.path, mode=mode, embedded=handoff.stored)
-    about: dict[str, Any] = {"attempt": subject.attempt + 1, "decision_id": subject.decision_id, "mode": mode}
-    made: Callable[..., str] = partial(amended, name=handoff.path, **about)
-    before, sound, keys = last, last, tuple[str, ...]()
-    if check(made(last, note=note, retry_hint=hint)):
-        sound, keys = mended(last, handoff.path, task_id=subject.task_id)
-    with suppress(ValueError):
-        before = "".join(_spelled(*_packet_in(last, handoff.path)))
-    return Proposal(made(sound, note=note, retry_hint=hint), handoff.path, before, check, keys)
+    attempt, decision_id = subject.attempt + 1, subject.decision_id
+    text = amended(last, handoff.path, attempt=attempt, decision_id=decision_id, note=note, retry_hint=hint, mode=mode)
+    before = _spelled(*_packet_in(last, handoff.path))
+    check = partial(handoff_problems, task, subject, handoff.path, mode=mode, embedded=handoff.stored)
+    return Proposal(text, handoff.path, before, check)
 
 
 def blank_handoff(task: Task, subject: Subject) -> Proposal:
     """A handoff that the operator may write; left blank, the next attempt gets the note only."""
     name = "next.handoff.json"
-    check = handoff_check(task, subject, name)
-    return Proposal("", name, None, lambda text: check(text) if text.strip() else [])
-
-
-def handoff_check(task: Task, subject: Subject, name: str, *, mode: str | None = None, embedded: bool = False) -> Check:
-    """How a handoff for the next attempt is checked, the operator's too; `embedded` as in `handoff_problems`."""
-    wanted: dict[str, Any] = {"task_id": subject.task_id, "attempt": subject.attempt + 1}
-    if goes_to_fitter(task, mode):
-        wanted = {"task_id": fitter_id(task), "attempt": 1}
-    return partial(handoff_problems, name=name, **wanted, decision_id=subject.decision_id, embedded=embedded)
+    return Proposal("", name, None, lambda text: handoff_problems(task, subject, name, text) if text.strip() else [])
 
 
 def handoff_problems(
-    text: str, name: str, *, task_id: str, attempt: int, decision_id: str, embedded: bool = False
+    task: Task, subject: Subject, name: str, text: str, *, mode: str | None = None, embedded: bool = False
 ) -> list[str]:
-    """The faults of a handoff, in sentences; where it is `embedded` in a session, prose may stand around the packet."""
+    """The faults of a handoff for the next attempt, in sentences; where it is `embedded` in a session, prose may stand
+    around the packet."""
     reading = read_document(text, name, handed_over=embedded)
-    if reading is None or not isinstance(reading.document, Handoff) or not reading.document.recognised:
+    packet = reading.document if reading is not None else None
+    if reading is None or not isinstance(packet, Handoff) or not packet.recognised:
         return ["it is no handoff packet any more"]
     if not reading.complete:
         return _errors(reading)
-    packet = reading.document
-    wanted = {"task_id": task_id, "attempt": attempt, "decision_id": decision_id}
+    wanted = {"task_id": subject.task_id, "attempt": subject.attempt + 1, "decision_id": subject.decision_id}
+    if goes_to_fitter(task, mode):
+        wanted |= {"task_id": fitter_id(task), "attempt": 1}
     wrong = [f"{key} must be {clean(str(value), 80)}" for key, value in wanted.items() if getattr(packet, key) != value]
     return _errors(reading) + wrong
-
-
-# Amending a packet in its text
 
 
 def amended(
@@ -150,11 +109,7 @@ def amended(
 ) -> str:
     """The handoff of the next attempt, from the text of the last one's file, which is called `name`. Raises AmendError
     where there is no sound packet in the text."""
-    try:
-        head, packet, tail = _packet_in(text, name)
-    except ValueError as error:
-        why = "the last handoff cannot be amended: there is no sound packet in it; write a new one"
-        raise AmendError(why) from error
+    head, packet, tail = _packet_in(text, name)
     packet |= {"attempt": attempt, "decision_id": decision_id} | ({} if mode is None else {"mode": mode})
     # A return of another session than the handoff's is invalid.
     packet.pop("session_id", None)
@@ -163,33 +118,11 @@ def amended(
     if notes:
         before = packet.get("notes")
         packet["notes"] = [*(before if isinstance(before, list) else []), *notes]
-    return "".join(_spelled(head, packet, tail))
-
-
-def mended(text: str, name: str, *, task_id: str) -> tuple[str, tuple[str, ...]]:
-    """The text with its packet made as sound as that can be done without a guess, and the keys that were changed.
-    Raises ValueError where there is no packet in it."""
-    head, before, tail = _packet_in(text, name)
-    lost = list[str]()
-    after = {**_MISSING, **before, "task_id": task_id}
-    if not isinstance(after["objective"], str) or not after["objective"].strip():
-        after["objective"] = _text(after["objective"]) or UNSTATED
-    for key in _TEXTS:
-        if key in after:
-            after[key] = [said for one in _listed(after[key]) if (said := _text(one))]
-    for key, fields in _ROWS.items():
-        if key in after:
-            rows = [_row(one, fields) for one in _listed(after[key])]
-            after[key] = [row for row in rows if is_relative(row.get("path", "a"))]
-            lost += [f"{key}: {_text(row)}" for row in rows if row not in after[key]]
-    if lost:
-        after["notes"] = [*after.get("notes", []), *lost]
-    changed = tuple(key for key, value in after.items() if value != before.get(key, after))
-    return "".join(_spelled(head, before | {key: after[key] for key in changed}, tail)), changed
+    return _spelled(head, packet, tail)
 
 
 def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
-    """The packet in a text, bare or in a Markdown document, with the texts around it. Raises ValueError."""
+    """The packet in a text, bare or in a Markdown document, with the texts around it. Raises AmendError."""
     signature, decoder = leading_contract_of, json.JSONDecoder()
     for match in list(_OBJECT.finditer(text))[:_MOST_OBJECTS]:
         start = match.end() - 1
@@ -203,37 +136,17 @@ def _packet_in(text: str, name: str) -> tuple[str, dict[str, Any], str]:
                 head, tail = f'{head}{{"{WRAPPER}": ', f"}}{tail}"
             return head, packet, tail
         signature = contract_of
-    raise ValueError("no sound handoff packet in it")
+    raise AmendError("the last handoff cannot be amended: there is no sound packet in it; write a new one")
 
 
-def _spelled(head: str, packet: dict[str, Any], tail: str) -> tuple[str, str, str]:
+def _spelled(head: str, packet: dict[str, Any], tail: str) -> str:
     # Half a character, which JSON can spell and no file can hold, becomes a `?`.
-    return head, json.dumps(packet, indent=2, ensure_ascii=False).encode(errors="replace").decode(), tail
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _text(value: object) -> str:
-    if value is None or isinstance(value, str):
-        return (value or "").strip()
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _row(value: object, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry with all that it needs, and whatever else it has."""
-    row = dict(value) if isinstance(value, dict) else {next(iter(fields)): _text(value)}
-    for key, default in fields.items():
-        given = row.get(key)
-        if not isinstance(default, bool):
-            row[key] = given if isinstance(given, str) and given.strip() else _text(given) or default
-        elif not isinstance(given, bool):
-            row[key] = default if given is None else _text(given).lower() not in _NO
-    return row
+    return f"{head}{json.dumps(packet, indent=2, ensure_ascii=False).encode(errors='replace').decode()}{tail}"
 
 
 # The fitter
+
+_FITTERS: Final = "fitter.handoff.json"
 
 
 def goes_to_fitter(task: Task, mode: str | None) -> bool:
@@ -274,21 +187,16 @@ def fitter_packet(task: Task, *, decision_id: str, note: str = "") -> str:
 # The final report
 
 
-def report(task: Task, failed: Sequence[Task], *, note: str, operator: str) -> Proposal:
-    """The error report that ends the chain; `failed` are the tasks below that have failed."""
-    return Proposal(final_report(task, failed, note=note, operator=operator), _REPORT, None, report_problems)
-
-
-def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", operator: str = "") -> str:
+def final_report(task: Task, failed: Sequence[Task] = (), *, note: str = "", operator: str = "") -> Proposal:
     """The error report that ends the chain, with the failures of the task and of those below it that have failed."""
     attempts = f"{task.attempt} attempt{'s' if task.attempt > 1 else ''}"
     failure = f": {words}" if (words := _failure(task)) else ""
-    evidence = [f"- {clean(version.path)} (sha256 {version.digest})" for version, _ in _files(task)]
-    evidence += [f"- failed below: {clean(one.task_id)}: {_failure(one) or one.own_state}" for one in failed[:_MOST]]
-    evidence += [f"- failed below: {len(failed) - _MOST} more"] if len(failed) > _MOST else []
-    evidence += [f"- {clean(line)}" for line in note.splitlines() if line.strip()]
-    said = "\n".join(evidence or ["- (none)"])
-    return f"""\
+    evidence = [f"{clean(version.path)} (sha256 {version.digest})" for version, _ in _files(task)]
+    evidence += [f"failed below: {clean(one.task_id)}: {_failure(one) or one.own_state}" for one in failed[:_MOST]]
+    evidence += [f"failed below: {len(failed) - _MOST} more"] if len(failed) > _MOST else []
+    evidence += [clean(line) for line in note.splitlines() if line.strip()]
+    listed = "\n".join(f"- {line}" for line in evidence or ["(none)"])
+    text = f"""\
 ## Status
 state: ERROR
 summary: Aborted by the operator after {attempts}{failure}
@@ -301,7 +209,7 @@ attempt: {task.attempt}
 - (none)
 
 ## Evidence
-{said}
+{listed}
 
 ## Runtime Attestation
 runtime_model_reported: {clean(operator).strip() or "operator"}
@@ -311,6 +219,7 @@ files_created:
 files_modified:
 - (none)
 """
+    return Proposal(text, _REPORT, None, _report_problems)
 
 
 def is_final_report(returned: Return | None) -> bool:
@@ -318,8 +227,7 @@ def is_final_report(returned: Return | None) -> bool:
     return returned is not None and returned.outcome is Outcome.FAILED and returned.error_code == ABORTED
 
 
-def report_problems(text: str) -> list[str]:
-    """The faults of a final error report, in sentences; nothing where it can be given out."""
+def _report_problems(text: str) -> list[str]:
     reading = read_document(text, _REPORT)
     document = reading.document if reading is not None else None
     is_report = isinstance(document, Return) and document.recognised and document.contract is Contract.RETURN_FORMAT

@@ -3,7 +3,6 @@
 <configuration directory>/keys/            0700
     decisions.key                          0600, PKCS8; encrypted where there is a passphrase
     decisions.pub                          for an orchestrator to start with
-    decisions.keyring                      empty; there where the system's keyring holds the passphrase
     retired/<key id>.pub                   keys that were replaced: their signatures until then still count
     operators/<key id>.pub                 0600: who may decide here from another machine: key, name, since, until
     hosts/<key id>.pub                     the same, of hosts that are believed
@@ -14,34 +13,32 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from threading import Thread
-from types import ModuleType
-from typing import Final, NamedTuple, TypeVar
+from typing import Final
 
 from agentwatch.config import config_directory
 from agentwatch.decisions.envelope import PublicKey, SigningKey, Trust, TrustedKey, parse_public
 from agentwatch.decisions.errors import KeyMissingError, KeyProblemError, reason
 from agentwatch.decisions.record import time_of, written
 from agentwatch.disk import DISK, Directory, Disk, LockedError
-from agentwatch.text import exact, quoted, words_of
+from agentwatch.text import exact, quoted
 
 PRIVATE: Final = "decisions.key"
 PUBLIC: Final = "decisions.pub"
 RETIRED: Final = "retired"
 KEYRING: Final = "decisions.keyring"
+"""There where a version before had put the passphrase into the system's keyring."""
 
 _LARGEST: Final = 64 * 1024
 _LONGEST_NAME: Final = 60
 _WRITABLE_BY_OTHERS: Final = 0o022
 _OPEN_TO_OTHERS: Final = 0o077
-_ENCRYPTED: Final = b"BEGIN ENCRYPTED PRIVATE KEY"
-_RETIRED_FILE: Final = re.compile(r"(ed25519:\S+)\nretired (\S+)\n\Z")
-_OTHER_FILE: Final = re.compile(r"(ed25519:\S+)\nname (\S[^\n]*)\ntrusted (\S+)\n(?:distrusted (\S+)\n)?\Z")
+_FILE: Final = re.compile(
+    r"(ed25519:\S+)\n(?:retired (\S+)\n|name (\S[^\n]*)\ntrusted (\S+)\n(?:distrusted (\S+)\n)?)\Z"
+)
 
 
 class Role(StrEnum):
@@ -51,19 +48,6 @@ class Role(StrEnum):
     """To ask this host for decisions."""
     HOST = "hosts"
     """To say what goes on at a host, and what was decided there."""
-
-
-class OtherKey(NamedTuple):
-    """A key, its name for the user, since when it is trusted, and from when on it was not any more."""
-
-    public: PublicKey
-    name: str
-    trusted_at: str
-    distrusted_at: str | None = None
-
-    @property
-    def trusted(self) -> TrustedKey:
-        return TrustedKey(self.public, self.distrusted_at)
 
 
 def checked_name(name: str) -> str:
@@ -97,9 +81,9 @@ class Keys:
         """The signing key. `passphrase` is asked where the key is encrypted."""
         with self._opened() as directory:
             data = self._pem(directory)
-            key = _from_pem(data, passphrase, self.directory / PRIVATE)
+            key = self._from_pem(data, passphrase)
             # A process that was killed between the two files left an old public key, or none.
-            if _text_of(directory) != key.public.text:
+            if _text(directory, PUBLIC) != key.public.text:
                 with suppress(OSError), directory.locked():
                     # Unless it was replaced while somebody typed the passphrase.
                     if self._pem(directory) == data:
@@ -109,40 +93,37 @@ class Keys:
     def create(self, passphrase: str | None = None) -> SigningKey:
         """Make the first key; that of a process that was faster is used, and `passphrase` not."""
         key = _generated()
-        with self._made() as directory:
-            if _text_of(directory) is not None and not _has(directory, PRIVATE):
-                raise self._vanished()
+        with self._opened(make=True) as directory:
+            names = directory.names()
+            if PUBLIC in names and PRIVATE not in names:
+                raise self._missing(directory)
             try:
                 directory.publish(PRIVATE, _to_pem(key, passphrase))
             except FileExistsError:
-                return _from_pem(self._pem(directory), lambda: passphrase or "", self.directory / PRIVATE)
+                return self._from_pem(self._pem(directory), lambda: passphrase or "")
             directory.replace(PUBLIC, _line(key.public.text), 0o644)
         return key
 
-    def rotate(
-        self, passphrase: str | None = None, now: datetime | None = None, *, signed_until: str = ""
-    ) -> SigningKey:
-        """Replace the key, also where the private one is lost. Its signatures until now stay accepted, or until
-        `signed_until`, the time of its last record: the clock may have been set back."""
+    def rotate(self, passphrase: str | None = None) -> SigningKey:
+        """Replace the key, also where the private one is lost. Its signatures until now stay accepted."""
         key = _generated()
-        with self._made() as directory, directory.locked():
+        with self._opened(make=True) as directory, directory.locked():
             old = self._public(directory)
-            if old is None:
-                raise KeyMissingError(f"{self.directory} holds no key that could be replaced; create one first")
             # In this form letters sort as times do; keys are in the order of these times.
-            before = [written(time_of(one.retired_at or "") + timedelta(seconds=1)) for one in _retired(directory)]
-            since = max([written(now or datetime.now(UTC)), signed_until, *before])
-            with directory.child(RETIRED, make=0o700) as retired:
-                retired.replace(f"{old.keyid}.pub", _line(f"{old.text}\nretired {since}"), 0o644)
+            retired = [time_of(one.retired_at or "") for one in _keys_in(directory, RETIRED)]
+            since = max([_now(), *(written(one + timedelta(seconds=1)) for one in retired)])
+            _put(directory, RETIRED, old, f"retired {since}")
             directory.replace(PRIVATE, _to_pem(key, passphrase))
             directory.replace(PUBLIC, _line(key.public.text), 0o644)
         return key
 
     def protect(self, passphrase: str | None, current: Callable[[], str] | None = None) -> None:
         """Keep the same key under another passphrase, or none. `current` is asked where it is encrypted now."""
-        with self._made() as directory, directory.locked():
-            key = _from_pem(self._pem(directory), current, self.directory / PRIVATE)
+        with self._opened(make=True) as directory, directory.locked():
+            key = self._from_pem(self._pem(directory), current)
             directory.replace(PRIVATE, _to_pem(key, passphrase))
+            if KEYRING in directory.names():
+                directory.remove(KEYRING)
 
     def is_in_sight(self) -> bool:
         """Whether the private key can be read from here, as no sandbox allows."""
@@ -150,116 +131,86 @@ class Keys:
             return bool(directory.read(PRIVATE, _LARGEST))
         return False
 
-    def is_encrypted(self) -> bool:
-        """Whether the signing key cannot be used without a passphrase."""
+    def why_encrypted(self) -> str | None:
+        """That the signing key cannot be used without a passphrase, and where that may be; None where it can."""
         with self._opened() as directory:
-            return _ENCRYPTED in self._pem(directory)
-
-    @property
-    def in_keyring(self) -> bool:
-        """Whether the operator chose that the system's keyring holds the passphrase. Nobody is asked for it."""
-        with suppress(KeyMissingError), self._opened() as directory:
-            return _has(directory, KEYRING)
-        return False
-
-    def choose_keyring(self, *, chosen: bool) -> None:
-        """Remember that the system's keyring holds the passphrase, or that it does not."""
-        with self._opened("written") as directory:
-            if chosen:
-                directory.replace(KEYRING, b"")
-            elif _has(directory, KEYRING):
-                directory.remove(KEYRING)
+            if b"BEGIN ENCRYPTED PRIVATE KEY" not in self._pem(directory):
+                return None
+            kept = f"; `keyring get agentwatch {self.directory / PRIVATE}` prints its passphrase from your keyring"
+            return f"the key that signs decisions is encrypted{kept if KEYRING in directory.names() else ''}"
 
     def show(self) -> PublicKey:
         """The public key."""
         with self._opened() as directory:
-            public = self._public(directory)
-        if public is None:
-            raise self._none_yet()
-        return public
+            return self._public(directory)
 
     # Those that count
 
     def trust(self) -> Trust:
         """The keys whose records count, and who may ask for one; none where there is no key directory."""
         with suppress(KeyMissingError), self._opened() as directory:
-            current = self._public(directory)
-            retired = tuple(key for key in _retired(directory) if key.public != current)
-            operators = tuple(one.trusted for one in _others(directory, Role.OPERATOR))
-            return Trust((*retired, TrustedKey(current)) if current else retired, operators)
+            keys, operators = _keys_in(directory, RETIRED), tuple(_keys_in(directory, Role.OPERATOR))
+            with suppress(KeyMissingError):
+                current = self._public(directory)
+                keys = [*(key for key in keys if key.public != current), TrustedKey(current)]
+            return Trust(tuple(keys), operators)
         return Trust()
 
-    def others(self, role: Role) -> list[OtherKey]:
+    def others(self, role: Role) -> list[TrustedKey]:
         """The keys of others that are trusted here, or were; none where there is no key directory."""
         with suppress(KeyMissingError), self._opened() as directory:
-            return _others(directory, role)
+            return _keys_in(directory, role)
         return []
 
-    def trust_other(self, role: Role, public: PublicKey, name: str, now: datetime | None = None) -> OtherKey:
+    def trust_other(self, role: Role, public: PublicKey, name: str) -> TrustedKey:
         """Trust the key of somebody else from now on. A key that is trusted already only gets the name."""
         checked_name(name)
-        with self._made() as directory, directory.locked():
-            if role is Role.HOST and public == self._public(directory):
+        with self._opened(make=True) as directory, directory.locked():
+            if role is Role.HOST and _text(directory, PUBLIC) == public.text:
                 raise KeyProblemError("that is your own key: what you sign would count as said by that host")
-            known = [one for one in _others(directory, role) if one.distrusted_at is None]
+            known = [one for one in _keys_in(directory, role) if one.retired_at is None]
             if any(one.name == name and one.public != public for one in known):
                 raise KeyProblemError(
                     f"{quoted(name)} is the name of another key; choose another, or distrust that one"
                 )
-            since = next((one.trusted_at for one in known if one.public == public), written(now or datetime.now(UTC)))
-            other = OtherKey(public, name, since)
-            _put_other(directory, role, other)
-        return other
+            since = next((one.trusted_at for one in known if one.public == public), _now())
+            _put(directory, role, public, f"name {name}\ntrusted {since}")
+        return TrustedKey(public, None, name, since)
 
-    def distrust_other(
-        self, role: Role, public: PublicKey, now: datetime | None = None, *, signed_until: str = ""
-    ) -> OtherKey:
-        """Trust a key no more. Its records until now, or `signed_until` as in `rotate`, stay accepted."""
-        with self._made() as directory, directory.locked():
-            known = next((one for one in _others(directory, role) if one.public == public), None)
+    def distrust_other(self, role: Role, public: PublicKey) -> TrustedKey:
+        """Trust a key no more. Its records until now stay accepted."""
+        with self._opened(make=True) as directory, directory.locked():
+            known = next((one for one in _keys_in(directory, role) if one.public == public), None)
             if known is None:
                 raise KeyMissingError(f"the key {public.keyid[:16]}… was never trusted here")
-            if known.distrusted_at is None:
-                known = known._replace(distrusted_at=max(written(now or datetime.now(UTC)), signed_until))
-                _put_other(directory, role, known)
+            if known.retired_at is None:
+                known = known._replace(retired_at=_now())
+                about = f"name {known.name}\ntrusted {known.trusted_at}\ndistrusted {known.retired_at}"
+                _put(directory, role, public, about)
         return known
 
     # The directory
 
     @contextmanager
-    def _opened(self, purpose: str = "read") -> Iterator[Directory]:
-        with self._in_words(purpose):
-            try:
-                directory = Directory.open(self.directory, self._disk)
-            except FileNotFoundError:
-                raise self._none_yet() from None
-            with directory:
-                self._refuse_writable(directory)
-                yield directory
-
-    @contextmanager
-    def _made(self) -> Iterator[Directory]:
-        with self._in_words("written"), Directory.make(self.directory, self._disk) as directory:
-            self._refuse_writable(directory)
-            yield directory
-
-    @contextmanager
-    def _in_words(self, done: str) -> Iterator[None]:
+    def _opened(self, *, make: bool = False) -> Iterator[Directory]:
         try:
-            yield
+            try:
+                directory = (Directory.make if make else Directory.open)(self.directory, self._disk)
+            except FileNotFoundError:
+                raise self._missing() from None
+            with directory:
+                own, parent = self._disk.fstat(directory.descriptor), self._disk.stat(self.directory.parent)
+                for path, status in ((self.directory, own), (self.directory.parent, parent)):
+                    if status.st_mode & _WRITABLE_BY_OTHERS or status.st_uid != os.geteuid():
+                        raise KeyProblemError(
+                            f"others can write into {path}, and put their own key there: chown it, chmod go-w {path}"
+                        )
+                yield directory
         except LockedError as error:
             raise KeyProblemError(f"another process is changing the keys in {self.directory}; try again") from error
         except OSError as error:
-            why = f"{reason(error)}; correct the permissions or the disk"
-            raise KeyProblemError(f"the keys in {self.directory} cannot be {done}: {why}") from error
-
-    def _refuse_writable(self, directory: Directory) -> None:
-        own, parent = self._disk.fstat(directory.descriptor), self._disk.stat(self.directory.parent)
-        for path, status in ((self.directory, own), (self.directory.parent, parent)):
-            if status.st_mode & _WRITABLE_BY_OTHERS:
-                raise KeyProblemError(f"others can write into {path}, and put their own key there: chmod go-w {path}")
-            if status.st_uid != os.geteuid():
-                raise KeyProblemError(f"{path} belongs to another user; run agentwatch as that user, or chown it")
+            why = f"cannot be {'written' if make else 'read'}: {reason(error)}; correct the permissions or the disk"
+            raise KeyProblemError(f"the keys in {self.directory} {why}") from error
 
     def _pem(self, directory: Directory) -> bytes:
         path = self.directory / PRIVATE
@@ -267,7 +218,7 @@ class Keys:
             status = directory.status(PRIVATE)
             data = directory.read(PRIVATE, _LARGEST)
         except FileNotFoundError:
-            raise (self._none_yet() if _text_of(directory) is None else self._vanished()) from None
+            raise self._missing(directory) from None
         if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
             raise KeyProblemError(
                 f"others can read {path} (mode {status.st_mode & 0o777:o}), and so sign in your name: chmod 600 {path},"
@@ -275,89 +226,93 @@ class Keys:
             )
         return data
 
-    def _public(self, directory: Directory) -> PublicKey | None:
-        """The public key, from the private one where it has no file; None where there is neither."""
-        if (text := _text_of(directory)) is not None:
-            return parse_public(text)
-        if _has(directory, PRIVATE):
-            return _from_pem(self._pem(directory), None, self.directory / PRIVATE).public
-        return None
+    def _public(self, directory: Directory) -> PublicKey:
+        """The public key, from the private one where it has no file."""
+        text = _text(directory, PUBLIC)
+        return self._from_pem(self._pem(directory), None).public if text is None else parse_public(text)
 
-    def _none_yet(self) -> KeyMissingError:
-        return KeyMissingError(f"there is no key in {self.directory}; it is made with the first decision")
-
-    def _vanished(self) -> KeyMissingError:
+    def _missing(self, directory: Directory | None = None) -> KeyMissingError:
+        if directory is None or _text(directory, PUBLIC) is None:
+            return KeyMissingError(f"there is no key in {self.directory}; it is made with the first decision")
         return KeyMissingError(
             f"the signing key {self.directory / PRIVATE} is gone, its public key is still there: put it back from"
             " a backup, or make a new one with `agentwatch keys rotate`; what was decided stays valid"
         )
 
+    def _from_pem(self, data: bytes, passphrase: Callable[[], str] | None) -> SigningKey:
+        """The key in a file. `passphrase` is asked where it is encrypted."""
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-def _has(directory: Directory, name: str) -> bool:
-    try:
-        directory.status(name)
-    except FileNotFoundError:
-        return False
-    return True
+        path = self.directory / PRIVATE
+        try:
+            try:
+                private = load_pem_private_key(data, None)
+            except TypeError:
+                if passphrase is None:
+                    why = f"{path} is encrypted; run this where it can ask for the passphrase"
+                    raise KeyProblemError(why) from None
+                private = load_pem_private_key(data, passphrase().encode() or b"\0")
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise KeyProblemError(
+                f"{path} cannot be opened: the passphrase is wrong, or the file is damaged; try again, or put it back"
+                " from a backup"
+            ) from error
+        if not isinstance(private, Ed25519PrivateKey):
+            raise KeyProblemError(f"{path} is a key of another kind than Ed25519; put the right one back, or rotate")
+        return SigningKey(private)
+
+
+def _now() -> str:
+    return written(datetime.now(UTC))
 
 
 def _line(text: str) -> bytes:
     return f"{text}\n".encode()
 
 
-def _text_of(directory: Directory) -> str | None:
+def _text(directory: Directory, name: str) -> str | None:
     with suppress(FileNotFoundError):
-        return directory.read(PUBLIC, _LARGEST).decode("ascii", "replace").strip()
+        return directory.read(name, _LARGEST).decode("utf-8", "replace").strip()
     return None
 
 
-def _retired(directory: Directory) -> list[TrustedKey]:
-    """The keys that were replaced, in that order."""
-    found = [TrustedKey(public, since) for public, (since,) in _public_files(directory, RETIRED, _RETIRED_FILE)]
-    return sorted(found, key=lambda key: (key.retired_at or "", key.public.keyid))
+def _put(keys: Directory, inner: str, public: PublicKey, about: str) -> None:
+    with keys.child(inner, make=0o700) as directory:
+        directory.replace(f"{public.keyid}.pub", _line(f"{public.text}\n{about}"))
 
 
-def _others(directory: Directory, role: Role) -> list[OtherKey]:
-    """Those of one role, by their names. Raises KeyProblemError where others could have put theirs there."""
-    found = []
-    for public, (name, since, until) in _public_files(directory, role, _OTHER_FILE, guarded=True):
-        with suppress(KeyProblemError):
-            found.append(OtherKey(public, checked_name(name), since, until))
-    return sorted(found, key=lambda one: (one.name, one.trusted_at, one.public.keyid))
-
-
-def _public_files(
-    keys: Directory, inner: str, form: re.Pattern[str], *, guarded: bool = False
-) -> Iterator[tuple[PublicKey, tuple[str, ...]]]:
-    """The keys in the files of a directory, and what else is in each. A file that is none of ours is no key."""
+def _keys_in(keys: Directory, inner: str) -> list[TrustedKey]:
+    """The keys in the files of a directory, in the order of their names and times. A file that is none of ours is no
+    key. Raises KeyProblemError where others could have put theirs there."""
+    found = list[TrustedKey]()
     try:
         directory = keys.child(inner)
     except FileNotFoundError:
-        return
+        return found
     with directory:
         for name in [".", *(name for name in directory.names() if name.endswith(".pub"))]:
             status = directory.status(name)
-            if guarded and (status.st_mode & _WRITABLE_BY_OTHERS or status.st_uid != os.geteuid()):
+            if status.st_mode & _WRITABLE_BY_OTHERS or status.st_uid != os.geteuid():
                 where = "" if name == "." else f"/{name}"
                 raise KeyProblemError(
                     f"others can write {inner}{where} beside your keys, and add theirs: chmod go-w it"
                 )
-            match = None if name == "." else form.match(directory.read(name, _LARGEST).decode("utf-8", "replace"))
+            text = "" if name == "." else directory.read(name, _LARGEST).decode("utf-8", "replace")
+            if (match := _FILE.match(text)) is None or (match[2] is None) is (inner == RETIRED):
+                continue
             with suppress(KeyProblemError, ValueError):
-                if match is not None and name == f"{parse_public(match[1]).keyid}.pub":
-                    for time in filter(None, match.groups()[2 if guarded else 1 :]):
-                        time_of(time)
-                    yield parse_public(match[1]), match.groups()[1:]
+                public, until = parse_public(match[1]), match[2] or match[5]
+                for time in filter(None, (until, match[4])):
+                    time_of(time)
+                if name == f"{public.keyid}.pub":
+                    other = (checked_name(match[3]), match[4]) if match[3] else ("", "")
+                    found.append(TrustedKey(public, until, *other))
+    return sorted(found, key=lambda one: (one.name, one.trusted_at or one.retired_at or "", one.public.keyid))
 
 
-def _put_other(keys: Directory, role: Role, key: OtherKey) -> None:
-    ended = "" if key.distrusted_at is None else f"\ndistrusted {key.distrusted_at}"
-    with keys.child(role, make=0o700) as directory:
-        text = f"{key.public.text}\nname {key.name}\ntrusted {key.trusted_at}{ended}"
-        directory.replace(f"{key.public.keyid}.pub", _line(text))
-
-
-# The private key needs imports that take 25 ms, and most runs sign nothing.
+# Most runs sign nothing, so what the private key needs is imported where it is used: it takes 25 ms.
 
 
 def _generated() -> SigningKey:
@@ -366,116 +321,9 @@ def _generated() -> SigningKey:
     return SigningKey(Ed25519PrivateKey.generate())
 
 
-def _from_pem(data: bytes, passphrase: Callable[[], str] | None, path: Path) -> SigningKey:
-    """The key in a file. `passphrase` is asked where it is encrypted. Raises KeyProblemError."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    try:
-        try:
-            private = load_pem_private_key(data, None)
-        except TypeError:
-            if passphrase is None:
-                raise KeyProblemError(f"{path} is encrypted; run this where it can ask for the passphrase") from None
-            private = load_pem_private_key(data, passphrase().encode() or b"\0")
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise KeyProblemError(
-            f"{path} cannot be opened: the passphrase is wrong, or the file is damaged; try again, or put it back from"
-            " a backup"
-        ) from error
-    if not isinstance(private, Ed25519PrivateKey):
-        raise KeyProblemError(f"{path} is a key of another kind than Ed25519; put the right one back, or rotate")
-    return SigningKey(private)
-
-
 def _to_pem(key: SigningKey, passphrase: str | None) -> bytes:
     """The bytes of the file of a key: PKCS8, encrypted where there is a passphrase."""
     from cryptography.hazmat.primitives import serialization as form
 
     encryption = form.BestAvailableEncryption(passphrase.encode()) if passphrase else form.NoEncryption()
     return key.private.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, encryption)
-
-
-# The system's keyring, for operators who chose it. The library `keyring` and its backends are somebody else's code: it
-# may ask the user on the desktop, break, or never answer, so it runs in a thread that is waited for.
-
-SERVICE: Final = "agentwatch"
-"""The name that the entry is filed under, together with the path of the key."""
-SECONDS: Final = 60.0
-"""A locked keyring asks the user on the desktop first; nobody may sit there."""
-_RECOMMENDED: Final = 1
-"""The priority from which on the library recommends a backend; below are files in plain text, and none at all."""
-
-_Result = TypeVar("_Result")
-
-
-def unlocked(keys: Keys) -> SigningKey:
-    """The signing key, by the passphrase that the keyring holds. Raises KeyProblemError."""
-    passphrase = stored(keys.directory / PRIVATE)
-    try:
-        return keys.load(lambda: passphrase)
-    except KeyProblemError as error:
-        raise KeyProblemError("what the keyring holds as the passphrase does not open it") from error
-
-
-def stored(key: Path) -> str:
-    """The passphrase of the key in this file. Raises KeyProblemError."""
-    passphrase = _ask_keyring(lambda keyring: keyring.get_password(SERVICE, str(key)))
-    if passphrase is None:
-        again = "`agentwatch keys passphrase --keyring` puts it back"
-        raise KeyProblemError(f"the keyring does not hold the passphrase any more ({again})")
-    return str(passphrase)
-
-
-def store(key: Path, passphrase: str) -> str:
-    """Have the keyring hold the passphrase. Returns the name of the keyring; raises KeyProblemError."""
-
-    def ask(keyring: ModuleType) -> str:
-        backend = keyring.get_keyring()
-        name: str = backend.name
-        if 0 < backend.priority < _RECOMMENDED:
-            raise KeyProblemError(f"the only keyring here is {quoted(name)}, and it does not protect what it holds")
-        backend.set_password(SERVICE, str(key), passphrase)
-        # There are backends that drop everything and say nothing.
-        if backend.get_password(SERVICE, str(key)) != passphrase:
-            raise KeyProblemError(f"the keyring {quoted(name)} did not keep it")
-        return name
-
-    return _ask_keyring(ask)
-
-
-def forget(key: Path) -> None:
-    """Have the keyring drop the passphrase; where it holds none, nothing is to be done. Raises KeyProblemError."""
-
-    def ask(keyring: ModuleType) -> None:
-        if keyring.get_password(SERVICE, str(key)) is not None:
-            keyring.delete_password(SERVICE, str(key))
-
-    _ask_keyring(ask)
-
-
-def _ask_keyring(ask: Callable[[ModuleType], _Result]) -> _Result:
-    answer: Future[_Result] = Future()
-
-    def run() -> None:
-        try:
-            import keyring
-
-            answer.set_result(ask(keyring))
-        except Exception as error:  # noqa: BLE001  somebody else's code must not end ours
-            answer.set_exception(error)
-
-    Thread(target=run, name="agentwatch-keyring", daemon=True).start()
-    try:
-        return answer.result(SECONDS)
-    except KeyProblemError:
-        raise
-    except ImportError as error:
-        why = "the library that asks the keyring cannot be loaded (`pip install 'agentwatch[keyring]'`)"
-        raise KeyProblemError(why) from error
-    except TimeoutError as error:
-        raise KeyProblemError(f"the keyring did not answer within {SECONDS:g} s") from error
-    except Exception as error:
-        # Whatever a backend raises: no keyring, a locked one, or a fault of its own. The prompt comes next.
-        raise KeyProblemError(f"the keyring answered with an error, {quoted(words_of(error), 200)}") from error

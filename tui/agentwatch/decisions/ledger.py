@@ -13,13 +13,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -44,21 +42,7 @@ from agentwatch.decisions.errors import (
     reason,
     remedy,
 )
-from agentwatch.decisions.record import (
-    OF_REQUEST,
-    OF_SIGNED,
-    VERSION,
-    AlreadyDecidedError,
-    Params,
-    Record,
-    Subject,
-    parse,
-    record_of,
-    time_of,
-    verify_request,
-    written,
-)
-from agentwatch.delegation.decision import Action
+from agentwatch.decisions.record import AlreadyDecidedError, Record, parse, time_of, verify_request
 from agentwatch.disk import DISK, Directory, Disk, LockedError, NotRegularError, PrivateDirectory
 from agentwatch.text import quoted
 
@@ -86,12 +70,26 @@ class ProblemKind(StrEnum):
     STRAY = "stray"
 
 
+_KINDS: Final[Mapping[type[DecisionError], ProblemKind]] = {
+    UntrustedError: ProblemKind.UNTRUSTED,
+    UnsignedError: ProblemKind.FORGED,
+    EnvelopeError: ProblemKind.DAMAGED,
+    RecordError: ProblemKind.MALFORMED,
+}
+
+
 class ChainProblem(NamedTuple):
-    """A file that is no valid decision, or one that is not there. `name` is foreign; the message is for people."""
+    """A file of the ledger or of the mirror that is no valid decision, or one that is not there, and why in a sentence.
+    `name` is foreign."""
 
     name: str
     kind: ProblemKind
-    message: str
+    why: str
+
+    @property
+    def message(self) -> str:
+        """For people."""
+        return f"{quoted(self.name)}: {self.why}"
 
 
 class ChainEntry(NamedTuple):
@@ -153,115 +151,71 @@ def number_in(name: str) -> int | None:
 def verified(data: bytes, trust: Trust, workspace_id: str | None) -> tuple[Record, str]:
     """The record in the bytes of a file, of this workspace or any, and the id of its key. Raises RefusedError."""
     try:
-        payload, keyid = opened(data, trust.public)
+        payload, keyid = opened(data, trust.signing)
         record = parse(payload)
         if workspace_id is not None and record.workspace_id != workspace_id:
             message = f"it is a decision about another workspace, {quoted(record.workspace_id)}"
             raise RefusedError(ProblemKind.ANOTHER_WORKSPACE, message)
         trust.require(keyid, record.created_at)
         verify_request(record, keyid, trust)
-    except UntrustedError as error:
-        raise RefusedError(ProblemKind.UNTRUSTED, str(error)) from error
-    except UnsignedError as error:
-        raise RefusedError(ProblemKind.FORGED, str(error)) from error
-    except EnvelopeError as error:
-        raise RefusedError(ProblemKind.DAMAGED, str(error)) from error
-    except RecordError as error:
-        raise RefusedError(ProblemKind.MALFORMED, f"it is signed, and no decision: {error}") from error
+    except (EnvelopeError, RecordError) as error:
+        signed = "it is signed, and no decision: " if isinstance(error, RecordError) else ""
+        raise RefusedError(_KINDS[type(error)], f"{signed}{error}") from error
     return record, keyid
 
 
-def entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
-    """One file of the ledger, verified by itself."""
+def read_signed(directory: Directory, name: str, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
+    """One file of the ledger or of the mirror, verified by itself. Raises FileNotFoundError."""
+    try:
+        return _entry_of(name, directory.read(name, LARGEST), trust, workspace_id)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        kind = ProblemKind.DAMAGED if isinstance(error, NotRegularError) else ProblemKind.UNREADABLE
+        return ChainProblem(name, kind, f"it cannot be read: {reason(error)}")
+
+
+# Signatures take their time: of a file that is read again, only its bytes are compared.
+@lru_cache(4_096)
+def _entry_of(name: str, data: bytes, trust: Trust, workspace_id: str) -> ChainEntry | ChainProblem:
     try:
         record, keyid = verified(data, trust, workspace_id)
     except RefusedError as error:
-        return ChainProblem(name, error.kind, f"{quoted(name)}: {error}")
-    if name != name_of(record):
-        why = f"{quoted(name)}: a copy of {name_of(record)} under another name"
-        return ChainProblem(name, ProblemKind.MISPLACED, why)
+        return ChainProblem(name, error.kind, str(error))
+    # The ledger has a number in front of it.
+    if name not in (name_of(record), f"{record.decision_id}.json"):
+        return ChainProblem(name, ProblemKind.MISPLACED, f"it is a copy of {name_of(record)} under another name")
     return ChainEntry(record, name, hashlib.sha256(data).hexdigest(), keyid)
 
 
 def chain_of(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
     """The chain that verified files make, from the first decision to the first break."""
-    problems: list[ChainProblem] = []
-    numbered: defaultdict[int, list[ChainEntry]] = defaultdict(list)
-    for one in files:
-        if isinstance(one, ChainEntry):
-            numbered[one.record.seq].append(one)
+    files, rank = list(files), list(trust.signing)
+    problems = [one for one in files if isinstance(one, ChainProblem)]
+    found = sorted((one for one in files if isinstance(one, ChainEntry)), key=lambda entry: entry.record.seq)
+    entries, latest = list[ChainEntry](), dict[str, Record]()
+    for number, entry in enumerate(found, 1):
+        record, before, name, behind = entry.record, entries[-1] if entries else None, entry.name, found[number:]
+        held = latest.get(record.decision_id)
+        if record.seq != number:
+            kind, why = ProblemKind.MISSING, f"it is missing, {record.seq} is there: removed, or never copied here"
+            name, behind = f"{number:06d}-{'0' * 32}.json", found[number - 1 :]
+        elif behind and behind[0].record.seq == number:
+            kind, why = ProblemKind.DUPLICATE, "another one is signed with its number: two machines wrote at once"
+        elif record.prev_sha256 != (before.sha256 if before else None):
+            kind, why = ProblemKind.REWRITTEN, "does not follow the file before it; an earlier file was replaced"
+        elif before and rank.index(entry.keyid) < rank.index(before.keyid):
+            kind, why = ProblemKind.UNTRUSTED, "is signed with a key that had been replaced before"
+        elif held is not None and not held.is_expired(time_of(record.created_at)):
+            kind, why = ProblemKind.DUPLICATE, f"decides again what {name_of(held)} decided"
         else:
-            problems.append(one)
-    entries: list[ChainEntry] = []
-    latest: dict[str, Record] = {}
-    while candidates := numbered.get(len(entries) + 1):
-        if (fault := _fault_of(candidates, entries, latest, trust)) is not None:
-            problems.append(fault)
-            break
-        entries.append(candidates[0])
-        latest[candidates[0].record.decision_id] = candidates[0].record
-    here = len(entries) + 1
-    behind = [entry for number in sorted(numbered) if number >= here for entry in numbered[number]]
-    if behind and here not in numbered:
-        message = f"decision {here} is missing, {behind[0].record.seq} is there: it was removed, or never copied here"
-        problems.append(ChainProblem(f"{here:06d}-{'0' * 32}.json", ProblemKind.MISSING, message))
-    told = {problem.name for problem in problems}
-    for entry in behind:
-        if entry.name not in told:
-            message = f"{quoted(entry.name)}: follows a break of the chain"
-            problems.append(ChainProblem(entry.name, ProblemKind.BEHIND, message))
+            entries.append(entry)
+            latest[record.decision_id] = record
+            continue
+        problems.append(ChainProblem(name, kind, why))
+        problems += [ChainProblem(one.name, ProblemKind.BEHIND, "follows a break of the chain") for one in behind]
+        break
     return Chain(tuple(entries), tuple(problems))
-
-
-def _fault_of(
-    candidates: list[ChainEntry], entries: list[ChainEntry], latest: Mapping[str, Record], trust: Trust
-) -> ChainProblem | None:
-    """Why the files with the next number cannot follow the `entries`, of which `latest` are the newest by their ids."""
-    entry, before = candidates[0], entries[-1] if entries else None
-    record, existing = entry.record, latest.get(entry.record.decision_id)
-    if len(candidates) > 1:
-        message = f"{len(candidates)} signed decisions have the number {record.seq}: two machines wrote at once"
-        return ChainProblem(entry.name, ProblemKind.DUPLICATE, message)
-    if record.prev_sha256 != (before.sha256 if before else None):
-        kind, why = ProblemKind.REWRITTEN, "does not follow the file before it; an earlier file was replaced"
-    elif before and trust.order[entry.keyid] < trust.order[before.keyid]:
-        kind, why = ProblemKind.UNTRUSTED, "is signed with a key that had been replaced before"
-    elif existing is not None and not existing.is_expired(time_of(record.created_at)):
-        kind, why = ProblemKind.DUPLICATE, f"decides again what {name_of(existing)} decided"
-    else:
-        return None
-    return ChainProblem(entry.name, kind, f"{quoted(entry.name)}: {why}")
-
-
-class Draft(NamedTuple):
-    """A decision as the operator makes it; `signed_request` is the one for it from another machine."""
-
-    subject: Subject
-    action: Action
-    params: Params
-    note: str
-    operator: str
-    created_at: datetime
-    expires_at: datetime | None = None
-    signed_request: str | None = None
-
-    def record(self, seq: int, prev_sha256: str | None) -> Record:
-        """It as number `seq` of a ledger. Raises RecordError."""
-        plain = VERSION if self.subject.request is None else OF_REQUEST
-        return record_of(
-            version=plain if self.signed_request is None else OF_SIGNED,
-            **self.subject._asdict(),
-            seq=seq,
-            prev_sha256=prev_sha256,
-            decision_id=self.subject.decision_id,
-            action=self.action,
-            params=self.params,
-            note=self.note,
-            operator=self.operator,
-            created_at=written(self.created_at),
-            expires_at=None if self.expires_at is None else written(self.expires_at),
-            signed_request=self.signed_request,
-        )
 
 
 class DecisionMade(NamedTuple):
@@ -283,13 +237,12 @@ class Ledger:
 
     def __init__(self, state: Path, workspace_id: str, disk: Disk = DISK) -> None:
         self.directory: Final = state / NAME
-        self._workspace_id = workspace_id
-        self._disk = disk
+        self.workspace_id: Final = workspace_id
+        self.disk: Final = disk
         self._place = PrivateDirectory(self.directory, disk)
-        self._known: tuple[Trust, dict[str, tuple[tuple[int, ...], ChainEntry | ChainProblem]]] = (Trust(), {})
 
     def read(self, trust: Trust) -> Chain:
-        """All decisions. Only files that changed since the last time are verified. Raises LedgerError."""
+        """All decisions. Raises LedgerError."""
         try:
             with self._place.open() as directory:
                 return self._read(directory, trust)
@@ -298,7 +251,7 @@ class Ledger:
         except OSError as error:
             raise LedgerError(f"the ledger {self.directory} cannot be read: {reason(error)}; check it") from error
 
-    def append(self, draft: Draft, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> DecisionMade:
+    def append(self, draft: Record, key: SigningKey, trust: Trust, returned: Callable[[], str | None]) -> DecisionMade:
         """Record a decision; when this comes back, it is on disk. `returned` gives the sha256 of the return now. Raises
         DecisionError: nothing was recorded then, but where it is an UncertainError."""
         try:
@@ -334,14 +287,12 @@ class Ledger:
         """Move what is no valid decision, and all behind the first break, to `aside/`. Returns the names. Raises
         LedgerError."""
         with self._changing() as directory:
-            present = set(directory.names())
-            broken = [one.name for one in self._read(directory, trust).problems if number_in(one.name) is not None]
-            names = [name for name in dict.fromkeys(broken) if name in present]
+            broken = {one.name for one in self._read(directory, trust).problems if number_in(one.name) is not None}
+            names = sorted(broken.intersection(directory.names()))
             with directory.child(ASIDE, make=0o700) as aside:
                 for name in names:
                     taken = aside.names()
-                    free = next(new for number in count(1) if (new := f"{name}.{number}") not in taken)
-                    directory.move(name, aside, free)
+                    directory.move(name, aside, next(new for n in count(1) if (new := f"{name}.{n}") not in taken))
             return names
 
     @contextmanager
@@ -353,25 +304,25 @@ class Ledger:
             raise LedgerError(f"{self.directory}: {reason(error)}; {remedy(error)}, then try again") from error
 
     def _append(
-        self, directory: Directory, draft: Draft, key: SigningKey, trust: Trust, returned: Callable[[], str | None]
+        self, directory: Directory, draft: Record, key: SigningKey, trust: Trust, returned: Callable[[], str | None]
     ) -> DecisionMade:
         chain = self._read(directory, trust)
-        existing = chain.latest.get(draft.subject.decision_id)
-        if existing is not None and not existing.record.is_expired(draft.created_at):
+        existing = chain.latest.get(draft.decision_id)
+        if existing is not None and not existing.record.is_expired(time_of(draft.created_at)):
             if existing.record.says_the_same(draft):
                 return DecisionMade(existing, fresh=False)
             raise AlreadyDecidedError(existing.record)
         if chain.broken is not None:
             what = "look at it with `agentwatch verify`, put the file back from a backup or set the broken part aside"
             raise LedgerError(f"not recorded: the ledger is broken: {chain.broken}; {what}, then decide again")
-        if returned() != draft.subject.return_sha256:
+        if returned() != draft.return_sha256:
             why = "the return has changed since you looked at it; look at it again, then decide"
             raise ReturnChangedError(f"not recorded: {why}")
-        before = chain.entries[-1] if chain.entries else None
-        record = draft.record(len(chain.entries) + 1, before.sha256 if before else None)
+        before = chain.entries[-1].sha256 if chain.entries else None
+        record = replace(draft, seq=len(chain.entries) + 1, prev_sha256=before)
         name, data = name_of(record), seal(record.to_bytes(), key)
         # As it will be read: a key that is not trusted must not write what nobody accepts.
-        entry = entry_of(name, data, trust, self._workspace_id)
+        entry = _entry_of(name, data, trust, self.workspace_id)
         if isinstance(entry, ChainProblem):
             raise LedgerError(f"not recorded: {entry.message}; look at the keys with `agentwatch keys`")
         try:
@@ -402,42 +353,20 @@ class Ledger:
         return NotRecordedError(f"not recorded: {why}")
 
     def _read(self, directory: Directory, trust: Trust) -> Chain:
-        before = self._known[1] if self._known[0] == trust else {}
-        files = {}
+        found = list[ChainEntry | ChainProblem]()
         for name in sorted(directory.names()):
             # Names with a dot are the lock, and files that are being written.
-            if not name.startswith(".") and name != ASIDE:
-                with suppress(FileNotFoundError):  # set aside since the names were listed
-                    files[name] = self._file(directory, name, trust, before.get(name))
-        self._known = trust, files
-        return chain_of((one for _, one in files.values()), trust)
-
-    def _file(
-        self,
-        directory: Directory,
-        name: str,
-        trust: Trust,
-        before: tuple[tuple[int, ...], ChainEntry | ChainProblem] | None,
-    ) -> tuple[tuple[int, ...], ChainEntry | ChainProblem]:
-        """One file, with what changes once somebody touches it; `before` as it was."""
-        identity = directory.identity(name)
-        if before is not None and before[0] == identity:
-            return before
-        if number_in(name) is None:
-            message = f"{quoted(name)}: agentwatch did not put it there; move it away"
-            return identity, ChainProblem(name, ProblemKind.STRAY, message)
-        try:
-            return identity, entry_of(name, directory.read(name, LARGEST), trust, self._workspace_id)
-        except FileNotFoundError:
-            raise
-        except NotRegularError as error:
-            return identity, ChainProblem(name, ProblemKind.DAMAGED, f"{quoted(name)}: {reason(error)}")
-        except OSError as error:
-            # The next look may succeed, and nothing about the file will have changed.
-            return (), ChainProblem(name, ProblemKind.UNREADABLE, f"{quoted(name)}: cannot be read: {reason(error)}")
+            if name.startswith(".") or name == ASIDE:
+                continue
+            if number_in(name) is None:
+                found.append(ChainProblem(name, ProblemKind.STRAY, "agentwatch did not put it there; move it away"))
+                continue
+            with suppress(FileNotFoundError):  # set aside since the names were listed
+                found.append(read_signed(directory, name, trust, self.workspace_id))
+        return chain_of(found, trust)
 
     def _refuse_open(self, directory: Directory) -> None:
-        status = self._disk.fstat(directory.descriptor)
+        status = self.disk.fstat(directory.descriptor)
         if status.st_mode & _OPEN_TO_OTHERS or status.st_uid != os.geteuid():
             raise LedgerError(
                 f"not recorded: {self.directory} is open to others (mode {status.st_mode & 0o777:o}), or not yours:"

@@ -22,7 +22,7 @@ from agentwatch.delegation.retry import (
     mitigated,
 )
 from agentwatch.delegation.task import State, Task
-from agentwatch.text import clean, quoted
+from agentwatch.text import quoted
 
 _MOST_MODES: Final = 8
 """Modes that are offered; any other can be written."""
@@ -99,13 +99,12 @@ def mode_of(task: Task) -> str | None:
     return (task.packet.mode if task.packet else None) or (task.result.mode if task.result else None)
 
 
-def offered_modes(task: Task | None, tasks: Iterable[Task], configured: Iterable[str]) -> list[str]:
+def offered_modes(task: Task, tasks: Iterable[Task], configured: Iterable[str]) -> list[str]:
     """Modes to escalate a task to, the likeliest first: the fitter for a line fault, those configured, those seen."""
-    own = mode_of(task) if task is not None else None
-    fitter = [FITTER] if task is not None and is_line_fault(task) else []
-    seen = Counter(mode for other in tasks if (mode := mode_of(other)) is not None)
+    fitter = [FITTER] if is_line_fault(task) else []
+    seen = Counter(filter(None, map(mode_of, tasks)))
     modes = dict.fromkeys((*fitter, *configured, *sorted(seen, key=lambda mode: (-seen[mode], mode))))
-    return [mode for mode in modes if mode.strip() and mode != own][:_MOST_MODES]
+    return [mode for mode in modes if mode.strip() and mode != mode_of(task)][:_MOST_MODES]
 
 
 def _option(task: Task, action: Action, mitigation: Mitigation | None) -> Option:
@@ -187,12 +186,8 @@ def _warnings(task: Task, action: Action) -> Iterator[str]:
         if retry.recommended is False:
             yield "the child advises against a retry"
         if failed_alike(task):
-            code = task.result.error_code if task.result else None
-            again = f" ({clean(code, 60)})" if code else ""
-            yield f"the last two attempts failed in the same way{again}: escalating is more likely to help"
+            yield "the last two attempts failed in the same way: escalating is more likely to help"
         if is_line_fault(task) and not retry.restored:
             yield f"a line fault: escalate to the {FITTER}, and retry once it has restored the line"
-    if action is Action.ESCALATE and is_restored(task):
-        yield "the line is restored, and the station was not retried since"
-    elif action is Action.ESCALATE and retry.remaining and suggested(task) is not Action.ESCALATE:
+    if action is Action.ESCALATE and retry.remaining and suggested(task) is not Action.ESCALATE:
         yield f"{budget_words(retry)}: a retry comes first"

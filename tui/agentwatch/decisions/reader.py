@@ -1,4 +1,4 @@
-"""The agents' side: the operator's decision about an attempt, verified, or why there is none yet.
+"""The agents' side: the operator's decision about an attempt, verified, or why there is none yet; and its words.
 
 An agent is told by a signature only. The ledger rules where it can be read; inside a sandbox that hides it together
 with the key that signs, the mirror in the workspace does, with the public key that the orchestrator was started with.
@@ -16,28 +16,37 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from agentwatch.decisions.delivery import NAME as MIRROR
-from agentwatch.decisions.envelope import LARGEST, OWN_ID, VARIABLE, Trust, given
+from agentwatch.config import Settings
+from agentwatch.contracts.shapes import Handoff
+from agentwatch.decisions.delivery import Claim, ReceiptBook, ReceiptError, signed_in
+from agentwatch.decisions.envelope import OWN_ID, VARIABLE, Trust, given
 from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import Chain, ChainProblem, Ledger, ProblemKind, RefusedError, verified
-from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action
-from agentwatch.delegation.retry import calls_fitter
-from agentwatch.disk import DISK, DOT, Directory, Disk, change_stamp, open_dot_directory
+from agentwatch.decisions.ledger import NAME, Chain, ChainEntry, ChainProblem, Ledger, ProblemKind
+from agentwatch.decisions.record import Record, decision_of
+from agentwatch.delegation.decision import SPECS, Action, Stage
+from agentwatch.delegation.events import Decided
+from agentwatch.delegation.retry import FITTER, calls_fitter
+from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.tree import Tree
+from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
 from agentwatch.state import state_directory, workspace_id
+from agentwatch.text import clean, exact, quoted
 
 POLL_SECONDS: Final = 0.2
 _LOOK_ANYWAY_SECONDS: Final = 2.0
 """So often is looked without a sign: a file may be edited in place."""
+HANDOFFS: Final = "handoffs"
+"""The directory in `.agentwatch` that amended handoffs are handed out in."""
 
-_MOST: Final = 20_000
-"""Files of the mirror that are looked at."""
-
-_NAME: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
+_WORD: Final = re.compile(r"[\w./:@+-]+")
+_HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
+_NOT_SEEN: Final = "no such task is seen in the files of this workspace: is its id spelled right, has it returned?"
+CALL_AGAIN: Final = "call `agentwatch wait` again; this is neither an approval nor a refusal"
 
 
 class Place(StrEnum):
@@ -150,35 +159,21 @@ class Reader:
         self._more = given(environment.get(VARIABLE, ""))
         self._disk = disk
 
-    def trust(self) -> Trust:
-        """The keys that count here."""
-        known = Trust()
-        # A sandbox may hide them; the ones that were given count all the same.
-        with suppress(KeyProblemError):
-            known = self._keys.trust()
-        return known.with_more(self._more)
-
-    def find(self, question: Question, now: datetime | None = None) -> Found:
+    def find(self, question: Question) -> Found:
         """The answer as it is now. Never raises."""
-        trust = self.trust()
+        trust = self._trust()
         place, records, refused = self._records(trust)
         for asked in (question, *question.others):
-            record = asked.answer(records)
-            if record is not None:
-                expired = record.is_expired(now or datetime.now(UTC))
-                return Expired(record, place) if expired else Verified(record, place)
+            if (record := asked.answer(records)) is not None:
+                return (Expired if record.is_expired(datetime.now(UTC)) else Verified)(record, place)
         if refused:
             return Forged(tuple(refused))
-        if not trust.keys:
-            return Pending(
-                "the operator has not decided anything yet, or the key is out of sight from here: "
-                f"in a sandbox, give its public half in {VARIABLE}"
-            )
-        return Pending(f"the operator has not decided yet (looked into the {place})")
+        why = "" if trust.keys else f", or the key is out of sight: in a sandbox, give its public half in {VARIABLE}"
+        return Pending(f"the operator has not decided yet (looked into the {place}){why}")
 
     def about(self, task_id: str) -> list[Record]:
         """All decisions about a task that count, also those that do not hold any more."""
-        return [one for one in self._records(self.trust())[1] if one.task_id == task_id and one.request is None]
+        return [one for one in self._records(self._trust())[1] if one.task_id == task_id]
 
     def wait(
         self,
@@ -194,75 +189,203 @@ class Reader:
         while True:
             sign, looked = self._sign(), clock()
             found = self.find(question)
-            if isinstance(found, ends):
-                return found
-            while True:
-                left = end - clock()
-                if left <= 0:
+            while not isinstance(found, ends):
+                if (left := end - clock()) <= 0:
                     return found
                 sleep(min(POLL_SECONDS, left))
                 if self._sign() != sign or clock() - looked >= _LOOK_ANYWAY_SECONDS:
                     break
+            else:
+                return found
+
+    def _trust(self) -> Trust:
+        known = Trust()
+        # A sandbox may hide them; the ones that were given count all the same.
+        with suppress(KeyProblemError):
+            known = self._keys.trust()
+        return known.with_more(self._more)
 
     def _records(self, trust: Trust) -> tuple[Place, list[Record], list[ChainProblem]]:
-        """The place that was read, the decisions that count, and the files that are none."""
-        names, records, refused = list[str](), list[Record](), list[ChainProblem]()
-        # The mirror is listed first: a decision that arrives meanwhile is in the ledger before it is in the mirror.
+        """The place that was read, the decisions about attempts that count, and the files that are none."""
+        mirrored, chain = list[ChainEntry | ChainProblem](), None
+        # The mirror is read first: a decision that arrives meanwhile is in the ledger before it is in the mirror.
         try:
-            with self._mirror() as directory:
-                names = sorted(name for name in directory.names() if _NAME.match(name))[:_MOST]
+            with open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
+                mirrored += signed_in(directory, trust, self._workspace_id)
         except FileNotFoundError:
             pass
         except OSError as error:
-            message = f"the workspace cannot be read: {reason(error)}"
-            refused.append(ChainProblem(MIRROR, ProblemKind.UNREADABLE, message))
-        chain = self._chain(trust)
-        held = [entry.record for entry in chain.of_attempts.values()] if chain is not None else []
-        known = {f"{record.decision_id}.json" for record in held}
-        for one in (self._file(name, trust) for name in names if name not in known):
-            if isinstance(one, Record):
-                records.append(one)
-            else:
-                refused.append(one)
+            mirrored.append(ChainProblem(NAME, ProblemKind.UNREADABLE, f"the mirror cannot be read: {reason(error)}"))
+        with suppress(LedgerError, OSError):
+            chain = self._ledger.read(trust) if os.path.exists(self._ledger.directory) else None
+        known = (chain or Chain()).of_attempts
+        mirrored = [one for one in mirrored if one.name.removesuffix(".json") not in known]
+        copies = [one for one in mirrored if isinstance(one, ChainEntry)]
+        refused = [one for one in mirrored if isinstance(one, ChainProblem) and one.kind is not ProblemKind.STRAY]
         if chain is None and not self._keys.is_in_sight():
-            return Place.MIRROR, records, refused
+            return Place.MIRROR, [one.record for one in copies], refused
         # An old copy, or one of a decision that the operator had set aside. Where the key that signs lies in sight, no
         # sandbox hides the ledger: then it is lost, and the operator can decide otherwise by now.
         why = "does not have it" if chain is not None else "is gone or cannot be read: put it back, or decide again"
-        for record in records:
-            message = f"it is signed, and the ledger {self._ledger.directory} {why}"
-            refused.append(_problem(f"{record.decision_id}.json", ProblemKind.STRAY, message))
-        refused += [one for one in (chain.problems if chain else ()) if one.kind is not ProblemKind.STRAY]
-        return Place.LEDGER, held, refused
-
-    def _chain(self, trust: Trust) -> Chain | None:
-        """The ledger, None where it is not to be seen from here."""
-        with suppress(LedgerError, OSError):
-            return self._ledger.read(trust) if os.path.exists(self._ledger.directory) else None
-        return None
-
-    def _mirror(self) -> Directory:
-        return open_dot_directory(self._workspace, MIRROR, disk=self._disk)
-
-    def _file(self, name: str, trust: Trust) -> Record | ChainProblem:
-        """The signed decision in a file of the workspace, or why it is none."""
-        try:
-            with self._mirror() as directory:
-                record, _ = verified(directory.read(name, LARGEST), trust, self._workspace_id)
-        except RefusedError as error:
-            return _problem(name, error.kind, str(error))
-        except OSError as error:
-            return _problem(name, ProblemKind.UNREADABLE, reason(error))
-        if name != f"{record.decision_id}.json":
-            return _problem(name, ProblemKind.MISPLACED, "a copy of another decision")
-        if record.request is not None:
-            return _problem(name, ProblemKind.MISPLACED, "an answer to a request, which is never put here")
-        return record
+        why = f"it is signed, and the ledger {self._ledger.directory} {why}"
+        refused += [ChainProblem(one.name, ProblemKind.STRAY, why) for one in copies]
+        refused += [one for one in (chain or Chain()).problems if one.kind is not ProblemKind.STRAY]
+        return Place.LEDGER, [entry.record for entry in known.values()], refused
 
     def _sign(self) -> list[tuple[int, int, int] | None]:
         """Changes when a file comes or goes in one of the two places."""
-        return [change_stamp(self._ledger.directory), change_stamp(self._workspace / DOT / MIRROR)]
+        return [change_stamp(self._ledger.directory), change_stamp(self._workspace / DOT / NAME)]
 
 
-def _problem(name: str, kind: ProblemKind, message: str) -> ChainProblem:
-    return ChainProblem(name, kind, f"{DOT}/{MIRROR}/{name}: {message}")
+class Asker:
+    """Asks about the decisions of one workspace; `name` (`wait`, `mcp`, …) is how its receipts call it."""
+
+    def __init__(self, workspace: Path, settings: Settings, name: str) -> None:
+        self.name: Final = name
+        self.state: Final = state_directory(workspace)
+        self._workspace = workspace
+        self._read_only = settings.read_only
+        self._book = ReceiptBook(workspace, self.state, read_only=settings.read_only)
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Raises KeyProblemError where a public key that it was started with is none."""
+        return Reader(self._workspace)
+
+    def tell(self, tree: Tree, task_id: str) -> None:
+        """Let a tree know what is decided about a task: that tells which files are of an attempt after it."""
+        records = self.reader.about(task_id)
+        receipts = self._book.read(records)
+        decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
+        tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
+
+    def hand_out(self, record: Record) -> str | None:
+        """Write the amended handoff of a decision into the workspace, for the agent that gets it. Returns its path.
+
+        None if there is none, or if nothing can or may be written: the decision has it, too.
+        """
+        handoff = record.params.handoff
+        if handoff is None or self._read_only:
+            return None
+        name = f"{record.decision_id}.handoff.{ending_of(handoff)}"
+        with suppress(OSError), open_dot_directory(self._workspace, HANDOFFS, make=True) as directory:
+            # Anew each time: what lies there may have been edited since.
+            directory.replace(name, handoff.encode(), 0o644)
+            return str(self._workspace / DOT / HANDOFFS / name)
+        return None
+
+    def note_read(self, decision: Verified, by: str) -> str | None:
+        """Tell that a decision was read, where the operator sees it. Returns why it could not be written: it was read
+        all the same."""
+        return self._mark(decision, Stage.READ, by, inside=decision.place is Place.MIRROR)
+
+    def note_acted(self, decision_id: str, by: str) -> None:
+        """Tell that a decision was carried out. Where nothing can be written it was all the same."""
+        found = self.reader.find(Question(None, decision_id=decision_id))
+        if isinstance(found, Verified | Expired):
+            self._mark(found, Stage.ACTED, by)
+
+    def _mark(self, decision: Verified | Expired, stage: Stage, by: str, *, inside: bool = False) -> str | None:
+        record = decision.record
+        try:
+            self._book.mark(record.decision_id, stage, by, since=record.created_at, reader=self.name, inside=inside)
+        except ReceiptError as error:
+            return str(error)
+        return None
+
+    def claim(self, record: Record, by: str) -> Claim:
+        """Ask to be the one who carries a decision out. Raises ReceiptError where no claim can be written."""
+        return self._book.claim(record.decision_id, by, since=record.created_at)
+
+
+def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
+    """The question about the attempt that the operator can be looking at now. From inside a sandbox the history may be
+    hidden, and attempts be counted too low: so the number counts as the least only."""
+    task = tree.tasks.get(task_id)
+    known = {one.number: one for one in task.attempts} if task is not None else {}
+    latest, question = max(known, default=1), Question(task_id, attempt, over=tree.over(task_id))
+    if (asked := known.get(attempt or latest)) is not None:
+        digest = asked.returned.digest if asked.returned is not None else None
+        question = question._replace(return_sha256=digest, handoff_sha256=asked.packet_digest)
+        question = question._replace(is_final=asked.has_no_result)
+    return question._replace(since=latest) if attempt is None else question
+
+
+def is_needless(task: Task | None) -> bool:
+    """Whether nobody is asked about a task: it has ended well, as far as can be told. One that has not returned yet is
+    worth waiting for."""
+    return task is not None and task.own_state in _HAVE_ENDED and task.question is None
+
+
+def answer(found: Found, *, handoff_path: str | None = None) -> dict[str, Any]:
+    """The document. `pending` is False only where there is a decision that holds: then it has the keys of the record,
+    `place`, `handoff_path` and `do_now`; else `do_now`, and `detail`, `refused` or `expired`."""
+    if isinstance(found, Verified):
+        told = {"place": found.place.value, "handoff_path": handoff_path, "do_now": do_now(found.record, handoff_path)}
+        # What was signed on another machine was verified, and says all of it once more: agents read it as text.
+        said = {name: value for name, value in found.record.document().items() if name != "signed_request"}
+        return {"pending": False, **said, **told}
+    if isinstance(found, Expired):
+        record = found.record
+        known = {name: getattr(record, name) for name in ("decision_id", "task_id", "attempt", "expires_at")}
+        again = "do not act on it: tell the operator to decide again"
+        return {"pending": True, "expired": known, "do_now": f"the decision held until {record.expires_at}; {again}"}
+    if isinstance(found, Forged):
+        refused = [{"name": one.name, "kind": one.kind.value, "message": one.message} for one in found.refused]
+        return {"pending": True, "refused": refused, "do_now": f"do not act on the refused files; {CALL_AGAIN}"}
+    return {"pending": True, "detail": found.detail, "do_now": CALL_AGAIN}
+
+
+def waited(found: Found, task: Task | None, task_id: str, *, handoff_path: str | None = None) -> dict[str, Any]:
+    """The document that `wait` prints: that of `answer`, and where nothing is decided, how the task is seen."""
+    document = answer(found, handoff_path=handoff_path)
+    if isinstance(found, Verified | Expired):
+        return document
+    is_unasked = isinstance(found, Pending) and is_needless(task)
+    state = task.own_state.value if task is not None else None
+    document |= {"task_id": task_id, "state": state, "unasked": is_unasked}
+    if task is None:
+        document["do_now"] = f"{_NOT_SEEN} If both: {document['do_now']}"
+    elif is_unasked:
+        nothing = "nothing is asked of the operator"
+        do = f"go on: {quoted(task_id)} is {state}, and {nothing}, so do not wait"
+        document |= {"detail": f"{nothing} about it", "do_now": do}
+    return document
+
+
+def do_now(record: Record, handoff_path: str | None = None) -> str:
+    """The step of an agent that was told of a decision, in one sentence."""
+    # An id of several words could pass for a part of the sentence.
+    task = exact(record.task_id)
+    if not _WORD.fullmatch(task):
+        task = quoted(record.task_id, 200)
+    note = ", and the operator's note in `note`," if record.note.strip() else ""
+    given = f"with the last handoff, its decision_id set to {record.decision_id}{note.removesuffix(',')}"
+    if record.params.handoff is not None:
+        given = f"with the handoff in {'params.handoff' if handoff_path is None else 'the file handoff_path'}"
+    template = SPECS[record.action].do_now
+    if record.action is Action.ESCALATE and _restores(record):
+        template = f"start the {FITTER} {{given}}, and once it has returned, wait for the next decision about {{task}}"
+    return template.format(
+        task=task,
+        after=record.attempt + 1,
+        given=given,
+        mode=clean(record.params.mode or ""),
+        answers=f"params.answers{note}",
+        decision_id=record.decision_id,
+    )
+
+
+def _restores(record: Record) -> bool:
+    """Whether what is handed on is for a fitter, and not for the station itself."""
+    # Only now: most answers need no reading of the contracts.
+    from agentwatch.contracts.reading import read_document
+
+    reading = read_document(record.params.handoff or "", "fitter.handoff.json")
+    packet = reading.document if reading is not None else None
+    return isinstance(packet, Handoff) and packet.restores == record.task_id
+
+
+def ending_of(text: str) -> str:
+    """The ending of a document's file: `json` for an object, else `md`."""
+    return "json" if text.lstrip("\ufeff \t\r\n")[:1] == "{" else "md"

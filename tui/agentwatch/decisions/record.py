@@ -23,9 +23,9 @@ from agentwatch.delegation.request import Request, RequestKind, request_id_of
 from agentwatch.text import quoted
 
 VERSION: Final = 1
-OF_REQUEST: Final = 2
+_OF_REQUEST: Final = 2
 """The version of a record that answers a request of a program: it has two more keys, `request` and `params.rule`."""
-OF_SIGNED: Final = 3
+_OF_SIGNED: Final = 3
 """The version of a record that an operator signed for elsewhere: one of the two before, and the signed request."""
 
 ANSWER_LIFETIME: Final = timedelta(minutes=10)
@@ -42,6 +42,8 @@ _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _STRICT: Final = ConfigDict(strict=True, extra="forbid", revalidate_instances="always")
 _OF_HOST: Final = {"version": VERSION, "seq": 1, "prev_sha256": None, "operator": "nobody yet"}
 """The keys that the host fills in by itself, and what stands for them in a signed request."""
+_OPTIONAL: Final = ("after", "request", "signed_request")
+"""The keys that only some records have."""
 
 
 def written(time: datetime) -> str:
@@ -96,7 +98,7 @@ class Params:
 
     mitigation: Mitigation | None = None
     handoff: str | None = None
-    mode: str | None = None
+    mode: Name | None = None
     answers: tuple[Answer, ...] = ()
     report: str | None = None
     rule: str | None = None
@@ -143,7 +145,7 @@ class Subject(NamedTuple):
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, config=_STRICT)
 class Record:
-    """One decision as it is signed. To be made with `record_of`.
+    """One decision as it is signed, made by `draft_of`, and numbered by its ledger.
 
     Times are UTC, `2030-01-01T00:00:00Z`; `expires_at` is None where it holds for ever. `seq` counts the decisions of
     a workspace from 1; `prev_sha256` is the sha256 of the file before, None for the first. `after`, as in `Subject`, is
@@ -151,7 +153,7 @@ class Record:
     the text of the envelope in which an operator asked a host for this record.
     """
 
-    version: Annotated[int, Field(ge=VERSION, le=OF_SIGNED)]
+    version: Annotated[int, Field(ge=VERSION, le=_OF_SIGNED)]
     workspace_id: Name
     seq: Positive
     prev_sha256: Sha256 | None
@@ -183,10 +185,7 @@ class Record:
             raise ValueError(f"{min(given - spec.takes)} means nothing for {self.action}")
         if missing := {*spec.needs} & spec.takes - given:
             raise ValueError(f"{self.action} needs {min(missing)}")
-        if self.params.mode == "":
-            raise ValueError("the mode must not be empty")
-        plain = VERSION if self.request is None else OF_REQUEST
-        version = plain if self.signed_request is None else OF_SIGNED
+        version = _version_of(self.request, self.signed_request)
         if self.version != version or (self.request is not None) != (self.action in OF_REQUESTS):
             raise ValueError("the version, the action, a request and a signed request do not belong together")
         if self.request is not None:
@@ -213,9 +212,9 @@ class Record:
         """Whether it does not hold any more at a time (aware)."""
         return self.expires_at is not None and now >= time_of(self.expires_at)
 
-    def says_the_same(self, other: Any) -> bool:
-        """Whether the same is decided, whoever did it and when; `other` is a record or a draft."""
-        return all(getattr(self, name) == getattr(other, name) for name in ("action", "params", "note"))
+    def says_the_same(self, other: Record) -> bool:
+        """Whether the same is decided, whoever did it and when."""
+        return (self.action, self.params, self.note) == (other.action, other.params, other.note)
 
     def document(self) -> dict[str, Any]:
         """The record as JSON values, keys in their order."""
@@ -237,15 +236,40 @@ class Record:
         return data
 
 
-_OPTIONAL: Final = ("after", "request", "signed_request")
-"""The keys that only some records have."""
 _ADAPTER: Final = TypeAdapter(Record)
 
 
-def record_of(**values: Any) -> Record:
-    """A record with these fields. Raises RecordError where they make none."""
+def _version_of(request: Asked | None, signed_request: str | None) -> int:
+    return _OF_SIGNED if signed_request is not None else VERSION if request is None else _OF_REQUEST
+
+
+def draft_of(
+    subject: Subject,
+    action: Action,
+    params: Params,
+    note: str,
+    *,
+    operator: str,
+    created_at: datetime,
+    expires_at: datetime | None = None,
+    signed_request: str | None = None,
+) -> Record:
+    """A decision as somebody makes it, as if it were the first. Raises RecordError where it can be none."""
     try:
-        return Record(**values)
+        return Record(
+            version=_version_of(subject.request, signed_request),
+            **subject._asdict(),
+            seq=1,
+            prev_sha256=None,
+            decision_id=subject.decision_id,
+            action=action,
+            params=params,
+            note=note,
+            operator=operator,
+            created_at=written(created_at),
+            expires_at=None if expires_at is None else written(expires_at),
+            signed_request=signed_request,
+        )
     except ValidationError as error:
         raise RecordError(in_words(error)) from error
 
@@ -295,17 +319,6 @@ class SignedRequest(NamedTuple):
         said = {name: value for name, value in self.asked.document().items() if name not in _OF_HOST}
         return compact({"version": VERSION, "host": self.host, "record_by": self.record_by, **said}).encode()
 
-    def why_not(self, record: Record, keyid: str) -> str | None:
-        """Why a record that this host has signed is not the one that is asked for; None where it is."""
-        if self.host != keyid:
-            return "it was signed for another host"
-        said = self.asked.document() | {name: getattr(record, name) for name in (*_OF_HOST, "created_at")}
-        if record.document() != said | {"signed_request": record.signed_request}:
-            return "the host has recorded something else than was signed for it"
-        if not time_of(self.asked.created_at) - AHEAD <= time_of(record.created_at) <= time_of(self.record_by):
-            return "it was recorded before it was signed, or when its time was over"
-        return None
-
 
 def sign(request: SignedRequest, key: SigningKey) -> str:
     """The text of the envelope that a host is sent. Raises RecordError for what no host would read."""
@@ -317,8 +330,7 @@ def sign(request: SignedRequest, key: SigningKey) -> str:
 def read_request(text: str, trust: Trust) -> tuple[SignedRequest, str]:
     """A signed request and the id of its key: one that may ask, whatever became of it since. Raises EnvelopeError and
     RecordError."""
-    keys = {name: key.public for name, key in trust.asking.items()}
-    data, keyid = opened(text.encode(errors="replace"), keys, REQUEST_TYPE)
+    data, keyid = opened(text.encode(errors="replace"), trust.asking, REQUEST_TYPE)
     return _parse_request(data), keyid
 
 
@@ -327,11 +339,16 @@ def verify_request(record: Record, keyid: str, trust: Trust) -> None:
     if record.signed_request is None:
         return
     request, operator = read_request(record.signed_request, trust)
-    ended = trust.asking[operator].retired_at
+    ended, asked = trust.asking[operator].retired_at, request.asked
     if ended is not None and record.created_at > ended:
         raise UntrustedError(f"it is signed with the key {operator[:16]}…, which was not trusted any more at that time")
-    if why := request.why_not(record, keyid):
-        raise RecordError(why)
+    if request.host != keyid:
+        raise RecordError("it was signed for another host")
+    said = asked.document() | {name: getattr(record, name) for name in (*_OF_HOST, "created_at", "signed_request")}
+    if record.document() != said:
+        raise RecordError("the host has recorded something else than was signed for it")
+    if not time_of(asked.created_at) - AHEAD <= time_of(record.created_at) <= time_of(request.record_by):
+        raise RecordError("it was recorded before it was signed, or when its time was over")
 
 
 def _parse_request(data: bytes) -> SignedRequest:
@@ -339,9 +356,9 @@ def _parse_request(data: bytes) -> SignedRequest:
         document = json.loads(data)
         if document.pop("version") != VERSION:
             raise RecordError("its version is not known here; update agentwatch")
-        host = TypeAdapter(Sha256).validate_python(document.pop("host"))
-        record_by = TypeAdapter(Time).validate_python(document.pop("record_by"))
-        own = _OF_HOST | {"version": OF_REQUEST if "request" in document else VERSION}
+        host, record_by = document.pop("host"), document.pop("record_by")
+        time_of(record_by)
+        own = _OF_HOST | {"version": _OF_REQUEST if "request" in document else VERSION}
         asked = _ADAPTER.validate_json(compact(document | own))
     except ValidationError as error:
         raise RecordError(in_words(error)) from error

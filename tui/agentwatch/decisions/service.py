@@ -1,7 +1,7 @@
 """The operator's side: decide, deliver, and see what became of it, wherever the ledger is.
 
 A decision becomes a draft in `DecisionService`, once; the services differ in what becomes of a draft: `LocalService`
-records it in the ledger of this machine, another one asks a host.
+records it in the ledger of this machine, another one asks a host. `DecisionWatcher` keeps a running monitor told.
 """
 
 from __future__ import annotations
@@ -9,40 +9,53 @@ from __future__ import annotations
 import getpass
 import math
 import os
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from agentwatch.decisions import delivery, receipts
-from agentwatch.decisions.delivery import Forgery, Mirror
-from agentwatch.decisions.envelope import VARIABLE, SigningKey, Trust, given
+from agentwatch.background import Part
+from agentwatch.decisions.delivery import (
+    MIRROR,
+    NOT_DELIVERED,
+    RECEIPTS,
+    Mirror,
+    ReceiptBook,
+    ReceiptError,
+    differing,
+    forged,
+    mirror_missing,
+)
+from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import (
+    DecisionError,
     KeyMissingError,
-    KeyProblemError,
     NotAllowedError,
     RequestGoneError,
     ReturnChangedError,
 )
-from agentwatch.decisions.keys import Keys, unlocked
-from agentwatch.decisions.ledger import Chain, DecisionMade, Draft, Ledger
-from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
+from agentwatch.decisions.keys import Keys
+from agentwatch.decisions.ledger import NAME, Chain, ChainProblem, DecisionMade, Ledger, ProblemKind
 from agentwatch.decisions.record import (
     ANSWER_LIFETIME,
     Params,
     Record,
     Subject,
     asked_of,
+    decision_of,
+    draft_of,
     refusal,
     time_of,
     written,
 )
 from agentwatch.delegation.decision import ENDING, Action, Decision, Receipt, Stage
-from agentwatch.delegation.request import Request
+from agentwatch.delegation.events import Decided, Event, Unreadable
+from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.delegation.task import Task
-from agentwatch.disk import DISK, DOT, Disk
+from agentwatch.disk import DISK, DOT, Disk, change_stamp, open_dot_directory
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.walk import MAX_BYTES, to_name
 from agentwatch.state import state_directory, workspace_id
@@ -53,20 +66,27 @@ then. An agent that asks for it afterwards is told so, and the operator can deci
 
 _OURSELVES: Final = "agentwatch"
 _READ_ONLY: Final = "agentwatch was told to write nothing into the workspace"
+_MOST_FORGED: Final = 1_000
+"""Files of the mirror that are told: more of them would say the same."""
+_LOOK_SECONDS: Final = (10.0, 60.0)
+"""Between two looks at the mirror where no directory has changed; the second where all is delivered."""
 
 
 class DecisionService(ABC):
-    """The decisions of one workspace, as an operator makes them. They hold for `lifetime`, None for ever.
+    """The decisions of one workspace, as an operator makes them. They hold for `lifetime`.
 
     It signs with the key of one configuration directory, unlocked once; `passphrase` is asked where it is encrypted.
+    Where the ledger is on a host, there is nothing to be looked at here.
     """
+
+    answer_lifetime = ANSWER_LIFETIME
 
     def __init__(
         self,
         state: Path,
         *,
         passphrase: Callable[[], str] | None = None,
-        lifetime: timedelta | None = LIFETIME,
+        lifetime: timedelta = LIFETIME,
         configuration: Path | None = None,
         disk: Disk = DISK,
     ) -> None:
@@ -74,28 +94,17 @@ class DecisionService(ABC):
         self.lifetime: Final = lifetime
         self.keys: Final = Keys(configuration, disk)
         self.disk: Final = disk
-        self.places: Sequence[Path] = ()
-        """The directories in which every change of it shows; none where it has to be asked."""
         self._passphrase = passphrase
         self._signing: SigningKey | None = None
 
     # The key
 
     def why_locked(self) -> str | None:
-        """Why the passphrase has to be typed before the next decision can be signed; None where it has not. A keyring
-        that was chosen is asked first, for a minute at most. Raises KeyProblemError."""
-        try:
-            if not self.keys.is_encrypted() or (self._signing and self._signing.public == self.keys.show()):
-                return None
-        except KeyMissingError:
-            return None
-        why = "the key that signs decisions is encrypted"
-        if not self.keys.in_keyring:
-            return why
-        try:
-            self._signing = unlocked(self.keys)
-        except KeyProblemError as error:
-            return f"{why}, and {error}"
+        """Why the passphrase has to be typed before the next decision can be signed; None where it has not. Raises
+        KeyProblemError."""
+        with suppress(KeyMissingError):
+            if self._signing is None or self._signing.public != self.keys.show():
+                return self.keys.why_encrypted()
         return None
 
     def unlock(self, passphrase: str) -> None:
@@ -111,7 +120,11 @@ class DecisionService(ABC):
             if self.keys.trust().keys:
                 # Only the private one is gone, and that was said.
                 raise
-            self.refuse_first()
+            if self.read().problems:
+                raise KeyMissingError(
+                    f"the ledger holds decisions, and the keys that signed them are gone from {self.keys.directory}:"
+                    f" put them back from a backup, or move {self.state / NAME} away and decide again"
+                ) from None
             self._signing = self.keys.create()
         return self._signing
 
@@ -138,14 +151,16 @@ class DecisionService(ABC):
         *,
         returned: Callable[[], str | None],
         note: str = "",
-        now: datetime | None = None,
     ) -> DecisionMade:
         """Record a decision that the policy allows, then deliver it; `returned` gives the sha256 of the return as it is
         now. Raises DecisionError."""
-        now = now or self.now()
+        now = self.now()
         # Nobody works on what was ended, so there is no other workspace that it could meet.
-        expires_at = None if self.lifetime is None or action in ENDING else now + self.lifetime
-        return self.record(Draft(subject, action, params or Params(), note, self.operator, now, expires_at), returned)
+        ends = None if action in ENDING else now + self.lifetime
+        draft = draft_of(
+            subject, action, params or Params(), note, operator=operator_name(), created_at=now, expires_at=ends
+        )
+        return self.record(draft, returned)
 
     def answer(
         self,
@@ -157,20 +172,18 @@ class DecisionService(ABC):
         attempt: int,
         gone: Callable[[], str | None],
         note: str = "",
-        now: datetime | None = None,
     ) -> DecisionMade:
         """Record the answer to a request as it was shown at a task and attempt; `gone` says, in a sentence, why nobody
         waits for it any more. Raises DecisionError."""
-        now = now or self.now()
+        params, now = params or Params(), self.now()
+        if (why_not := refusal(request, action, params, note)) is not None:
+            raise NotAllowedError(f"not recorded: {why_not}")
         subject = Subject(self.workspace_id, task_id, attempt, None, None, request=asked_of(request))
-        expires_at = self.answer_ends(request, now)
-        draft = Draft(subject, action, params or Params(), note, self.operator, now, expires_at)
+        # Records have whole seconds; its holder knows the time to a fraction.
+        until = math.inf if request.until is None else math.ceil(request.until)
+        ends = datetime.fromtimestamp(min(until, (now + self.answer_lifetime).timestamp()), UTC)
+        draft = draft_of(subject, action, params, note, operator=operator_name(), created_at=now, expires_at=ends)
         return self.record_answer(request, draft, gone)
-
-    @property
-    @abstractmethod
-    def operator(self) -> str:
-        """The name of who decides here, for records."""
 
     @property
     @abstractmethod
@@ -182,55 +195,41 @@ class DecisionService(ABC):
         """Why nothing can be decided now, a sentence; None where something can."""
         return None
 
-    @property
-    def notice(self) -> str | None:
-        """A sentence for the operator about decisions on their way. May quote foreign text."""
-        return None
-
     @abstractmethod
     def now(self) -> datetime:
         """The time, aware, where the ledger is."""
 
     @abstractmethod
-    def answer_ends(self, request: Request, now: datetime) -> datetime:
-        """Until when an answer that is given now holds."""
-
-    @abstractmethod
-    def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:
+    def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
         """Record a decision as somebody made it, as `decide` does."""
 
     @abstractmethod
-    def record_answer(self, request: Request, draft: Draft, gone: Callable[[], str | None]) -> DecisionMade:
+    def record_answer(self, request: Request, draft: Record, gone: Callable[[], str | None]) -> DecisionMade:
         """Record the answer to a request as somebody made it, as `answer` does."""
-
-    @abstractmethod
-    def refuse_first(self) -> None:
-        """Raises DecisionError where a key was there before, so that a new one would not be the first."""
 
     # Looking
 
-    @abstractmethod
     def read(self) -> Chain:
-        """Every decision, and what is wrong in the ledger. Cheap where nothing changed. Raises DecisionError."""
+        """Every decision, and what is wrong in the ledger. Raises DecisionError."""
+        return Chain()
 
-    @abstractmethod
     def mirror(self) -> Mirror:
         """Deliver what waits, put right what was edited, and tell what is forged. Raises DecisionError."""
+        return Mirror()
 
-    @abstractmethod
-    def forged(self) -> list[Forgery]:
-        """The files among the decisions in the workspace that are none; nothing is put right. Raises DecisionError."""
+    def forged(self) -> list[ChainProblem]:
+        """The files of the mirror that are not the ledger's; nothing is put right. Raises DecisionError."""
+        return []
 
-    @abstractmethod
-    def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
+    def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:  # noqa: ARG002
         """How far decisions have got, by their ids, as `ReceiptBook.read` has it."""
+        return {}
 
-    @abstractmethod
-    def changes(self) -> tuple[int | None, ...]:
+    def changes(self) -> list[tuple[int, ...] | None]:
         """Different from the call before where a decision or a receipt was added since. Costs next to nothing."""
+        return []
 
-    @abstractmethod
-    def acted(self, decision: Decision, by: str) -> None:
+    def acted(self, decision: Decision, by: str) -> None:  # noqa: B027
         """Tell that a decision was carried out. Raises ReceiptError."""
 
 
@@ -243,60 +242,37 @@ class LocalService(DecisionService):
         *,
         passphrase: Callable[[], str] | None = None,
         read_only: bool = False,
-        lifetime: timedelta | None = LIFETIME,
+        lifetime: timedelta = LIFETIME,
         state: Path | None = None,
         configuration: Path | None = None,
         disk: Disk = DISK,
     ) -> None:
         state = state or state_directory(workspace)
         super().__init__(state, passphrase=passphrase, lifetime=lifetime, configuration=configuration, disk=disk)
-        self._workspace_id = workspace_id(workspace)
-        self.ledger: Final = Ledger(self.state, self._workspace_id, disk)
+        self.ledger: Final = Ledger(self.state, workspace_id(workspace), disk)
         self._book = ReceiptBook(workspace, self.state, disk, read_only=read_only)
         self._workspace = workspace
         self._read_only = read_only
-        own = workspace / DOT
-        self.places = (
-            self.ledger.directory,
-            self.state / receipts.NAME,
-            own / delivery.NAME,
-            own / receipts.NAME,
-        )
-        self._marked: set[int] = set()
 
     @property
     def workspace_id(self) -> str:
-        return self._workspace_id
-
-    @property
-    def operator(self) -> str:
-        return operator_name()
+        return self.ledger.workspace_id
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    def answer_ends(self, request: Request, now: datetime) -> datetime:
-        expires_at = now + ANSWER_LIFETIME
-        if request.until is None:
-            return expires_at
-        # Records have whole seconds; its holder knows the time to a fraction.
-        return min(expires_at, datetime.fromtimestamp(math.ceil(request.until), UTC))
-
-    def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:
+    def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
         made = self.ledger.append(draft, self.key(), self.keys.trust(), returned)
-        if self._read_only:
-            return made._replace(undelivered=_READ_ONLY)
-        undelivered = delivery.deliver(self._workspace, made.entry, self.ledger.bytes_of, self.disk)
-        if undelivered is None:
-            self._mark_delivered(made.record)
-        return made._replace(undelivered=undelivered)
+        try:
+            mirror = self.mirror()
+        except DecisionError as error:
+            return made._replace(undelivered=str(error))
+        return made._replace(undelivered=mirror.reason if draft.decision_id in mirror.pending else None)
 
-    def record_answer(self, request: Request, draft: Draft, gone: Callable[[], str | None]) -> DecisionMade:
-        now, expires_at = draft.created_at, draft.expires_at
-        why_not = refusal(request, draft.action, draft.params, draft.note)
-        if why_not is not None:
+    def record_answer(self, request: Request, draft: Record, gone: Callable[[], str | None]) -> DecisionMade:
+        if (why_not := refusal(request, draft.action, draft.params, draft.note)) is not None:
             raise NotAllowedError(f"not recorded: {why_not}")
-        entry = self.read().latest.get(request.request_id)
+        now, entry = time_of(draft.created_at), self.read().latest.get(request.request_id)
         before = entry.record if entry is not None and not entry.record.is_expired(now) else None
         if before is not None and time_of(before.created_at).timestamp() < math.floor(request.asked_at):
             # Its program gave an id twice: its holder waits for an answer since, and this one would pass for that.
@@ -306,18 +282,11 @@ class LocalService(DecisionService):
             )
 
         def returned() -> None:
-            why = gone() or ("its time is over" if expires_at is not None and expires_at <= now else None)
+            why = gone() or ("its time is over" if draft.is_expired(now) else None)
             if why is not None:
                 raise RequestGoneError(f"not recorded: {why}")
 
         return self.ledger.append(draft, self.key(), self.keys.trust(), returned)
-
-    def refuse_first(self) -> None:
-        if self.ledger.read(Trust()).problems:
-            raise KeyMissingError(
-                f"the ledger holds decisions, and the keys that signed them are gone from {self.keys.directory}:"
-                f" put them back from a backup, or move {self.ledger.directory} away and decide again"
-            )
 
     def read(self) -> Chain:
         return self.ledger.read(self.keys.trust())
@@ -325,45 +294,118 @@ class LocalService(DecisionService):
     def mirror(self) -> Mirror:
         trust = self.keys.trust()
         chain = self.ledger.read(trust)
-        self._book.tidy()
+        told = self.receipts(entry.record for entry in chain.of_attempts.values())
+        waiting = tuple(name for name, receipts in told.items() if receipts[-1].stage is Stage.RECORDED)
         if self._read_only:
-            told = self.receipts(entry.record for entry in chain.of_attempts.values())
-            waiting = tuple(name for name, receipts in told.items() if receipts[-1].stage is Stage.RECORDED)
             return Mirror((), waiting, _READ_ONLY if waiting else None, tuple(self.forged()))
-        mirror = delivery.mirror_missing(self._workspace, chain, self.ledger.bytes_of, trust, disk=self.disk)
-        for decision_id in mirror.delivered:
-            self._mark_delivered(chain.latest[decision_id].record)
+        mirror = mirror_missing(self._workspace, self.ledger, chain, trust)
+        for name in {*waiting}.intersection(mirror.delivered):
+            # Delivered it is all the same; the receipt is told the next time.
+            with suppress(ReceiptError):
+                self._book.mark(name, Stage.DELIVERED, _OURSELVES, since=chain.latest[name].record.created_at)
         return mirror
 
-    def forged(self) -> list[Forgery]:
-        trust = self.keys.trust()
+    def forged(self) -> list[ChainProblem]:
+        trust, found = self.keys.trust(), list[ChainProblem]()
+        chain = self.ledger.read(trust)
+        with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
+            found += differing(directory, chain, trust, self.workspace_id)
         if os.path.exists(self.ledger.directory) or self.keys.is_in_sight():
-            return delivery.forgeries(self._workspace, self.ledger.read(trust), trust, self.disk)
-        # In a sandbox, the keys are those that the orchestrator was started with.
-        trust = trust.with_more(given(os.environ.get(VARIABLE, "")))
-        return delivery.forgeries(self._workspace, None, trust, self.disk)
+            return found
+        # In a sandbox, which hides both, nobody can tell whose a signed file is.
+        return [one for one in found if one.kind not in (ProblemKind.STRAY, ProblemKind.UNTRUSTED)]
 
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
         return self._book.read(records)
 
-    def changes(self) -> tuple[int | None, ...]:
-        times: dict[Path, int] = {}
-        for directory in self.places:
-            with suppress(OSError):
-                times[directory] = directory.lstat().st_mtime_ns
-        return tuple(map(times.get, self.places))
+    def changes(self) -> list[tuple[int, ...] | None]:
+        return [
+            change_stamp(place / name) for place in (self.state, self._workspace / DOT) for name in (NAME, RECEIPTS)
+        ]
 
     def acted(self, decision: Decision, by: str) -> None:
         since = written(datetime.fromtimestamp(decision.at, UTC))
         is_private = decision.request_id is not None
         self._book.mark(decision.decision_id, Stage.ACTED, by, since=since, private=is_private)
 
-    def _mark_delivered(self, record: Record) -> None:
-        # Delivered it is all the same; the receipt is told the next time.
-        with suppress(ReceiptError):
-            if record.seq not in self._marked:
-                self._book.mark(record.decision_id, Stage.DELIVERED, _OURSELVES, since=record.created_at)
-                self._marked.add(record.seq)
+
+class DecisionWatcher(Part):
+    """Looks at the decisions of a workspace, once or as a part of a worker: what is recorded, how far each has got, and
+    what is forged."""
+
+    def __init__(self, desk: DecisionService, clock: Callable[[], float] = time.time) -> None:
+        self.desk: Final = desk
+        self.notice: str | None = None
+        self._clock = clock
+        self._known: dict[str, Decision] = {}
+        self._forged: dict[str, str] = {}
+        self._acted: list[Decision] = []
+        """Those to be written down."""
+        self._look_at = -math.inf
+        self._looked: list[tuple[int, ...] | None] = []
+
+    def look(self, *, writes: bool = True) -> list[Event]:
+        """The changes since the call before; `writes`: with what waits delivered. Blocks."""
+        self._look_at = time.monotonic() + _LOOK_SECONDS[1]
+        try:
+            mirror = self.desk.mirror() if writes else Mirror(foreign=tuple(self.desk.forged()))
+            if mirror.pending:
+                self._look_at = min(self._look_at, time.monotonic() + _LOOK_SECONDS[0])
+            chain = self.desk.read()
+            records = [entry.record for entry in chain.latest.values()]
+            receipts = self.desk.receipts(records)
+        except DecisionError as error:
+            self.notice = str(error)
+            return []
+        self.notice = chain.broken or (chain.problems[0].message if chain.problems else None)
+        if len(chain.problems) > 1:
+            self.notice = f"{self.notice} (and {len(chain.problems) - 1:,} more: `agentwatch verify` names them)"
+        events: list[Event] = []
+        for record in records:
+            waits = f"{NOT_DELIVERED}{mirror.reason}" if record.decision_id in mirror.pending else ""
+            decision = decision_of(record, receipts[record.decision_id], waits)
+            if self._known.get(record.decision_id) != decision:
+                self._known[record.decision_id] = decision
+                events.append(Decided(0, decision.at, decision.decision_id, decision))
+        for name, _, why in mirror.foreign[:_MOST_FORGED]:
+            # A file that was put right, or taken away, stays told: that somebody has forged one is worth knowing.
+            if self._forged.get(name) != why:
+                self._forged[name] = why
+                events.append(Unreadable(0, self._clock(), f"{MIRROR}/{name}", forged(why)))
+        return events
+
+    def note_acted(self, tasks: Iterable[Task]) -> None:
+        """Write down which decisions were carried out, for those that read the receipts elsewhere."""
+        for task in tasks:
+            decisions = [one for attempt in task.attempts for one in attempt.decisions]
+            self._acted += [one for one in decisions if one.receipt.stage is Stage.ACTED]
+            acted = (one.request_id for one in task.requests if one.stage is RequestStage.ACTED)
+            # The tree sees what the program's records show: its answers have the receipts that were read.
+            answers = [self._known[request_id] for request_id in acted if request_id in self._known]
+            self._acted += [one for one in answers if one.receipt.stage is not Stage.ACTED]
+
+    def look_soon(self) -> None:
+        """Something was decided just now. Any thread may call it."""
+        self._look_at = -math.inf
+        self.wake()
+
+    def poll(self) -> list[Event]:
+        """Write down what was carried out, and look where something may have changed. Blocks."""
+        while self._acted:
+            acted = self._acted.pop()
+            known = self._known.get(acted.decision_id)
+            if known is not None and known.receipt.stage is Stage.ACTED:
+                continue
+            saw = "the next attempt" if acted.request_id is None else "its program's record"
+            try:
+                self.desk.acted(acted, f"agentwatch saw {saw}")
+            except DecisionError as error:
+                self.notice = str(error)
+        places = self.desk.changes()
+        if time.monotonic() < self._look_at and places == self._looked:
+            return []
+        self._looked = places
+        return self.look()
 
 
 def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -38,6 +39,7 @@ _OF_TASK: Final = (
     "task_id parent_id title agent objective state reported_state contract summary why needs_operator ask contradicted"
     " attempt error_code error_message blockers limitations runtime findings claims unsaid"
 )
+_OF_DECISION: Final = "decision_id attempt action note operator created_at expires_at handoff_sha256 return_sha256"
 _OF_ATTEMPT: Final = "number state session_id handoff_path handoff_sha256 return_path return_sha256 started_at ended_at"
 
 
@@ -129,7 +131,7 @@ def statement_of(
 
 def verified(data: bytes, trust: Trust) -> tuple[Statement, str]:
     """The statement in an envelope, and the key that signed it (its id). Raises EnvelopeError and RecordError."""
-    payload, keyid = opened(data, trust.public, STATEMENT_TYPE)
+    payload, keyid = opened(data, trust.signing, STATEMENT_TYPE)
     try:
         whole = _Whole.model_validate_json(payload)
     except ValidationError as error:
@@ -157,22 +159,13 @@ def keep(state: Path, envelopes: Mapping[str, bytes]) -> None:
 def kept(state: Path, task_ids: Iterable[str], trust: Trust) -> dict[str, Kept]:
     """The statements that were signed about these tasks, by their ids. One that does not hold is none."""
     found = {}
-    try:
-        directory = Directory.open(state / NAME)
-    except OSError:
-        return {}
-    with directory:
-        names = set(directory.names())
+    with suppress(OSError), Directory.open(state / NAME) as directory:
         for task_id in task_ids:
-            if (name := _file(task_id)) not in names:
-                continue
-            try:
-                data = directory.read(name, LARGEST)
+            with suppress(OSError, DecisionError):
+                data = directory.read(_file(task_id), LARGEST)
                 statement, keyid = verified(data, trust)
-            except (OSError, DecisionError):
-                continue
-            if statement.task_id == task_id:
-                found[task_id] = Kept(statement, hashlib.sha256(data).hexdigest(), keyid)
+                if statement.task_id == task_id:
+                    found[task_id] = Kept(statement, hashlib.sha256(data).hexdigest(), keyid)
     return found
 
 
@@ -192,17 +185,5 @@ def _some(values: Mapping[str, Any], names: str) -> dict[str, Any]:
 def _decided(entry: ChainEntry) -> dict[str, Any]:
     """A decision of the ledger, so that it can be recognised by whoever is shown its file."""
     record = entry.record
-    return {
-        "decision_id": record.decision_id,
-        "sha256": entry.sha256,
-        "keyid": entry.keyid,
-        "attempt": record.attempt,
-        "action": record.action,
-        "of_request": record.request is not None,
-        "note": record.note,
-        "operator": record.operator,
-        "created_at": record.created_at,
-        "expires_at": record.expires_at,
-        "handoff_sha256": record.handoff_sha256,
-        "return_sha256": record.return_sha256,
-    }
+    said = {name: getattr(record, name) for name in _OF_DECISION.split()}
+    return {"sha256": entry.sha256, "keyid": entry.keyid, "of_request": record.request is not None, **said}

@@ -20,15 +20,13 @@ from urllib.parse import quote
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.decisions import delivery
+from agentwatch.decisions.delivery import MIRROR, ReceiptBook, ReceiptError
 from agentwatch.decisions.handoff import AmendError, amended
 from agentwatch.decisions.reader import Question, Reader, Verified
-from agentwatch.decisions.receipts import ReceiptBook, ReceiptError
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.demo.script import Player, Screenplay, Step
-from agentwatch.disk import DOT
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.reading import request_about
 from agentwatch.requests.store import Offer, RequestError
@@ -66,7 +64,7 @@ class Orchestrator:
 
     def attend(self) -> None:
         """Read the decisions that have come since the call before, and begin to carry them out."""
-        delivered = {path.stem for path in (self._workspace / DOT / delivery.NAME).glob("*.json")}
+        delivered = {path.stem for path in (self._workspace / MIRROR).glob("*.json")}
         for decision_id in sorted(delivered - self._read):
             answer = self._reader.find(Question(None, decision_id=decision_id))
             if isinstance(answer, Verified):

@@ -7,15 +7,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.decisions import policy
-from agentwatch.decisions.delivery import NOT_DELIVERED, Forgery, Mirror
-from agentwatch.decisions.envelope import EnvelopeError, PublicKey, UnsignedError, UntrustedError, opened
+from agentwatch.decisions.delivery import NOT_DELIVERED
+from agentwatch.decisions.envelope import EnvelopeError, PublicKey, TrustedKey, UnsignedError, UntrustedError, opened
 from agentwatch.decisions.errors import (
     DecisionError,
     NotAllowedError,
@@ -29,7 +29,7 @@ from agentwatch.decisions.errors import (
     remedy,
 )
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import Chain, ChainEntry, DecisionMade, Draft, name_of
+from agentwatch.decisions.ledger import ChainEntry, DecisionMade, name_of
 from agentwatch.decisions.record import (
     AHEAD,
     ANSWER_LIFETIME,
@@ -37,15 +37,14 @@ from agentwatch.decisions.record import (
     Record,
     SignedRequest,
     asked_of,
+    draft_of,
     parse,
     read_request,
-    refusal,
     sign,
     time_of,
     written,
 )
 from agentwatch.decisions.service import DecisionService, LocalService, operator_name
-from agentwatch.delegation.decision import Decision, Receipt
 from agentwatch.disk import PrivateDirectory
 from agentwatch.remote.host import RemoteHost
 from agentwatch.remote.protocol import Outcome, Result
@@ -68,6 +67,9 @@ _ERRORS: Final[Mapping[Outcome, type[DecisionError]]] = {
 
 class RemoteDesk(DecisionService):
     """The decisions about one workspace of a host; `workspace_id` gives the host's id of it, "" before that."""
+
+    # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
+    answer_lifetime = ANSWER_LIFETIME - AHEAD
 
     def __init__(
         self,
@@ -93,29 +95,20 @@ class RemoteDesk(DecisionService):
             return None
         return f"{self._label} cannot be reached: {self._host.why}; nothing can be decided there"
 
-    @property
-    def operator(self) -> str:
-        """The host knows whose key it is."""
-        return "nobody yet"
-
     def now(self) -> datetime:
         return datetime.fromtimestamp(int(self._host.now), UTC)
 
-    def answer_ends(self, request: Request, now: datetime) -> datetime:  # noqa: ARG002  the host knows that
-        # The host's clock may be behind: by it, too, the answer must not hold for longer than answers do.
-        return now + ANSWER_LIFETIME - AHEAD
-
-    def record(self, draft: Draft, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
+    def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002  the host looks
         """Have the host record a decision. Raises UnreachableError, UncertainError and what the host says."""
-        host, decision_id = self._host.key, draft.subject.decision_id
+        host, decision_id = self._host.key, draft.decision_id
         if (why := self.unreachable) is not None or host is None:
             raise (
                 self._doubt(draft, f"{why}; ")
                 if decision_id in self._uncertain
                 else UnreachableError(f"not recorded: {why}")
             )
-        ends = [draft.created_at + _IN_TIME, *([draft.expires_at] if draft.expires_at is not None else [])]
-        request = SignedRequest(host.keyid, written(min(ends)), draft.record(1, None))
+        ends = written(time_of(draft.created_at) + _IN_TIME)
+        request = SignedRequest(host.keyid, min(ends, draft.expires_at or ends), draft)
         text = sign(request, self.key())
         self._uncertain.add(decision_id)
         result = self._host.decide(self.workspace_id, text)
@@ -127,35 +120,11 @@ class RemoteDesk(DecisionService):
             raise made
         return made
 
-    def record_answer(self, request: Request, draft: Draft, gone: Callable[[], str | None]) -> DecisionMade:
+    def record_answer(self, request: Request, draft: Record, gone: Callable[[], str | None]) -> DecisionMade:  # noqa: ARG002
         """Have the host record the answer to a request of a program there. Raises as `record` does."""
         if (why := gone()) is not None:
             raise RequestGoneError(f"not recorded: {why}")
-        if (why := refusal(request, draft.action, draft.params, draft.note)) is not None:
-            raise NotAllowedError(f"not recorded: {why}")
         return self.record(draft, lambda: None)
-
-    def refuse_first(self) -> None:
-        """The first key of an operator may be made for a host: it has to be trusted there anyway."""
-
-    def read(self) -> Chain:
-        """The ledger is the host's, and what is in it comes with the observations."""
-        return Chain()
-
-    def mirror(self) -> Mirror:
-        return Mirror()
-
-    def forged(self) -> list[Forgery]:
-        return []
-
-    def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:  # noqa: ARG002
-        return {}
-
-    def changes(self) -> tuple[int | None, ...]:
-        return ()
-
-    def acted(self, decision: Decision, by: str) -> None:
-        """The host sees that itself."""
 
     def _outcome(
         self, text: str, asked: Record, result: Result, host: PublicKey
@@ -178,9 +147,9 @@ class RemoteDesk(DecisionService):
             return DecisionMade(entry, fresh=False)
         return DecisionMade(entry, fresh=True, doubt=result.words.partition("; ")[2] or None)
 
-    def _doubt(self, draft: Draft, words: str) -> UncertainError:
+    def _doubt(self, draft: Record, words: str) -> UncertainError:
         """Says that nobody knows whether something that was sent is recorded."""
-        about = f"{draft.action} of {quoted(draft.subject.task_id, 100)}"
+        about = f"{draft.action} of {quoted(draft.task_id, 100)}"
         return UncertainError(
             f"{words}nobody knows yet whether {about} is recorded: {self._label} has not said so; to decide the same"
             " again is safe, it counts once"
@@ -191,7 +160,7 @@ class RemoteDesk(DecisionService):
         return quoted(self._host.label, 60)
 
 
-def says_the_same(one: Record | Draft, other: Record | Draft) -> bool:
+def says_the_same(one: Record, other: Record) -> bool:
     """Whether the same is decided about the same."""
     return all(getattr(one, name) == getattr(other, name) for name in ("subject", "action", "params", "note"))
 
@@ -202,7 +171,7 @@ def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
         return None
     data = result.record.encode(errors="replace")
     try:
-        payload, keyid = opened(data, {host.keyid: host})
+        payload, keyid = opened(data, {host.keyid: TrustedKey(host)})
         record = parse(payload)
     except (EnvelopeError, RecordError):
         return None
@@ -240,11 +209,7 @@ class _Signed(NamedTuple):
 
     text: str
     request: SignedRequest
-    draft: Draft
-
-    @property
-    def decision_id(self) -> str:
-        return self.draft.subject.decision_id
+    draft: Record
 
 
 class RelayDesk:
@@ -289,7 +254,7 @@ class RelayDesk:
                 self._check(desk, signed.draft)
                 made = await asyncio.to_thread(self._doing(desk, signed))
             except tuple(_OUTCOMES) as error:
-                refused = RefusedError(_OUTCOMES[type(error)], str(error), signed.decision_id)
+                refused = RefusedError(_OUTCOMES[type(error)], str(error), signed.draft.decision_id)
                 made = await asyncio.to_thread(_refuse, desk, signed, refused)
             finally:
                 if self._monitor.clerk is not None:
@@ -304,7 +269,7 @@ class RelayDesk:
             raise DecisionError("not recorded so far: the relay has just begun, and still reads the workspace")
         return clerk.desk
 
-    def _check(self, desk: LocalService, draft: Draft) -> None:
+    def _check(self, desk: LocalService, draft: Record) -> None:
         """Raises ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
         subject = draft.subject
         if subject.request is not None:
@@ -331,13 +296,13 @@ class RelayDesk:
             return lambda: desk.record(draft, returned_now)
 
         def answer() -> DecisionMade:
-            request = None if inbox is None else inbox.store.find(signed.decision_id)
+            request = None if inbox is None else inbox.store.find(signed.draft.decision_id)
             if inbox is None or request is None or asked_of(request) != draft.subject.request:
                 raise RequestGoneError("not recorded: nobody waits for this answer")
 
             def gone() -> str | None:
                 _check_refusals(desk, signed)
-                is_late = request.until is not None and draft.created_at.timestamp() >= request.until
+                is_late = request.until is not None and time_of(draft.created_at).timestamp() >= request.until
                 return "its time is over" if is_late else inbox.gone(request)
 
             return desk.record_answer(request, draft, gone)
@@ -371,16 +336,16 @@ def _opened(desk: LocalService, text: str, now: datetime) -> _Signed:
         outcome, why = Outcome.REFUSED, "it was signed for another workspace"
     if why:
         raise RefusedError(outcome, why)
-    draft = Draft(
-        subject=asked.subject,
-        action=asked.action,
-        params=asked.params,
-        note=asked.note,
-        operator=operator_name() if known is None else known.name,
-        created_at=now,
-        expires_at=None if asked.expires_at is None else time_of(asked.expires_at),
-        signed_request=text,
-    )
+    try:
+        draft = draft_of(
+            *(asked.subject, asked.action, asked.params, asked.note),
+            operator=operator_name() if known is None else known.name,
+            created_at=now,
+            expires_at=None if asked.expires_at is None else time_of(asked.expires_at),
+            signed_request=text,
+        )
+    except RecordError as error:
+        raise RefusedError(Outcome.REFUSED, str(error)) from error
     return _Signed(text, request, draft)
 
 
@@ -391,19 +356,19 @@ def _known(desk: LocalService, signed: _Signed) -> DecisionMade | None:
     if (entry := chain.asked_for(signed.text)) is not None:
         return DecisionMade(entry, fresh=False)
     _check_refusals(desk, signed)
-    entry, now = chain.latest.get(signed.decision_id), written(draft.created_at)
+    entry, now = chain.latest.get(signed.draft.decision_id), draft.created_at
     held = entry.record if entry is not None and not entry.record.is_expired(time_of(asked.created_at)) else None
     if entry is not None and held is not None and held.created_at <= record_by and says_the_same(held, asked):
         # Somebody else has decided the same in time: that is so, also for who asks again much later.
         return DecisionMade(entry, fresh=False)
-    if now > record_by or asked.created_at > written(draft.created_at + AHEAD):
+    if now > record_by or asked.created_at > written(time_of(now) + AHEAD):
         times = f"it was signed at {asked.created_at}, and its time is over at {record_by}"
         outcome, why = Outcome.EXPIRED, f"{times}; it is {now} on the host: decide again, or set the clocks"
-    elif held is not None and not held.is_expired(draft.created_at):
+    elif held is not None and not held.is_expired(time_of(now)):
         outcome, why = Outcome.DECIDED_OTHERWISE, str(AlreadyDecidedError(held))
     else:
         return None
-    return _refuse(desk, signed, RefusedError(outcome, why, signed.decision_id))
+    return _refuse(desk, signed, RefusedError(outcome, why, signed.draft.decision_id))
 
 
 # Refusals stay: a network may deliver the same later, when it would be recorded, and its operator was told that it was
@@ -422,7 +387,7 @@ def _check_refusals(desk: LocalService, signed: _Signed) -> None:
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         fields = json.loads(data)
         outcome, words = Outcome(fields["outcome"]), str(fields["words"])
-    raise RefusedError(outcome, words, signed.decision_id)
+    raise RefusedError(outcome, words, signed.draft.decision_id)
 
 
 def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> DecisionMade:
@@ -437,7 +402,7 @@ def _refuse(desk: LocalService, signed: _Signed, refused: RefusedError) -> Decis
     if (entry := desk.ledger.refuse(signed.text, trust, write)) is not None:
         return DecisionMade(entry, fresh=False)
     if refused.outcome is Outcome.DECIDED_OTHERWISE:
-        held = desk.ledger.read(trust).latest.get(signed.decision_id)
+        held = desk.ledger.read(trust).latest.get(signed.draft.decision_id)
         refused.record = desk.ledger.bytes_of(held).decode() if held is not None else None
     raise refused
 

@@ -656,7 +656,7 @@ class Fleet:
 
     def _trusted(self) -> dict[str, PublicKey]:
         """The keys that hosts have signed with before, by the names of the hosts."""
-        return {one.name: one.public for one in self._keys.others(Role.HOST) if one.distrusted_at is None}
+        return {one.name: one.public for one in self._keys.others(Role.HOST) if one.retired_at is None}
 
     def _accept(self, label: str, key: PublicKey) -> str:
         """Why the key of a first hello is refused; one that is not is noted, and the answer is empty."""

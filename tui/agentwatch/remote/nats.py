@@ -95,7 +95,7 @@ def login_of(creds: str | None, keys: Keys) -> Login:
     if named is not None:
         return Login(creds=named)
     try:
-        return Login() if keys.is_encrypted() else Login(keys.load())
+        return Login(keys.load() if keys.why_encrypted() is None else None)
     except KeyMissingError:
         return Login()
 

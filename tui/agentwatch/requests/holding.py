@@ -9,16 +9,14 @@ import math
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from agentwatch.decisions.envelope import load_what_verifies
+from agentwatch.decisions.delivery import ReceiptBook
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.ledger import Ledger
-from agentwatch.decisions.receipts import ReceiptBook
 from agentwatch.decisions.record import Record, answers, time_of
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.request import Request
@@ -55,11 +53,7 @@ class Holder:
 
     def offer(self, request: Request) -> Offer:
         """Offer a request. What was decided before that is no answer to it. Raises RequestError."""
-        offer = self.store.offer(request)
-        with suppress(ImportError):
-            # While the operator reads, and not once there is an answer.
-            load_what_verifies()
-        return offer
+        return self.store.offer(request)
 
     def hold(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
         """Wait for the answer to what is offered, and claim it: it must be handed on at once. Blocks.

@@ -16,10 +16,9 @@ from agentwatch.agents.hook.command import BAD, Child
 from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, TOLD, Journal, JournalEntry
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Severity
-from agentwatch.decisions.asking import Asker, do_now
+from agentwatch.decisions.delivery import ReceiptError
 from agentwatch.decisions.errors import KeyProblemError
-from agentwatch.decisions.reader import Expired, Found, Pending, Question, Verified
-from agentwatch.decisions.receipts import ReceiptError
+from agentwatch.decisions.reader import Asker, Expired, Found, Pending, Question, Verified, do_now
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State

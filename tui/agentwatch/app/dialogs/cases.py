@@ -17,7 +17,9 @@ from agentwatch.decisions.form import (
     Fact,
     RequestForm,
     fact,
+    facts,
     request_facts,
+    with_document,
     words_of_child,
     words_of_request,
 )
@@ -127,7 +129,8 @@ class AttemptCase(Case):
         elif self.monitor.settings.read_only:
             where = "in the ledger, nowhere else (read only)"
         writes = f"{self.subject.decision_id[:DIGITS_OF_FILE]}….json {where}"
-        first, *others = self.form.facts(self.task or self.seen, now, writes, cautions)
+        about = self.seen, self.task or self.seen, self.subject, self.action, self.form.params()
+        first, *others = facts(*about, now=now, writes=writes)
         return chain([first], self.place(), others)
 
     async def words(self) -> list[Block]:
@@ -140,13 +143,15 @@ class AttemptCase(Case):
         return [*blocks, *([_Quotation("whole return", returned)] if returned else [])]
 
     async def sign(self, document: str, note: str) -> DecisionMade:
-        return await self.monitor.decide(self.subject, self.action, self.form.recorded(document), note)
+        return await self.monitor.decide(
+            self.subject, self.action, with_document(self.action, self.form.params(), document), note
+        )
 
     def outcome(self, decided: DecisionMade, width: int) -> str:  # noqa: ARG002 - each has its own length
         task = quoted(name_of(self.seen), 24)
         done = "recorded" if decided.fresh else "the very same was recorded before"
         delivered = "delivered" if decided.undelivered is None else f"not delivered: {clean(decided.undelivered, 500)}"
-        return f"{self.form.word} {task}: {done}, {delivered}."
+        return f"{self.form.spec.word} {task}: {done}, {delivered}."
 
 
 class RequestCase(Case):

@@ -260,7 +260,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self._arming = Arming(self, steady, self.look)
         self._trouble = ""
         self._recording = self._is_decided = self._is_read = False
-        self._note = _line_input(self.form.placeholder, id="note")
+        self._note = _line_input(self.form.spec.placeholder, id="note")
         self._passphrase = Input(
             placeholder="the passphrase of the key that signs decisions", password=True, compact=True
         )
@@ -269,7 +269,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self._facts = Said(id="facts", markup=False)
         self._page = Page()
         self._document: Document | None = None
-        if isinstance(case, AttemptCase) and case.form.document:
+        if isinstance(case, AttemptCase) and case.form.spec.document:
             self._document = Document(case.form, case.monitor, case.desk.state)
         self._standings = Said(id="standing", markup=False), Said(id="standing-low", markup=False)
         self._inputs: dict[str, Input] = {}
@@ -296,15 +296,15 @@ class DecisionScreen(ModalScreen[End | Action]):
     def compose(self) -> ComposeResult:
         with Vertical(id="decision"):
             with Vertical(id="ours") as ours:
-                ours.border_title = f"◆ {self.form.glyph} {self.form.word}"
+                ours.border_title = f"◆ {self.form.spec.glyph} {self.form.spec.word}"
                 if self._queue is not None:
                     ours.border_subtitle = f"{self._queue[0]} of {self._queue[1]}"
                 yield self._facts
                 yield from self._rows()
                 if self._document is not None:
                     yield Row(self._document.label, self._document.status)
-                if self.form.note:
-                    yield Row(self.form.note, self._note)
+                if self.form.spec.note:
+                    yield Row(self.form.spec.note, self._note)
                 yield self._unlock
                 yield self._standings[0]
             with Vertical(id="below"):
@@ -397,9 +397,8 @@ class DecisionScreen(ModalScreen[End | Action]):
         if self._wanted is not None and self._missing() != self._wanted:
             self._mark(None)
         width = (self._facts.size.width or self.size.width - 6) - LABEL
-        cautions = list(self._document.cautions()) if self._document is not None else []
-        if self._is_cut and isinstance(self.case, RequestCase):
-            cautions.append("it is longer than what is shown below")
+        is_cut = self._is_cut and isinstance(self.case, RequestCase)
+        cautions = ["it is longer than what is shown below"] if is_cut else []
         lines = []
         for label, parts in self.case.facts(self._clock(), cautions, low=self.has_class("-low")):
             words = Content(" ").join([Content.styled(said, _STYLES.get(style, f"${style}")) for said, style in parts])

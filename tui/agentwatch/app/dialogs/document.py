@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -16,8 +16,7 @@ from textual.message import Message
 from textual.widgets import Static, TextArea
 
 from agentwatch.app.editor import hand_over
-from agentwatch.app.widgets.details.blocks import faint, text
-from agentwatch.app.widgets.details.documents import Difference, compare
+from agentwatch.app.widgets.details.blocks import Difference, compare, faint, text
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
 from agentwatch.decisions.form import DecisionForm
@@ -79,7 +78,7 @@ class Document(Vertical):
         self.is_unread = False
         """It came after the dialog was seen, and the time to read it has not begun."""
         self.border_title = form.title
-        self.label = form.document
+        self.label = form.spec.document
         self.status = Said(id="checked", markup=False)
         """One line about the text: whether it is valid, and how much of it is changed."""
         self._form, self._monitor, self._state = form, monitor, state
@@ -186,11 +185,6 @@ class Document(Vertical):
             if self.is_edited:
                 parts.append(Content.styled("edited by you: a note is handed on beside it", "$text-muted"))
         self.status.tell(Content("   ").join(parts))
-
-    def cautions(self) -> Iterator[str]:
-        """Warnings before it is handed on, in sentences; a repair counts until the operator has looked at it."""
-        if self._proposal is not None and not self.is_edited:
-            yield from self._proposal.cautions()
 
     def missing(self) -> str | None:
         """The step before it can be handed on, in small letters; None if it can."""

@@ -78,6 +78,10 @@ class MonitorScreen(Screen[ScreenResultType]):
         if self.is_current or self.app.screen.is_modal:
             self.tick()
 
+    @on(KeysChanged)
+    def _show_keys(self) -> None:
+        self.footer.redraw()
+
     def tick(self) -> None:
         """A second has passed, or the screen is back in sight."""
         self.header.redraw()
@@ -95,10 +99,6 @@ class MonitorScreen(Screen[ScreenResultType]):
         # The keys follow from the task that they are about; from whatever else, within a second.
         if self.task_id in event.changed:
             self.footer.redraw()
-
-    @on(KeysChanged)
-    def _show_keys(self) -> None:
-        self.footer.redraw()
 
     def is_useless(self, command_id: str) -> bool:
         """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""
@@ -194,10 +194,10 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
             self.details.action_search()
 
     def action_page_transcript(self) -> None:
-        if self.details is None or "live.pager" not in self.details.offered:
-            self.notify("No transcript is shown: the Live tab of a session's task has it.", markup=False, timeout=4)
-        else:
+        if self.details is not None and "live.pager" in self.details.offered:
             self.details.action_page_transcript()
+        else:
+            self.post_message(Missing("No transcript is shown: the Live tab of a session's task has it."))
 
     def action_compare(self, step: int) -> None:
         if self.details is not None:
@@ -205,13 +205,11 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
 
     def action_go_asking(self, step: int) -> None:
         """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight."""
-        words = "Nobody that the filter shows needs you now." if self.sought else "Nobody needs you now."
-        self._go_on(self._monitor.tree.queue, step, words)
+        self._go_on(self._monitor.tree.queue, step, "Nobody needs you now.")
 
     def action_go_unseen(self, step: int) -> None:
         """The same to the next task that is new, the newest first."""
-        words = "Nothing that the filter shows is new." if self.sought else "Nothing is new."
-        self._go_on(self._monitor.tree.unseen, step, words)
+        self._go_on(self._monitor.tree.unseen, step, "Nothing is new.")
 
     def _go_on(self, those: list[str], step: int, nothing: str) -> None:
         tree, now = self._monitor.tree, self._clock()
@@ -219,7 +217,7 @@ class DetailedScreen(MonitorScreen[ScreenResultType]):
         names = those[start:] + those[:start]
         in_sight = [task_id for task_id in names if self.sought.matches(tree.tasks[task_id], now)]
         if not in_sight:
-            self.post_message(Missing(nothing))
+            self.post_message(Missing(f"Of what the filter shows: {nothing.lower()}" if self.sought else nothing))
         else:
             self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])
 
@@ -239,7 +237,7 @@ class TaskScreen(DetailedScreen[str]):
 
         super().__init__(monitor, clock)
         self._task_id, self._tab, self._sought = task_id, tab, sought
-        self.details = DetailsPane(dict(monitor.settings.prices))
+        self.details = DetailsPane()
         self.footer = Footer(Place.PAGE, is_useless=self.is_useless, why_not=self.why_not)
 
     @property

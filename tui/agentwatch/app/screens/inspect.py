@@ -1,9 +1,9 @@
-"""Pages over the details: one claimed file, with what git says has changed in it, and one entry of a transcript."""
+"""A page over the details: one claimed file, with what git says has changed in it, or one entry of a transcript."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -19,7 +19,9 @@ from agentwatch.app.messages import Inspect, ReadStep
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.widgets.details.blocks import (
     FAINT,
+    MARKED,
     Block,
+    Listing,
     Text,
     caution,
     faint,
@@ -27,9 +29,9 @@ from agentwatch.app.widgets.details.blocks import (
     in_color,
     markdown,
     plain,
+    read_git,
     text,
 )
-from agentwatch.app.widgets.details.documents import MARKED, Listing, read_git
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import about, claimed
 from agentwatch.app.widgets.footer import Footer
@@ -37,7 +39,7 @@ from agentwatch.delegation.claims import Claim
 from agentwatch.evidence.inspect import difference, file_text
 from agentwatch.sources.files.walk import to_name
 from agentwatch.sources.sessions.entries import EntryKind
-from agentwatch.sources.sessions.following import Outcome, Step, WholeStep, step_of, written
+from agentwatch.sources.sessions.following import Outcome, Step, step_of, written
 from agentwatch.text import clean_lines
 from agentwatch.view import looks, times
 
@@ -50,25 +52,25 @@ _OUTCOMES: Final = {
     Outcome.FAILED: ("✗ failed", "$text-error"),
     Outcome.REFUSED: ("⊘ refused: it was not allowed to run", "$text-warning"),
 }
+Written = tuple[Content, Sequence[Block]]
+"""A head, and the page below it."""
 
 
-def _head_of(claim: Claim) -> Content:
-    """The name of a claim, its verdict, and what that rests on."""
-    return Content.assemble(
-        claimed(claim).stylize("bold"), "\n", in_color(looks.VERDICTS[claim.verdict]), "   ", about(claim)
-    )
-
-
-class _PageScreen(MonitorScreen[None]):
-    """A head, a page, and the way back."""
+class InspectScreen(MonitorScreen[None]):
+    """Shows what the first of some functions writes, or the next ones; each reads anew, in a thread."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.INSPECT)
 
-    DEFAULT_CSS = "_PageScreen #page-head { height: auto; max-height: 8; padding: 0 1 1 1; }"
+    DEFAULT_CSS = "InspectScreen #page-head { height: auto; max-height: 8; padding: 0 1 1 1; }"
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str | None) -> None:
+    inspected: Path | None = None
+    """The file that is shown, None if there is none that may be."""
+
+    def __init__(
+        self, monitor: Monitor, clock: Callable[[], float], task_id: str | None, *pages: Callable[[], Written]
+    ) -> None:
         super().__init__(monitor, clock)
-        self._task_id = task_id
+        self._task_id, self._pages, self._shown = task_id, pages, 0
         self._head = Static(id="page-head", markup=False)
         self._page = Page()
         self.footer = Footer(Place.INSPECT, is_useless=self.is_out_of_question)
@@ -77,67 +79,70 @@ class _PageScreen(MonitorScreen[None]):
     def task_id(self) -> str | None:
         return self._task_id
 
+    def is_useless(self, command_id: str) -> bool:
+        is_of_file = command_id in ("inspect.switch", "edit", "copy")
+        return (is_of_file and len(self._pages) == 1) or super().is_useless(command_id)
+
     def compose(self) -> ComposeResult:
         yield from (self.header, self._head, self._page, self.footer)
 
     def on_mount(self) -> None:
         self._page.focus()
         self._page.show([text(faint("reading…"))], keep=False)
-        self.read()
+        self._read()
 
     @work(exclusive=True)
-    async def read(self) -> None:
+    async def _read(self) -> None:
         """Show what there is now, from the first line that a claim names."""
-        head, blocks = await asyncio.to_thread(self.write)
+        head, blocks = await asyncio.to_thread(self._pages[self._shown])
         self._head.update(head)
         self._page.show(blocks, keep=False)
         marked = next((at for at, line in enumerate(self._page.lines) if line.startswith(MARKED)), 0)
         self._page.scroll_to(y=max(marked - 3, 0), animate=False)
 
-    def write(self) -> tuple[Content, list[Block]]:
-        """The head and the page. Blocks."""
-        raise NotImplementedError
+    def action_switch(self) -> None:
+        """From the file to its difference and back."""
+        self._shown = (self._shown + 1) % len(self._pages)
+        self._read()
 
     def action_back(self) -> None:
         self.leave()
 
 
-class InspectScreen(_PageScreen):
-    """Shows the file of a claim, or its difference; each is read anew when it comes to the front."""
+def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, claim: Claim) -> InspectScreen:
+    """The file of a claim, and its difference."""
+    workspace, name = monitor.of(task_id)[0].workspace, to_name(claim.file or claim.path)
+    task = monitor.tree.tasks.get(task_id)
+    since = task.latest.handed_off_at if task and task.latest else None
+    titles = "File", f"Difference since the {'last commit' if since is None else 'handoff'}"
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], task_id: str, claim: Claim) -> None:
-        super().__init__(monitor, clock, task_id)
-        task = monitor.tree.tasks.get(task_id)
-        self._since = task.latest.handed_off_at if task and task.latest else None
-        self._claim = claim
-        self._shows_changes = False
-        self._workspace = monitor.of(task_id)[0].workspace
-        self.inspected: Path | None = None
-        """The file that is shown, None if there is none that may be."""
+    def page(shown: int, problem: str, blocks: Sequence[Block], note: str | None) -> Written:
+        tabs = [Content.styled(title, "bold" if at == shown else FAINT) for at, title in enumerate(titles)]
+        head = Content.assemble(_head_of(claim), "\n\n", Content("   ").join(tabs))
+        nothing = text(Content(problem or "There is no text to show."))
+        return head, [*(blocks or [nothing]), *([caution(note)] if note else [])]
 
-    def action_switch(self) -> None:
-        """From the file to its difference and back."""
-        self._shows_changes = not self._shows_changes
-        self.read()
+    def write_file() -> Written:
+        found = file_text(workspace, name)
+        screen.inspected = None if found.problem else workspace / name
+        lines, note = clean_lines(found.text.removesuffix("\n"))
+        listing = Listing(lines, marked=claim.lines or (0, -1))
+        note = "truncated: the file is longer than is shown" if found.truncated else note
+        return page(0, found.problem, [listing] if found.text else [], note)
 
-    def write(self) -> tuple[Content, list[Block]]:
-        titles = "File", f"Difference since the {'last commit' if self._since is None else 'handoff'}"
-        styles = (FAINT, "bold") if self._shows_changes else ("bold", FAINT)
-        tabs = Content("   ").join(map(Content.styled, titles, styles))
-        name, blocks = to_name(self._claim.file or self._claim.path), list[Block]()
-        if self._shows_changes:
-            found = difference(self._workspace, name, self._since)
-            changes = read_git(found.text)
-            blocks = [text(changes.counted), *changes.noted] if changes.rows else []
-        else:
-            found = file_text(self._workspace, name)
-            self.inspected = None if found.problem else self._workspace / name
-            if found.text:
-                lines, note = clean_lines(found.text.removesuffix("\n"))
-                cut = note or ("truncated: the file is longer than is shown" if found.truncated else "")
-                blocks = [Listing(lines, marked=self._claim.lines or (0, -1)), *([caution(cut)] if cut else [])]
-        nothing = text(Content(found.problem or "There is no text to show."))
-        return Content.assemble(_head_of(self._claim), "\n\n", tabs), blocks or [nothing]
+    def write_changes() -> Written:
+        found = difference(workspace, name, since)
+        changes = read_git(found.text)
+        return page(1, found.problem, [text(changes.counted), changes] if changes.rows else [], changes.note)
+
+    screen = InspectScreen(monitor, clock, task_id, write_file, write_changes)
+    return screen
+
+
+def _head_of(claim: Claim) -> Content:
+    """The name of a claim, its verdict, and what that rests on."""
+    verdict = in_color(looks.VERDICTS[claim.verdict])
+    return Content.assemble(claimed(claim).stylize("bold"), "\n", verdict, "   ", about(claim))
 
 
 def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
@@ -153,51 +158,35 @@ def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
     return ReadStep(transcript, step, f"{name}, {unit} {call.place[0]:,}", wanted.claim)
 
 
-class StepScreen(_PageScreen):
-    """Shows an entry of the transcript, as it stands there now."""
-
-    def __init__(self, monitor: Monitor, clock: Callable[[], float], wanted: ReadStep, task_id: str | None) -> None:
-        super().__init__(monitor, clock, task_id)
-        self._wanted = wanted
-
-    def is_useless(self, command_id: str) -> bool:
-        return command_id in ("inspect.switch", "edit", "copy") or super().is_useless(command_id)
-
-    def write(self) -> tuple[Content, list[Block]]:
-        step, place, claim = self._wanted.step, self._wanted.place, self._wanted.claim
-        whole = self._wanted.transcript.whole(step)
-        if whole is not None and not step.tool and step.kind is EntryKind.CALL:
-            # Nobody has looked at the transcript: only now is known what stands there.
-            step = step_of(step.place, whole.said, step.answered, whole.result)
-        parts = [
-            (plain(step.tool).plain if step.kind is EntryKind.CALL else HEADS[step.kind], "bold"),
-            (times.local(step.at) if step.at else "", FAINT),
-            ("" if step.ended_at is None else f"took {times.span(step.ended_at - step.at)}", FAINT),
-            _OUTCOMES[step.outcome],
-        ]
-        head = Content("   ").join(Content.styled(*part) for part in parts if part[0])
-        where = f"\nin {plain(place).plain}" if place else ""
-        of_claim = _head_of(claim) + Content("\n") if isinstance(claim, Claim) else ""
-        return Content.assemble(of_claim, head, (where, FAINT)), list(_write_step(step, whole))
-
-
-def _write_step(step: Step, whole: WholeStep | None) -> Iterator[Block]:
+def write_step(wanted: ReadStep) -> Written:
+    """An entry of the transcript, as it stands there now. Blocks."""
+    step, whole, claim = wanted.step, wanted.transcript.whole(wanted.step), wanted.claim
     if whole is None:
-        yield caution("It is not in the transcript any more. Its line said:")
-        yield text(plain(step.about))
-    elif whole.said.kind is EntryKind.CALL:
-        result = "There is none yet." if whole.result is None else whole.result.text.strip() or "It gave nothing back."
-        yield from heading("Given")
-        yield from _verbatim(written(whole.said.given) or "nothing")
-        yield from heading("Result")
-        yield from _verbatim(result)
-    elif whole.said.kind is EntryKind.WORDS:
-        yield from markdown(whole.said.text)
+        blocks = [caution("It is not in the transcript any more. Its line said:"), text(plain(step.about))]
     else:
-        yield from _verbatim(whole.said.text)
+        # Where nobody has looked at the transcript, only now is known what stands there.
+        step = step_of(step.place, whole.said, step.answered, whole.result)
+        if whole.said.kind is EntryKind.CALL:
+            back = (
+                "There is none yet." if whole.result is None else whole.result.text.strip() or "It gave nothing back."
+            )
+            given = written(whole.said.given) or "nothing"
+            blocks = [*heading("Given"), *_verbatim(given), *heading("Result"), *_verbatim(back)]
+        else:
+            blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim)(whole.said.text))
+    parts = [
+        (plain(step.tool).plain if step.kind is EntryKind.CALL else HEADS[step.kind], "bold"),
+        (times.local(step.at) if step.at else "", FAINT),
+        ("" if step.ended_at is None else f"took {times.span(step.ended_at - step.at)}", FAINT),
+        _OUTCOMES[step.outcome],
+    ]
+    head = Content("   ").join(Content.styled(*part) for part in parts if part[0])
+    where = f"\nin {plain(wanted.place).plain}" if wanted.place else ""
+    of_claim = _head_of(claim) + Content("\n") if isinstance(claim, Claim) else ""
+    return Content.assemble(of_claim, head, (where, FAINT)), blocks
 
 
-def _verbatim(source: str) -> Iterator[Block]:
+def _verbatim(source: str) -> Iterator[Text]:
     """Safe lines as they are; longer ones go on below."""
     lines, note = clean_lines(source.rstrip())
     yield from (Text(Content(line), wrap=False) for line in lines)

@@ -131,7 +131,7 @@ class MainScreen(DetailedScreen[None]):
 
         body = self.query_one("#body")
         if body.is_attached:
-            self.details = DetailsPane(dict(self._monitor.settings.prices))
+            self.details = DetailsPane()
             await body.mount(self.details)
             self.show_details()
 

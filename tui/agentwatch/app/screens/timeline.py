@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import starmap
-from math import ceil, floor, inf, log
+from math import ceil, floor, log
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from rich.segment import Segment
@@ -19,7 +19,7 @@ from textual.binding import BindingType
 from textual.strip import Strip
 
 from agentwatch.app.actions import Home, Place, bindings
-from agentwatch.app.messages import KeysChanged, TreeUpdated
+from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.screens.detailed import MonitorScreen
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_sentence
@@ -27,7 +27,7 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.line import Canvas, LineWidget, Part, Parts, width_of
 from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.tree import TaskTree
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Task
 from agentwatch.view import times
 from agentwatch.view.axis import Axis
 from agentwatch.view.looks import look
@@ -54,35 +54,19 @@ _MARGIN: Final = 1
 _FILLS: Final = {Kind.QUEUE: "╌", Kind.SILENT: "░", Kind.WAIT: "┄"}
 _BAD_WORDS: Final = frozenset({"failed", "invalid", "blocked", "false"})
 _LEGEND: Final = " █ work ▓ failed ┄ waits ░ silent"
+_OVER: Final = Style(dim=True)
+"""The style of a bar that is over and asks for nothing: it recedes."""
 
 
-class Activity(NamedTuple):
-    """The stretches of time with no idle time in them, of all tasks together, and the first sign of each task or of
-    anything below it (seconds since the epoch)."""
-
-    stretches: list[Interval]
-    first: dict[str, float]
-
-
-def activity_of(tree: Tree) -> Activity:
-    """When anything happened at all in a tree."""
-    first: dict[str, float] = {}
-    busy: list[Interval] = []
-    for task_id, task in tree.tasks.items():
-        intervals = busy_times(task)
-        busy += intervals
-        sign = min(intervals)[0] if intervals else inf
-        above: str | None = task_id
-        while above is not None and sign < first.get(above, inf):
-            first[above] = sign
-            above = tree.tasks[above].parent_id
+def stretches_of(tree: Tree) -> list[Interval]:
+    """The stretches of time with no idle time in them, of all tasks together (seconds since the epoch)."""
     stretches: list[Interval] = []
-    for start, end in sorted(busy):
+    for start, end in sorted(one for task in tree.tasks.values() for one in busy_times(task)):
         if stretches and start <= stretches[-1][1] + IDLE:
             stretches[-1] = stretches[-1][0], max(end, stretches[-1][1])
         else:
             stretches.append((start, end))
-    return Activity(stretches, first)
+    return stretches
 
 
 # Moments to columns
@@ -98,14 +82,6 @@ class View(NamedTuple):
     x: float | None = None
 
 
-class Tick(NamedTuple):
-    """A cell whose moment has a name. `is_day` says that this is a date."""
-
-    x: int
-    label: str
-    is_day: bool = False
-
-
 class Frame(NamedTuple):
     """The cells of an axis that are on screen, from a column on, at `now`; `fits`: they are all of time."""
 
@@ -118,6 +94,10 @@ class Frame(NamedTuple):
     def x(self, moment: float) -> float:
         """Where a moment is, in cells from the left edge."""
         return self.axis.column(moment) - self.left
+
+    def moment(self, x: float) -> float:
+        """The moment that is there."""
+        return self.axis.moment(self.left + x)
 
     @property
     def present(self) -> int:
@@ -151,42 +131,35 @@ def frame_of(view: View, stretches: Sequence[Interval], now: float, width: int) 
         shown[-1] = shown[-1][0], now
     room = max(width - min(16, width // 4) - _MARGIN, 1)
     fitting, fold = fit(shown, now, room)
-    if not 0 < view.scale < fitting:
-        return Frame(Axis(shown, now, fitting, fold), -_MARGIN, width, now)
+    scale = min(view.scale or fitting, fitting)
     # Folds that had to be narrow widen with the zoom.
-    axis = Axis(shown, now, view.scale, min(FOLD, fold * fitting / view.scale))
+    axis, fits = Axis(shown, now, scale, min(FOLD, fold * fitting / scale)), scale == fitting
     present = axis.column(now)
-    left = present - room if view.x is None else min(axis.column(view.moment) - view.x, present - 1)
-    return Frame(axis, max(left, -_MARGIN), width, now, fits=False)
+    left = present - room if fits or view.x is None else min(axis.column(view.moment) - view.x, present - 1)
+    return Frame(axis, max(left, -_MARGIN), width, now, fits)
 
 
-def ticks(frame: Frame) -> list[Tick]:
+def ticks(frame: Frame) -> dict[int, str]:
     """The cells that have names, with room between these: round moments in local time, with the date where that is
-    another, and behind each fold the moment where time goes on."""
-    axis, folded = frame.axis, frame.folded
-    behind = {floor(fold.right - frame.left): axis.moment(fold.right) for fold in axis.folds}
-    fitting = (step for step in map(int, _TICKS.split()) if step / axis.scale >= (9 if step >= 60 else 12))
-    step = next(fitting, 31_536_000)  # a year
-    named: list[Tick] = []
+    another."""
+    scale, folded = frame.axis.scale, frame.folded
+    step = next((step for step in map(int, _TICKS.split()) if step / scale >= (9 if step >= 60 else 12)), 31_536_000)
+    named: dict[int, str] = {}
     free, known = 0, ""
     for x in range(min(frame.width, frame.present + 1)):
-        start, end = axis.moment(frame.left + x), axis.moment(frame.left + x + 1)
+        start, end = frame.moment(x), frame.moment(x + 1)
         offset = time.localtime(end).tm_gmtoff
-        at = behind.get(x) or (ceil((end + offset) / step) - 1) * step - offset
-        if x < free or x in folded or not (x in behind or start <= at <= frame.now):
-            continue
-        local, date = time.localtime(at), day(at)
-        clock = time.strftime("%H:%M:%S" if local.tm_sec and x not in behind else "%H:%M", local)
-        is_day = known not in ("", date)
-        named.append(Tick(x, f"{date} {clock}" if is_day else clock, is_day))
-        free, known = x + len(named[-1].label) + 2, date
+        at = (ceil((end + offset) / step) - 1) * step - offset
+        if x >= free and x not in folded and start <= at <= frame.now:
+            date, clock = day(at), time.strftime("%H:%M" if step >= 60 else "%H:%M:%S", time.localtime(at))
+            named[x] = clock if known in ("", date) else f"{date} {clock}"
+            free, known = x + len(named[x]) + 2, date
     return named
 
 
 def day(moment: float) -> str:
     """The date of a moment."""
-    local = time.localtime(moment)
-    return f"{local.tm_mday} {time.strftime('%b', local)}"
+    return time.strftime("%d %b", time.localtime(moment)).lstrip("0")
 
 
 # The chart
@@ -202,9 +175,9 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self.outline = like.outline.copy()
         self._is_placed = True
         self._cursor = self._begin_at = like.cursor_id
-        self._activity = activity_of(tree)
+        self._stretches = stretches_of(tree)
         self.view = View()
-        self.frame = frame_of(self.view, self._activity.stretches, clock(), 1)
+        self.frame = frame_of(self.view, self._stretches, clock(), 1)
         self.ruler, self.reading = Ruler(self), Reading(self)
 
     @property
@@ -216,33 +189,22 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         return Columns(min(max(width // 3, 16), 40), note=0, state=0, agent=0, age=0)
 
     def refresh_tasks(self, changed: Collection[str], *, settled: bool) -> None:
-        self._activity = activity_of(self._tree)
+        self._stretches = stretches_of(self._tree)
         super().refresh_tasks(changed, settled=settled)
 
     def on_mount(self) -> None:
         if self._begin_at is not None:
             self.call_after_refresh(self.select, self._begin_at)
 
-    def spans_of(self, task: Task) -> list[Span]:
-        """The attempts and waits of a task."""
-        return spans_of(task, self._activity.first.get(task.task_id))
-
-    def _below(self, task: Task) -> Interval | None:
-        """From the first sign of a task or below it to the last below it."""
-        first, now = self._activity.first.get(task.task_id), self.frame.now
-        if first is None or task.below is None:
-            return None
-        return first, now if task.below.states.get(State.WORKING) else min(task.below.active_at, now)
-
     # Keys
 
     def _show(self, view: View) -> None:
         self.view = view
         self._draw()
-        self.post_message(KeysChanged())
 
-    def _stand(self, scale: float, moment: float, x: float) -> None:
-        self._show(View(self.view.folds_idle, max(scale, FINEST), moment, x))
+    def _stand(self, scale: float, at: float, x: float) -> None:
+        """Have the moment that is at one cell stand at another, at so many seconds a column."""
+        self._show(View(self.view.folds_idle, max(scale, FINEST), self.frame.moment(at), x))
 
     def action_fit(self) -> None:
         self._show(View(self.view.folds_idle))
@@ -254,27 +216,24 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
         self._show(self.view._replace(folds_idle=not self.view.folds_idle))
 
     def action_pan(self, steps: int) -> None:
-        frame = self.frame
-        self._stand(frame.axis.scale, frame.axis.moment(frame.left + steps * max(frame.width // 8, 1)), 0.0)
+        self._stand(self.frame.axis.scale, steps * max(self.frame.width // 8, 1), 0.0)
 
     def action_zoom(self, steps: int) -> None:
         """Zoom in, or out; the end of the selected bar stays in its place."""
-        frame = self.frame
-        x = min(max(map(frame.x, self._times()), default=frame.width / 2), frame.width)
-        self._stand(frame.axis.scale / _ZOOM**steps, frame.axis.moment(frame.left + x), x)
+        x = min(max(self._ends()), self.frame.width)
+        self._stand(self.frame.axis.scale / _ZOOM**steps, x, x)
 
     def action_show(self) -> None:
         """Let the selected bar fill most of the chart."""
-        if xs := list(map(self.frame.x, self._times())):
-            axis, width, start = self.frame.axis, self.frame.width, min(xs)
-            scale = axis.scale * (max(xs) - start) / (width * 0.7)
-            self._stand(scale, axis.moment(self.frame.left + start), width * 0.05)
+        (start, *_, end), width = sorted(self._ends()), self.frame.width
+        self._stand(self.frame.axis.scale * (end - start) / (width * 0.7), start, width * 0.05)
 
-    def _times(self) -> list[float]:
-        """When the selected task, and what is below it, began and ended."""
+    def _ends(self) -> list[float]:
+        """The cells where the selected task, with what is below it, began and ended."""
         task, now = self.cursor_task, self.frame.now
-        spans = [(span.start, span.until(now)) for span in self.spans_of(task)] if task else []
-        return [at for one in (*spans, (task and self._below(task)) or ()) for at in one]
+        ends = [at for span in (spans_of(task) if task else ()) for at in (span.start, span.until(now))]
+        ends += [task.below.active_at] if task and task.below and ends else []
+        return list(map(self.frame.x, ends)) or [0.0, self.frame.x(now)]
 
     # Drawing
 
@@ -285,66 +244,52 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     def _make_lines(self, top: int, palette: Palette) -> list[Strip]:
         names, width = super()._make_lines(top, palette), max(self._width - self.names_width, 1)
-        self.frame = frame = frame_of(self.view, self._activity.stretches, self._clock(), width)
+        self.frame = frame = frame_of(self.view, self._stretches, self._clock(), width)
         if frame.fits:
             self.view = View(self.view.folds_idle)
-        present, folded, marks = frame.present, frame.folded, ticks(frame)
-        lines: list[Strip] = []
-        rows = self.rows_in_sight(top)
-        for at in range(self.size.height):
-            bar, row = Canvas(width), rows[at] if at < len(rows) else None
-            for mark in marks:
-                bar.put(mark.x, "┊", palette.line)
-            bar.put(present, "│", palette.accent)
-            task = self._tree.tasks.get(row.task_id or "") if row else None
-            if task is not None:
-                self._draw_bar(bar, task, folded, palette)
-            marked = row is not None and row.row_id == self._cursor and not palette.ansi
-            base = palette.base + palette.cursor if marked else palette.base
-            name = names[at] if row else [Segment(" " * self.names_width, base)]
-            lines.append(Strip([*name, *(Segment(text, base + style) for text, style in bar.runs())]))
-        return lines
+        names += [Strip.blank(self.names_width, palette.base)] * (self.size.height - len(names))
+        bars, named, folded = [Canvas(width) for _ in names], ticks(frame), frame.folded
+        for bar in bars:
+            for x in named:
+                bar.put(x, "┊", palette.line)
+            bar.put(frame.present, "│", palette.accent)
+        for row, bar in zip(self.rows_in_sight(top), bars, strict=False):
+            if (task := self._tree.tasks.get(row.task_id or "")) is not None:
+                draw_bar(bar, frame, folded, task, palette)
+        marked = -1 if palette.ansi else self._row - top
+        bases = [palette.base + palette.cursor if y == marked else palette.base for y in range(len(names))]
+        return [
+            Strip([*name, *(Segment(text, base + style) for text, style in bar.runs())])
+            for name, bar, base in zip(names, bars, bases, strict=True)
+        ]
 
-    def _draw_bar(self, bar: Canvas, task: Task, folded: set[int], palette: Palette) -> None:
-        """Draw a task: from the first to the last sign below it, its spans, and words behind the last of them."""
-        frame, below, spans = self.frame, self._below(task), self.spans_of(task)
-        present, end, last_style = frame.present, 0, palette.muted
-        marks: list[tuple[int, str, Style]] = []
 
-        def fill(left: int, right: int, glyph: str, style: Style) -> None:
-            for x in range(max(left, 0), min(right, present, frame.width)):
-                bar.put(x, "╱" if x in folded else glyph, style)
-
-        if below is not None:
-            start, until = map(frame.x, below)
-            fill(floor(start), floor(max(until, start + 1)), "─", palette.muted)
-        for number, span in enumerate(spans):
-            left, right = floor(frame.x(span.start)), frame.x(span.until(frame.now))
-            if number and span.kind is not Kind.WORK:
-                # A wait begins where the bar before it is drawn to.
-                left = max(left, end)
-            end = max(round(right), left + 1) if span.kind is Kind.WORK else max(floor(right), left)
-            is_over = span.end is not None and not task.needs_operator
-            # What is over and asks for nothing recedes.
-            last_style = palette.states[span.look.color] + Style(dim=is_over or None)
-            rail = "━" if below is not None else "▓" if span.look.word in _BAD_WORDS else "█"
-            fill(left, end, _FILLS.get(span.kind, rail), last_style)
-            if span.kind is Kind.WORK and end < present and span is not spans[-1]:
-                marks.append((end, span.look.glyph, last_style))
-        for mark in marks:
-            bar.put(*mark)
-        if not spans:
-            return
-        last = spans[-1]
-        length = times.duration(last.until(frame.now) - last.start) + ("" if last.is_certain else "+")
-        words = f" {last.look.word} {length}" if last.kind is Kind.SILENT else f" {length}"
-        # Behind the present where it goes on, or there is no room before it.
-        x = present + 2 if last.end is None or end + 1 + len(words) > present else end
-        if last.end is None and last.asks:
-            bar.write(x, f"NEEDS YOU {length}", palette.needs)
-        elif end >= 0:
-            bar.write(x, last.look.glyph, last_style)
-            bar.write(x + 1, words, Style.null() if last.end is None else palette.muted)
+def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: Palette) -> None:
+    """Draw the attempts and waits of a task, and words behind the last of them."""
+    spans, present = spans_of(task), frame.present
+    # A bar covers the beginning of the wait behind it.
+    for span in reversed(spans):
+        left, right, is_open = floor(frame.x(span.start)), frame.x(span.until(frame.now)), span.end is None
+        end = max(round(right), left + 1) if span.kind is Kind.WORK else max(floor(right), left)
+        style = palette.states[span.look.color]
+        if not (is_open or task.needs_operator):
+            style += _OVER
+        rail = "━" if task.below is not None else "▓" if span.look.word in _BAD_WORDS else "█"
+        for x in range(max(left, 0), min(end, present, frame.width)):
+            bar.put(x, "╱" if x in folded else _FILLS.get(span.kind, rail), style)
+        length = times.duration(span.until(frame.now) - span.start)
+        words = f" {span.look.word} {length}" if span.kind is Kind.SILENT else f" {length}"
+        if span.kind is Kind.WORK and end < present:
+            bar.put(end, span.look.glyph, style)
+        if span is not spans[-1]:
+            continue
+        if is_open and span.asks:
+            bar.write(present + 2, f"NEEDS YOU {length}", palette.needs)
+        else:
+            # Behind the present where it goes on, or there is no room before it.
+            x = present + 2 if is_open or end + 1 + len(words) > present else end
+            bar.write(x, span.look.glyph, style)
+            bar.write(x + 1, words, Style.null() if is_open else palette.muted)
 
 
 class Ruler(LineWidget):
@@ -358,19 +303,18 @@ class Ruler(LineWidget):
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - the chart's widths count
         frame, names = self._chart.frame, self._chart.names_width
-        present = frame.present
         labels, line = Canvas(frame.width, " ", palette.muted), Canvas(frame.width, "─", palette.line)
         now = time.strftime("now %H:%M", time.localtime(frame.now))
-        word = max(min(present - 1, frame.width - len(now)), 0) if 0 <= present < frame.width else frame.width
-        for tick in ticks(frame):
-            line.put(tick.x, "┬", palette.line)
-            if tick.x + len(tick.label) < word:
-                labels.write(tick.x, tick.label, palette.strong if tick.is_day else palette.muted)
+        word = max(min(frame.present - 1, frame.width - len(now)), 0) if frame.present < frame.width else frame.width
         for x in frame.folded:
             line.put(x, "╱", palette.line)
-        line.put(present, "┬", palette.accent)
+        for x, label in ticks(frame).items():
+            line.put(x, "┬", palette.line)
+            if x + len(label) < word:
+                labels.write(x, label, palette.strong if " " in label else palette.muted)
+        line.put(frame.present, "┬", palette.accent)
         labels.write(word, now, palette.accent)
-        first_day = day(frame.axis.moment(max(frame.left, 0.0)))
+        first_day = day(frame.moment(max(-frame.left, 0.0)))
         title = [Part(" Timeline", palette.strong), Part(f"  {first_day}", palette.muted)]
         legend = [Part(clip(_LEGEND[: 33 if names > 33 else 24], names - 1), palette.muted)]
         return [
@@ -390,13 +334,13 @@ class Reading(LineWidget):
         task, now = self._chart.cursor_task, self._chart.frame.now
         if task is None:
             return []
-        face, spans = look(task), self._chart.spans_of(task)
-        color = palette.states[face.color]
+        face, spans = look(task), spans_of(task)
+        color, words = palette.states[face.color], span_words(spans[-1], now) if spans else "no file speaks of it"
         parts = [
             Part(f" {face.glyph} ", color),
             Part(clip(name_of(task), width // 3), palette.strong),
             Part(f"  {face.word}", color),
-            Part(f"   {_span_words(spans[-1], now) if spans else 'no file speaks of it'}", palette.muted),
+            Part(f"   {words}", palette.muted),
         ]
         if task.ask is not None:
             parts += [Part("   "), Part("NEEDS YOU", palette.needs), Part(" ")]
@@ -404,7 +348,7 @@ class Reading(LineWidget):
         return [parts]
 
 
-def _span_words(span: Span, now: float) -> str:
+def span_words(span: Span, now: float) -> str:
     """When an attempt or a wait began and ended, and how long it took."""
     start, length = times.clock(span.start, now), times.span(span.until(now) - span.start)
     if span.kind is Kind.WORK:
@@ -421,17 +365,12 @@ class TimelineScreen(MonitorScreen[str]):
 
     def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree) -> None:
         super().__init__(monitor, clock)
-        self._tree = tree
         self.chart = TimelineChart(monitor.tree, clock, tree)
         self.footer = Footer(Place.TIMELINE, self.is_out_of_question, self._is_on)
 
     @property
     def task_id(self) -> str | None:
         return self.chart.cursor_id
-
-    @property
-    def marked(self) -> tuple[str, ...]:
-        return self._tree.marked
 
     def compose(self) -> ComposeResult:
         yield from (self.header, self.chart.ruler, self.chart, self.chart.reading, self.footer)
@@ -453,7 +392,7 @@ class TimelineScreen(MonitorScreen[str]):
 
     def _is_on(self, command_id: str) -> bool:
         view, fits = self.chart.view, self.chart.frame.fits
-        on = {"timeline.now": fits or view.x is None, "timeline.fit": fits, "timeline.idle": view.folds_idle}
+        on = {"timeline.now": view.x is None, "timeline.fit": fits, "timeline.idle": view.folds_idle}
         return on.get(command_id, False)
 
     @on(TaskTree.Opened)

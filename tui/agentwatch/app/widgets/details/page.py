@@ -8,8 +8,7 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.binding import BindingType
 from textual.content import Content
-from textual.geometry import Size
-from textual.message import Message
+from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -29,9 +28,6 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     Where lines belong to entries (`Line.choice`), the cursor stands on one that is in sight.
     """
-
-    class Opened(Message):
-        """The entry under the cursor was clicked twice."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.LINES)
 
@@ -129,11 +125,8 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
     def choose(self, entry: Hashable) -> None:
         """Put the cursor on an entry, and bring that into sight."""
         self.chosen = entry
-        first = last = self.places[entry]
-        while self.line(last + 1).choice == entry:
-            last += 1
-        top = min(max(self.top, last - self.height + 1), first)
-        self.scroll_to(y=top, animate=False, immediate=True)
+        # An entry has two lines, or one.
+        self.scroll_to_region(Region(0, self.places[entry], 1, 2), animate=False, immediate=True)
 
     def action_move_pages(self, pages: int) -> None:
         # One line less each: that line says where one was.
@@ -149,13 +142,6 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
         self.scroll_to(y=y, animate=False, immediate=True)
         if self.places:
             self.choose(list(self.places)[at])
-
-    def on_click(self, event: events.Click) -> None:
-        entry = self.line(self.top + event.y).choice
-        if entry is not None:
-            self.choose(entry)
-            if event.chain == 2:
-                self.post_message(self.Opened())
 
     # Drawing
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from rich.cells import cell_len
@@ -14,14 +13,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Static, Tab, Tabs
+from textual.widgets import Input, Static, Tab, Tabs
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.messages import Inspect, KeysChanged, PageTranscript, ReadStep
 from agentwatch.app.widgets.cells import clip, clip_name, shown, summary
 from agentwatch.app.widgets.details.blocks import ACCENT, FAINT, LABEL_WIDTH, faint, gist, in_color, plain, text
-from agentwatch.app.widgets.details.live import LiveTab
+from agentwatch.app.widgets.details.live import LiveLog
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
 from agentwatch.contracts.shapes import Severity
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 
 _ROOMY: Final = 20
 """Lines of the pane from which the head takes what it needs; in a lower one each part of it gets one line."""
+_MOST: Final = 6
+"""Lines of each part of the head, where there is room."""
 
 
 class DetailsPane(Widget):
@@ -54,29 +55,33 @@ class DetailsPane(Widget):
     DetailsPane Tab { padding: 0 1 0 0; color: $text-muted; }
     DetailsPane Tab.-active { color: $foreground; text-style: bold; }
     DetailsPane Underline > .underline--bar { color: $text-accent; background: $border-blurred; }
+    DetailsPane #live-state { height: 1; padding: 0 0 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    DetailsPane Input { display: none; height: 1; border: none; padding: 0 0 0 1; background: $background; }
     """
 
-    def __init__(self, prices: Mapping[str, float] = MappingProxyType({})) -> None:
-        """`prices` are those of a million tokens, by model."""
+    def __init__(self) -> None:
         super().__init__()
         self.page = Page()
-        self.live_tab = LiveTab()
+        self.log_page = LiveLog()
+        self._search = Input(compact=True, placeholder="words", max_length=100, select_on_focus=False)
+        self._state = Static(id="live-state", markup=False)
         self._head = Static(id="head", markup=False)
         self._tabs = Tabs(*(Tab(tab.title, id=tab_id) for tab_id, tab in TABS.items()))
         self._tabs.can_focus = False
-        self._prices = prices
         self._view: View | None = None
         self._written = ("", "")
         """Task id and tab that are shown."""
 
     def compose(self) -> ComposeResult:
-        yield from (self._head, self._tabs, self.page, self.live_tab)
+        yield from (self._head, self._tabs, self.page, self.log_page, self._search, self._state)
 
     def on_mount(self) -> None:
-        for page in (self.page, self.live_tab.page):
-            self.watch(page, "chosen", self._tell)
+        self.watch(self.page, "chosen", self._tell)
+        for name in ("chosen", "scroll_y", "look"):
+            self.watch(self.log_page, name, self._tell)
 
     def _tell(self) -> None:
+        self._state.update(self.log_page.status())
         self.post_message(KeysChanged())
 
     @property
@@ -86,11 +91,11 @@ class DetailsPane(Widget):
 
     @property
     def _is_live(self) -> bool:
-        return self.active == "live" and self.live_tab.transcript is not None
+        return self.log_page.transcript is not None
 
     @property
     def _shown(self) -> Page:
-        return self.live_tab.page if self._is_live else self.page
+        return self.log_page if self._is_live else self.page
 
     @property
     def offered(self) -> frozenset[str]:
@@ -98,17 +103,12 @@ class DetailsPane(Widget):
         if self._view is None:
             return frozenset()
         compares = self.active == "attempts" and len(self._view.task.attempts) > 2
-        return frozenset(
-            [
-                *(("compare.earlier", "compare.later") if compares else ()),
-                *(("live.search", "live.pager") if self._is_live else ()),
-                *(("inspect",) if self._shown.chosen is not None else ()),
-            ]
-        )
+        ids = "compare.earlier compare.later" if compares else "live.search live.pager" if self._is_live else ""
+        return frozenset([*ids.split(), *(("inspect",) if self._shown.chosen is not None else ())])
 
     def show(self, task: Task | None, tree: Tree, monitor: Monitor, now: float) -> None:
         """Show a task, or how it stands by now. `now` is in seconds since the epoch."""
-        before, self._view = self._view, None if task is None else View(task, tree, monitor, now, self._prices)
+        before, self._view = self._view, None if task is None else View(task, tree, monitor, now)
         if self._view and before and before.task.task_id == self._view.task.task_id:
             self._view.made, self._view.back = before.made, before.back
         self._write()
@@ -131,29 +131,43 @@ class DetailsPane(Widget):
         ids = list(TABS)
         self.activate(ids[(ids.index(self.active) + by) % len(ids)])
 
-    @on(Page.Opened)
     def action_inspect(self) -> None:
         """Look at the file of the claim that the cursor is on, or at the whole of an entry of the transcript."""
-        step, transcript, chosen = self.live_tab.page.step, self.live_tab.transcript, self.page.chosen
-        if self._is_live and transcript is not None and step is not None:
+        step, transcript, chosen = self.log_page.step, self.log_page.transcript, self.page.chosen
+        if transcript is not None and step is not None:
             self.post_message(ReadStep(transcript, step))
         elif self._view is not None and isinstance(chosen, Claim | Deed):
             self.post_message(Inspect(self._view.task.task_id, chosen))
 
     def action_search(self) -> None:
         """Look for words in the transcript, where one is shown."""
-        if self._is_live:
-            self.live_tab.search()
+        self._search.display = self._is_live
+        self._search.focus()
 
     def action_page_transcript(self) -> None:
         """Open the whole transcript in the operator's pager; elsewhere the key is another's."""
-        if not self._is_live or self.live_tab.transcript is None:
+        if self.log_page.transcript is None:
             raise SkipAction
-        self.post_message(PageTranscript(self.live_tab.transcript))
+        self.post_message(PageTranscript(self.log_page.transcript))
 
     def leave_search(self) -> bool:
         """Show all of the transcript again; False where nothing was looked for."""
-        return self._is_live and self.live_tab.leave_search()
+        was_open, self._search.display, self._search.value = self._search.display, False, ""
+        if was_open:
+            self.focus()
+        return was_open
+
+    @on(Input.Changed)
+    def _seek(self, event: Input.Changed) -> None:
+        event.stop()
+        self.log_page.sought = event.value
+        self.log_page.lay_out()
+
+    @on(Input.Submitted)
+    def _keep(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._search.display = bool(event.value.strip())
+        self.focus()
 
     def action_compare(self, step: int) -> None:
         """Compare the attempts before those that are compared now, or after them."""
@@ -173,17 +187,15 @@ class DetailsPane(Widget):
         head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
         self._head.update(Content("\n").join(head))
         counts = counts_of(view.task) if view else {}
-        for tab_id, (count, style) in counts.items():
-            self._tabs.query_one(f"#{tab_id}", Tab).label = Content.assemble(
-                TABS[tab_id].title, " " if count else "", (count, style)
-            )
-        if view is not None and self.active == "live":
-            self.live_tab.show(view)
-        else:
-            self.live_tab.leave()
+        for tab_id, count in counts.items():
+            self._tabs.query_one(f"#{tab_id}", Tab).label = Content.assemble(TABS[tab_id].title, " ", count).rstrip()
+        self.log_page.follow(view if self.active == "live" else None)
+        self.log_page.display = self._state.display = self._is_live
         self.page.display = not self._is_live
         shown = (view.task.task_id, self.active) if view else ("", "")
         before, self._written = self._written, shown
+        if shown != before:
+            self.leave_search()
         try:
             blocks = list(TABS[self.active].write(view)) if view else [text(faint("No task is selected."))]
             self.page.show(blocks, keep=shown == before)
@@ -202,73 +214,64 @@ class DetailsPane(Widget):
     @on(events.Hide)
     def _rest(self) -> None:
         """Nobody sees it: nothing is followed."""
-        self.live_tab.leave()
+        self.log_page.follow(None)
 
 
 def counts_of(task: Task) -> dict[str, tuple[str, str]]:
     """The words behind the titles of tabs, with their style; "" for none."""
     is_broken = any(one.severity is Severity.ERROR for one in task.findings)
-    worst, false = looks.SEVERITIES[Severity.ERROR if is_broken else Severity.WARNING], len(looks.false_claims(task))
-    done, total = task.progress or (0, 0)
+    false, todos = len(looks.false_claims(task)), "/".join(map(str, task.progress or ()))
     return {
-        "findings": (str(len(task.findings) or ""), f"${worst.color}"),
+        "findings": (str(len(task.findings) or ""), "$text-error" if is_broken else "$text-warning"),
         "attestation": (f"{false}!" if false else "", f"${looks.CONTRADICTED.color}"),
         "attempts": (str(len(task.attempts)) if len(task.attempts) > 1 else "", FAINT),
-        "handoff": (f"{done}/{total}" if task.todos else "", FAINT),
+        "handoff": (todos if task.todos else "", FAINT),
     }
 
 
 def head_lines(task: Task, now: float, width: int, height: int) -> Iterator[Content]:
     """The task, how it stands, what it needs and what was decided, for a pane of so many lines."""
-    is_roomy = height >= _ROOMY
-    decision, aside = decision_of(task), aside_words(task, now)
-    trouble = warning(decision, now) if decision is not None else None
-    parts: list[tuple[str, str, Content, int]] = []
-    """Label, its style, words, and the lines that they take in a pane with room."""
-    if task.ask:
-        parts.append(("NEEDS YOU", ACCENT, Content(in_line(task, question_at(task, now), LINE_LIMIT)), 8))
-    elif task.question:
-        parts.append((aside or "history", FAINT, Content(in_line(task, task.question, LINE_LIMIT)), 3))
+    is_roomy, aside, decision = height >= _ROOMY, aside_words(task, now), decision_of(task)
+    parts: list[tuple[str, str, Content]] = []
+    if question := question_at(task, now) if task.ask else task.question:
+        label = "NEEDS YOU" if task.ask else aside or "history"
+        parts.append((label, ACCENT if task.ask else FAINT, Content(in_line(task, question, LINE_LIMIT))))
     if task.retry.hint:
-        parts.append(("hint", FAINT, gist(task.retry.hint), 5))
-    # In one line, what is wrong with a decision comes first.
-    if trouble is not None:
-        parts.append(("decided", FAINT, Content.styled(trouble, "$text-warning"), 4))
-    if decision is not None and (is_roomy or trouble is None):
-        parts.append(("" if trouble else "decided", FAINT, receipt_line(decision, now), 3))
+        parts.append(("hint", FAINT, gist(task.retry.hint)))
+    if decision is not None:
+        trouble = warning(decision, now)
+        words = Content.styled(f"{trouble}   " if trouble else "", "$text-warning")
+        parts.append(("decided", FAINT, words + receipt_line(decision, now)))
     name = shown(exact(whereabouts(task.workspace) if task.workspace else task.own_id), 1_000)
     called = "" if task.title in task.own_id else clip(summary(task.title), width) + "  "
-    id_style = FAINT if called else "bold"
-    yield Content.assemble((called, "bold"), (clip_name(name, max(width - cell_len(called), 0)), id_style))
+    rest = clip_name(name, max(width - cell_len(called), 0))
+    yield Content.assemble((called, "bold"), (rest, FAINT if called else "bold"))
     yield from _limited(_standing(task, now), width, 2 if is_roomy else 1)
-    if is_roomy and parts:
+    if is_roomy:
         yield Content("")
-    for label, style, content, most in parts:
+    for label, style, content in parts:
         title = Content.styled(label, style).pad_right(max(LABEL_WIDTH - len(label), 1))
-        for line in _limited(content, width - len(title), most if is_roomy else 1):
+        for line in _limited(content, width - len(title), _MOST if is_roomy else 1):
             yield title + line
             title = Content(" " * len(title))
-    if is_roomy:
+    if is_roomy and parts:
         yield Content("")
 
 
 def _standing(task: Task, now: float) -> Content:
-    look, behind, since = looks.look(task), looks.LOOKS[task.state], times.stands_since(task)
-    parts = [in_color(look), *([in_color(behind)] if look is not behind else [])]
+    look, since = looks.look(task), times.stands_since(task)
+    parts = [in_color(one) for one in dict.fromkeys((look, looks.LOOKS[task.state]))]
     # Nobody has handed a session out, so nobody can retry it.
     if task.attempts and not task.is_session:
         most = max(1 + task.retry.max_retries, task.attempt)
         parts.append(Content.assemble(("attempt ", FAINT), f"{task.attempt} of {most}"))
-    if task.result and task.result.error_code:
-        parts.append(plain(task.result.error_code, 40).stylize("$text-error"))
-    if task.agent:
-        parts.append(plain(task.agent, 24))
-    if since is not None:
-        parts.append(faint(times.ago(since, now)))
-    return Content("   ").join(parts)
+    error = task.result.error_code if task.result else None
+    parts += [plain(error or "", 40).stylize("$text-error"), plain(task.agent or "", 24)]
+    parts.append(faint("" if since is None else times.ago(since, now)))
+    return Content("   ").join(filter(None, parts))
 
 
 def _limited(content: Content, width: int, lines: int) -> list[Content]:
-    """The content in at most so many lines; what does not fit is cut off with an ellipsis."""
+    """The content in at most so many lines; a cut is shown by an ellipsis."""
     wrapped = content.wrap(max(width, 8))
     return wrapped if len(wrapped) <= lines else [*wrapped[: lines - 1], wrapped[lines - 1].truncate(width - 1) + "…"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from textual.content import Content
 
@@ -14,9 +16,12 @@ from agentwatch.app.widgets.details.blocks import (
     FAINT,
     GAP,
     Block,
+    Listing,
     Table,
     Text,
     caution,
+    compare,
+    document,
     faint,
     fields,
     gist,
@@ -28,9 +33,8 @@ from agentwatch.app.widgets.details.blocks import (
     plain,
     text,
 )
-from agentwatch.app.widgets.details.documents import Difference, Listing, compare, document
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Contract, Finding, Handoff, Severity
+from agentwatch.contracts.shapes import Contract, Finding, Handoff
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.delegation.run import Message, RunState
@@ -42,7 +46,6 @@ from agentwatch.view.words import (
     BASES,
     Agreement,
     Compared,
-    cost_of,
     decision_of,
     mode_of,
     model_of,
@@ -80,46 +83,40 @@ _VERDICT: Final = 16
 _INDENT: Final = 3
 
 
+Made = TypeVar("Made")
+
+
 class NotMadeError(Exception):
     """A tab needs a value that a thread has yet to make: its arguments are the key of the value, and what makes it."""
 
 
 @dataclass
 class View:
-    """One look at one task. `now` is in seconds since the epoch, `prices` are those of a million tokens, by model.
-
-    `back` is how many attempts before the last are compared, `made` has the values that threads have made.
-    """
+    """One look at one task. `now` is in seconds since the epoch, `back` how many attempts before the last are compared,
+    `made` has the values that threads have made."""
 
     task: Task
     tree: Tree
     monitor: Monitor
     now: float
-    prices: Mapping[str, float] = field(default_factory=dict)
     back: int = 0
     made: dict[Hashable, Any] = field(default_factory=dict)
 
-    @property
-    def handed(self) -> list[tuple[Attempt, Seen]]:
-        """The attempts that have a handoff, the latest first, with that."""
-        return [(attempt, attempt.handoff) for attempt in reversed(self.task.attempts) if attempt.handoff]
+    def latest(self, part: str) -> list[tuple[Attempt, Seen]]:
+        """The latest attempt that has a `handoff`, or one that is `returned`, with that; none where there is none."""
+        return [(one, version) for one in self.task.attempts if (version := getattr(one, part))][-1:]
 
-    @property
-    def returned(self) -> list[tuple[Attempt, Seen]]:
-        """The attempts that have a return, the latest first, with that."""
-        return [(attempt, attempt.returned) for attempt in reversed(self.task.attempts) if attempt.returned]
-
-    def later(self, key: Hashable, make: Callable[[], object]) -> Any:
+    def later(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """The value that `make` returns in a thread; raises NotMadeError as long as it is not there."""
         if key not in self.made:
             raise NotMadeError(key, make)
-        return self.made[key]
+        made: Made = self.made[key]
+        return made
 
     def source(self, version: Seen | Message) -> str | None:
         """The text of a version, None if it is gone."""
         content = self.monitor.content
-        source: str | None = self.later(version.digest, lambda: content(version))
-        return source
+        return self.later(version.digest, lambda: content(version))
 
     def model(self, version: Seen) -> Model | None:
         """The model of a version, None if its text is gone, or follows no contract."""
@@ -130,8 +127,7 @@ class View:
             found = read_document(source or "", version.path, embedded=version.stored, handed_over=over)
             return found.model if found is not None and found.document.recognised else None
 
-        model: Model | None = self.later((version.path, version.digest), read)
-        return model
+        return self.later((version.path, version.digest), read)
 
 
 def overview(view: View) -> Iterator[Block]:
@@ -149,16 +145,14 @@ def overview(view: View) -> Iterator[Block]:
         standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
         yield from fields(("request", [text(plain(request_words(request))), text(faint(standing))]))
     states = {state: count for state, count in task.below.states.items() if count} if task.below else {}
-    counted = [
-        in_color(looks.LOOKS[state], f"{states[state]:,} {looks.LOOKS[state].word}")
-        for state in sorted(states, key=lambda state: -state.urgency)
-    ]
-    below = Content("   ").join([Content(plural(sum(states.values()), "task")), *counted])
+    below = [Content(plural(sum(states.values()), "task"))] if states else []
+    urgent = sorted(states, key=lambda state: -state.urgency)
+    below += [in_color(looks.LOOKS[state], f"{states[state]:,} {state}") for state in urgent]
     yield from fields(
         ("your note", decision.note if decision else None),
         ("model", task.result.model if task.result else None),
         ("mode", task.result.mode if task.result else None),
-        ("below", below if states else None),
+        ("below", Content("   ").join(below)),
     )
     yield GAP
     yield from _provenance(view)
@@ -201,18 +195,16 @@ def _provenance(view: View) -> Iterator[Block]:
         ("session", latest.session_id if latest and latest.session_id != task.own_id else None),
     )
     if run is not None:
-        cost = cost_of(task, view.prices)
         yield from fields(
             ("source", run.source),
             ("recorded", run.model),
             ("tokens", f"{run.tokens:,}" if run.tokens else None),
-            ("cost", None if cost is None else f"{cost:,.2f}, all attempts, by your prices"),
             ("record", run.place),
         )
     yield from fields(
         ("took", took(task, latest, view.now) if latest and latest.started_at is not None else None),
-        *(("handoff", version.path) for _, version in view.handed[:1]),
-        *(("return", version.path) for _, version in view.returned[:1]),
+        *(("handoff", version.path) for _, version in view.latest("handoff")),
+        *(("return", version.path) for _, version in view.latest("returned")),
     )
 
 
@@ -227,8 +219,8 @@ def live(view: View) -> Iterator[Block]:
 def handoff(view: View) -> Iterator[Block]:
     """Everything the parent gave, and how far its checklist has got."""
     run, todos = view.task.run, view.task.todos
-    if view.handed:
-        yield from _document(view, *view.handed[0])
+    if handed := view.latest("handoff"):
+        yield from _document(view, *handed[0])
     elif run is not None and run.prompt is not None:
         yield from _said(view, "Asked in words, without a handoff packet:", run.prompt)
     else:
@@ -236,16 +228,16 @@ def handoff(view: View) -> Iterator[Block]:
         yield text(faint(f"What was asked is not known: {missing}."))
     if todos:
         yield from heading("Todos", len(todos))
-        phases = (faint(f"{plain(todo.phase, 30).plain}: ") if todo.phase else Content("") for todo in todos)
-        rows = zip(todos, phases, strict=True)
-        yield Table(("", ""), [(in_color(looks.TODOS[todo.status]), phase + plain(todo.text)) for todo, phase in rows])
+        words = (f"{todo.phase}: {todo.text}" if todo.phase else todo.text for todo in todos)
+        states = (in_color(looks.TODOS[todo.status]) for todo in todos)
+        yield Table(("", ""), list(zip(states, map(plain, words), strict=True)))
 
 
 def returned(view: View) -> Iterator[Block]:
     """Everything the child gave back, written out in the way of its contract."""
     run = view.task.run
-    if view.returned:
-        yield from _document(view, *view.returned[0])
+    if back := view.latest("returned"):
+        yield from _document(view, *back[0])
     elif run is not None and run.said is not None:
         yield from _said(view, "Its answer follows none of the contracts; these are its words:", run.said)
     else:
@@ -295,7 +287,7 @@ def about(claim: Claim) -> Content:
 
 def attestation(view: View) -> Iterator[Block]:
     """The words of the return on itself, what the evidence says of every claim, and what nobody speaks of."""
-    task, attempt = view.task, view.returned[0][0] if view.returned else None
+    task, attempt = view.task, next((attempt for attempt, _ in view.latest("returned")), None)
     if attempt is None or (result := attempt.result) is None:
         yield text(faint("Nothing has come back yet, so nothing is attested."))
     else:
@@ -334,17 +326,14 @@ def _reported(one: Compared) -> Content:
 
 
 def findings(view: View) -> Iterator[Block]:
-    """One table for each file, the one with the worst first, and as `check` by line."""
-    placed = sorted(view.task.findings, key=lambda one: one.severity is not Severity.ERROR)
+    """One table for each file, by line."""
+    placed = sorted(view.task.findings, key=lambda one: (one.path, one.line or 0))
     if not placed:
         seen = any(attempt.handoff or attempt.returned for attempt in view.task.attempts)
         good = Content.assemble(("✓ ", "$state-completed"), "no findings: keeps its contract")
         yield text(good if seen else faint("Nothing to check: neither a handoff nor a return of it was seen."))
         return
-    by_path: defaultdict[str, list[Finding]] = defaultdict(list)
-    for one in placed:
-        by_path[one.path].append(one)
-    for path, there in by_path.items():
+    for path, there in groupby(placed, key=attrgetter("path")):
         yield GAP
         yield text(plain(path).stylize("bold"))
         rows = [
@@ -354,7 +343,7 @@ def findings(view: View) -> Iterator[Block]:
                 Content(f"line {finding.line}") if finding.line else faint("file"),
                 plain(finding.message),
             )
-            for finding in sorted(there, key=lambda finding: finding.line or 0)
+            for finding in there
         ]
         yield Table(("severity", "rule", "place", "message"), rows)
     yield GAP
@@ -363,7 +352,8 @@ def findings(view: View) -> Iterator[Block]:
 
 def raw(view: View) -> Iterator[Block]:
     """The texts with their findings: the return first, it is what is judged."""
-    versions = [*(("Return", one) for _, one in view.returned[:1]), *(("Handoff", one) for _, one in view.handed[:1])]
+    titles = {"returned": "Return", "handoff": "Handoff"}
+    versions = [(titles[part], version) for part in titles for _, version in view.latest(part)]
     for title, version in versions:
         source = view.source(version)
         # Findings count lines as editors do: a carriage return alone ends one, too.
@@ -389,13 +379,10 @@ def attempts(view: View) -> Iterator[Block]:
     if not every:
         yield text(faint("No file speaks of this task, so no attempt is known."))
     for attempt in reversed(every):
-        end = times.ended_at(task, attempt)
         started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
-        ended = times.clock(end, now) if end is not None else "not yet" if attempt.state.is_open else "-"
         state = in_color(looks.LOOKS[attempt.state])
-        line = (f"{attempt.number}  ", state, f"   {started}", (" → ", FAINT), f"{ended}   ", took(task, attempt, now))
         yield GAP
-        yield text(Content.assemble(*line))
+        yield text(Content.assemble(f"{attempt.number}  ", state, f"   {started}   ", took(task, attempt, now)))
         said = attempt.run.said.opening if attempt.run and attempt.run.said else None
         if words := attempt.result.summary if attempt.result else said:
             yield text(plain(words, 400), _INDENT)
@@ -432,7 +419,7 @@ def _changes(title: str, view: View, texts: Iterable[tuple[int, Seen | Message |
         words = faint(f"The text of attempt {first if old is None else second} is not kept any more.")
         yield from (*heading(title, note=faint(between)), text(words))
         return
-    difference: Difference = view.later((before.digest, after.digest), lambda: compare(old, new))
+    difference = view.later((before.digest, after.digest), lambda: compare(old, new))
     yield from heading(title, note=Content.assemble((between, FAINT), difference.counted))
     yield from difference.noted if difference.rows else [text(faint("No line of it has changed."))]
 
