@@ -192,7 +192,12 @@ def run() -> list[Row]:
         Row("the slowest 5 of 100", same, *tails),
         Row("processor of the screen for one", same, local.cpu, remote.cpu),
         Row("a key waits, the longest 1 of 100", same, *keys),
-        Row("a key waits at most, while all hosts are lost", "tasks here, in calm", max(local.keys), max(remote.lost)),
+        Row(
+            "a key waits at most, while all hosts are lost",
+            "tasks here, in calm",
+            max(local.keys),
+            max(remote.lost, default=float("nan")),
+        ),
         Row(f"cold start: {HOSTS} hosts with {TASKS} tasks each", same, local.full_ms, remote.full_ms),
         Row("processor of the screen for that", same, local.full_cpu, remote.full_cpu),
     ]

@@ -39,7 +39,7 @@ READERS = [
     *(f"agentwatch.sources.{name}.{name}_reader" for name in ("claude_code", "codex", "opencode")),
     *(f"agentwatch.sources.{name}" for name in ("copilot", "gemini", "qwen", "roo")),
 ]
-HOOK = ("hook.command", "hook.permission", "hook.held", "hook.opencode")
+HOOK = ("hook.command", "hook.held", "hook.requests")
 SERVER = ("setup", "documents")
 FRAME = ("app.notifying", "app.screens", "composition", "monitor", "view.words")
 DOCUMENTS = ("contracts.json_returns", "contracts.reading", "sources.sessions.reader", "history.database")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook import opencode
+from agentwatch.agents.hook.requests import hold_for_plugin
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.decisions.service import LocalService
@@ -57,7 +57,7 @@ class Round:
 
     def _run(self, read: int) -> None:
         try:
-            self.code = opencode.run(read, self.out)  # type: ignore[arg-type]
+            self.code = hold_for_plugin(read, self.out)  # type: ignore[arg-type]
         finally:
             os.close(read)
 

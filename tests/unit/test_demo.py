@@ -19,7 +19,7 @@ from agentwatch.contracts.shapes import Document, Return, Severity
 from agentwatch.delegation.events import Rules, Seen, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.demo import child, session
+from agentwatch.demo import session
 from agentwatch.demo.script import Player, Step, demo_screenplay, parse
 from agentwatch.demo.session import DemoSession
 from agentwatch.errors import WorkspaceError
@@ -175,11 +175,11 @@ def test_a_child_that_says_that_all_tests_pass_after_a_run_that_failed_is_caught
 
         def is_caught() -> bool:
             monitor.scan()
-            task = monitor.tree.tasks.get(child.TASK)
+            task = monitor.tree.tasks.get(session.TASK)
             return task is not None and task.contradicted
 
         assert eventually(is_caught)
-        task = monitor.tree.tasks[child.TASK]
+        task = monitor.tree.tasks[session.TASK]
         assert task.parent_id == "checkout.verify"
         assert not task.findings
         assert [(claim.kind, claim.path, claim.verdict.value) for claim in task.claims] == [

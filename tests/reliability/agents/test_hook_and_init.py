@@ -67,18 +67,3 @@ def test_no_mistake_of_the_operators_blocks_an_agent(stage: Stage, claude: Claud
     ran = stage.run("hook", given=payload)
     assert ran.code == 1
     assert "hook.wait" in ran.err
-
-
-def test_what_init_writes_is_taken_back_to_the_byte(stage: Stage) -> None:
-    (stage.workspace / "CLAUDE.md").write_text("# Shop\n", "utf-8")
-    shown = stage.run("init", stage.workspace)
-    assert shown.code == 0
-    assert "+<!-- agentwatch: begin -->" in shown.out
-    assert not (stage.workspace / ".mcp.json").exists()
-    assert stage.run("init", stage.workspace, "--write").code == 0
-    settings = json.loads((stage.workspace / ".claude" / "settings.json").read_text("utf-8"))
-    assert settings["hooks"]["SubagentStop"][0]["hooks"][0]["timeout"] == 60
-    assert stage.run("init", stage.workspace, "--remove", "--write").code == 0
-    left = {path.relative_to(stage.workspace).as_posix() for path in stage.workspace.rglob("*") if path.is_file()}
-    assert left == {"CLAUDE.md", "docs/api.md"}
-    assert (stage.workspace / "CLAUDE.md").read_text("utf-8") == "# Shop\n"

@@ -84,17 +84,6 @@ class Screen(SeenBySsh):
         until(is_known)
 
 
-def relays(sshd: Sshd) -> list[int]:
-    """The relays that run below this sshd, by what their home is."""
-    found = []
-    for place in Path("/proc").iterdir():
-        with suppress(OSError):
-            if place.name.isdigit() and f"HOME={sshd.home}".encode() in (place / "environ").read_bytes().split(b"\0"):
-                words = (place / "cmdline").read_bytes().split(b"\0")
-                found += [int(place.name)] * (b"relay" in words)
-    return found
-
-
 @needs_sshd
 def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_which(
     sshd: Sshd, clock: WrongClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -132,7 +121,7 @@ def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_w
                 clock.set(dice.choice((-HOUR, 0.0, HOUR)))
             time.sleep(dice.random() * 0.3)
             process = dice.choice(screens).link._process
-            victims = relays(sshd) if dice.random() < 0.7 or process is None else [process.pid]
+            victims = sshd.relays() if dice.random() < 0.7 or process is None else [process.pid]
             for victim in dice.sample(victims, min(len(victims), dice.choice((1, 2)))):
                 with suppress(ProcessLookupError):
                     os.kill(victim, signal.SIGKILL)

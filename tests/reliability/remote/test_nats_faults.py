@@ -25,12 +25,13 @@ from agentwatch.decisions.keys import Keys, Role
 from agentwatch.decisions.ledger import Ledger
 from agentwatch.delegation.decision import Action
 from agentwatch.remote.desk import RemoteDesk
-from agentwatch.remote.nats import Connection, Login, NatsHub, asked
+from agentwatch.remote.nats import Login, NatsHub, asked
 from agentwatch.remote.nats_accounts import accounts, host_of, host_subject, screen_subject, store_subject
 from agentwatch.remote.protocol import Observed, signed
 from agentwatch.state import workspace_id
 from tests.broker import Broker, Wire, new_key
 from tests.reliability.commands.stage import HANDOFF, returned
+from tests.unit.decisions.made import at
 from tests.unit.remote.seen import Seen, until
 from tests.wrong_clock import WrongClock
 
@@ -163,6 +164,19 @@ class Operator:
         told[action] = "never told"
 
 
+class Spy(NatsHub):
+    """Somebody who hears what everybody says to everybody."""
+
+    def __init__(self, url: str, login: Login) -> None:
+        super().__init__(url, login)
+        self._subject = "agentwatch.>"
+        self.heard = deque[tuple[str, bytes]](maxlen=400)
+        self._thread.start()
+
+    async def _hear(self, message: Any) -> None:
+        self.heard.append((message.subject, message.data))
+
+
 class Fleet:
     """The machine, two operators, and a server between them with the accounts that are printed."""
 
@@ -172,7 +186,8 @@ class Fleet:
         self.operators = [Operator(root / name, self.machine) for name in ("kim", "alex")]
         self.eve = new_key()
         for one, name in zip(self.operators, ("kim", "alex"), strict=True):
-            self.machine.keys.trust_other(Role.OPERATOR, one.key.public, name, LONG_AGO)
+            with at(LONG_AGO):
+                self.machine.keys.trust_other(Role.OPERATOR, one.key.public, name)
         names = [(str(number), one.key.public) for number, one in enumerate(self.operators)]
         text = accounts(names, [("build1", self.machine.key.public), ("eve", self.eve.public)])
         self.broker = Broker(root / "broker", text).start().make_store(Login(self.operators[0].key))
@@ -181,22 +196,14 @@ class Fleet:
         self.machine.start()
         for one in self.operators:
             one.look(self.wire.url)
-        self.heard = deque[tuple[str, bytes]](maxlen=400)
-        self.spy = Connection(
-            self.broker.url,
-            Login(self.operators[0].key),
-            "spy",
-            ["agentwatch.>"],
-            hear=lambda message: self.heard.append((message.subject, message.data)),
-            change=lambda _: None,
-        )
-        self.spy.start()
+        self.spy = Spy(self.broker.url, Login(self.operators[0].key))
+        self.heard = self.spy.heard
 
     def stop(self) -> None:
         for one in self.operators:
             one.seen.source.stop()
         self.machine.kill()
-        self.spy.stop()
+        self.spy.link(self.machine.key.public).stop()
         self.wire.stop()
         self.there.stop()
         self.broker.stop()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.agents.hook.permission import AskedCall, answer_of, request_of, rules_of
+from agentwatch.agents.hook.requests import AskedCall, answer_of, request_of, rules_of
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, input_text, request_id_of

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook.command import answer_stop, tell_parent
+from agentwatch.agents.hook.command import Journal, answer_stop, tell_parent
 from agentwatch.agents.hook.held import HOLD, MOST
-from agentwatch.agents.hook.journal import Journal
+from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Subject
 from agentwatch.decisions.service import LocalService
@@ -21,10 +21,8 @@ from agentwatch.delegation.events import Ran, Rules
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.monitor import Monitor
 from agentwatch.sources.claude_code import NAME
 from agentwatch.sources.claude_code.hooks import read_hook_call
-from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.sessions.reader import message
 from agentwatch.state import shown, state_directory
 from tests.unit.agents.claude import AGENT, SESSION, Claude
@@ -39,22 +37,6 @@ BROKEN = returned().replace("retry_recommended: yes\n", "")
 PROSE = "Looks fine to me."
 NOW = Settings(hook_wait=0.0)
 """Nobody has to wait in a test for what is there already."""
-
-
-def load(
-    workspace: Path,
-    settings: Settings,
-    *,
-    desk: LocalService | None = None,
-    inspects: bool = True,
-    dates: bool = False,
-    about: str | None = None,
-) -> Monitor:
-    open_desk = None if desk is None else lambda: desk
-    files = FilesSource(workspace)
-    monitor = Monitor(workspace, settings, files, lambda: 2e9, open_desk=open_desk)
-    monitor.scan(about)
-    return monitor
 
 
 @dataclass
@@ -75,12 +57,12 @@ class Scene:
     def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
         call = read_hook_call(json.dumps(self.claude.stop(said, again=again)))
         assert call is not None
-        return answer_stop(call, self.workspace, self.settings, load)
+        return answer_stop(call, self.workspace, self.settings, scanned)
 
     def come_back(self, said: str, status: str = "completed", took: int | None = None) -> dict[str, Any]:
         call = read_hook_call(json.dumps(self.claude.came_back(said, status, took)))
         assert call is not None
-        return tell_parent(call, self.workspace, self.settings, load)
+        return tell_parent(call, self.workspace, self.settings, scanned)
 
     def decide(
         self,

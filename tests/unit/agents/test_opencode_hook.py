@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook.opencode import request_of
+from agentwatch.agents.hook.requests import request_told
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import LocalService, operator_name
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.requests.store import RequestStore
@@ -132,6 +132,18 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operat
             pass
 
 
+def test_an_allowed_call_is_allowed_once_and_the_receipt_waits_for_the_program(operator: Operator) -> None:
+    held = operator.holds(told(operator.workspace))
+    request = operator.sees()
+    assert (request.shown, request.said, request.call_id) == ("touch x", "Makes x", "call_1")
+    operator.decides(request, Action.ALLOW)
+    assert held.reads() == {"id": "per_1", "reply": "once"}
+    assert operator.sees().stage is RequestStage.OFFERED
+    held.say({"result": "delivered"})
+    assert operator.ends(RequestStage.DELIVERED).by == operator_name()
+    assert held.close() == 0
+
+
 def test_a_denial_that_would_end_more_than_was_shown_is_asked_anew(operator: Operator) -> None:
     held = operator.holds(told(operator.workspace))
     before = operator.sees()
@@ -182,7 +194,7 @@ def test_what_was_asked_before_the_screen_came_moves_to_it(operator: Operator) -
 
 def read_of(**changes: Any) -> tuple[str, list[str]]:
     """What is shown of a request, and what stands beside it."""
-    request = request_of(told(Path("/w"), BASH | changes, call=changes.pop("call", {})), Path("/w"))
+    request = request_told(told(Path("/w"), BASH | changes, call=changes.pop("call", {})), Path("/w"))
     return request.shown, list(map(str, request.beside))
 
 
@@ -217,6 +229,6 @@ def test_no_value_passes_for_another_field_or_for_a_part_of_the_command() -> Non
 
 def test_a_call_of_which_nothing_is_told_is_not_answered_here() -> None:
     asked = BASH | {"permission": "tracker_close", "patterns": ["*"], "metadata": {}}
-    request = request_of(told(Path("/w"), asked, call=None), Path("/w"))
+    request = request_told(told(Path("/w"), asked, call=None), Path("/w"))
     assert (request.actions, request.shown) == ((), "*")
     assert "answer it there" in request.why_not

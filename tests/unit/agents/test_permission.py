@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook import permission
-from agentwatch.agents.hook.journal import NAME as JOURNAL
-from agentwatch.agents.hook.journal import UNANSWERED
+from agentwatch.agents.hook import requests
+from agentwatch.agents.hook.command import JOURNAL, UNANSWERED
 from agentwatch.config import load
 from agentwatch.decisions.record import Params
 from agentwatch.decisions.service import LocalService, operator_name
@@ -33,7 +32,7 @@ ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decisio
 def ask(call: HookCall, workspace: Path) -> None:
     """As `agentwatch hook` does."""
     if is_shown(state_directory(workspace)):
-        permission.ask(call, workspace, load())
+        requests.ask(call, workspace, load())
 
 
 class Scene:
@@ -95,7 +94,7 @@ def scene(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest
         monkeypatch.setenv(variable, str(tmp_path / variable))
     for variable in ("CLAUDE_PID", "CLAUDE_CODE_ENTRYPOINT"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(permission, "_CALL_SECONDS", 0.02)
+    monkeypatch.setattr(requests, "_CALL_SECONDS", 0.02)
     made = Scene(tmp_path, lambda: capfd.readouterr().out)
     with made.screen:
         yield made

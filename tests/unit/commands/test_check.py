@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import agentwatch
-from agentwatch.agents.examples import EXAMPLES
+from agentwatch.agents.documents import EXAMPLES
 from agentwatch.cli import run, start
 from agentwatch.contracts.reading import read_document
 from tests.unit.contracts.documents import META, PACKET, SUBAGENT, put, text_of

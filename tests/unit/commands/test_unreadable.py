@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.examples import EXAMPLES
+from agentwatch.agents.documents import EXAMPLES
 from agentwatch.cli import run
 from agentwatch.state import HISTORY, state_directory
 from tests.closing import closed

@@ -28,7 +28,7 @@ from agentwatch.history.log import (
 from agentwatch.view.document import tree_document
 from tests.unit.delegation.asking import decided, request, requested, session
 from tests.unit.delegation.asking import ran as ran_session
-from tests.unit.delegation.events import Recorder, handoff, returned, tree_of
+from tests.unit.delegation.events import handoff, returned, tree_of
 from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
 from tests.unit.history.recorded import Workspace, packet
 from tests.unit.sessions.store import NOW, STORY, Store
@@ -147,21 +147,6 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
     assert len(list(state_changes(events, Tree()))) == 1
     (first,) = (one for one in StateChanges(Tree(), with_activity=True).apply(events[:2]) if one.at)
     assert log_document(first).plain()["activity"]["about"] == make.about
-
-
-def test_a_tree_that_is_made_anew_tells_what_is_different_and_no_more() -> None:
-    see = Recorder().seen
-    before = [see("a.json", handoff("a")), see("b.json", handoff("b")), see("c.json", handoff("c"))]
-    tree, anew = Tree(), Tree()
-    changes = StateChanges(tree)
-    list(changes.apply(before))
-    for one in (*before[:2], see("b.md", returned("failed", task_id="b"))):
-        anew.apply(one)
-    told = [one for one in changes.replace_tree(anew, 2_000.0) if isinstance(one, StateChange)]
-    assert {(one.task_id, one.before, one.after) for one in told} == {
-        ("b", State.SUBMITTED, State.FAILED),
-        ("c", State.SUBMITTED, None),
-    }
 
 
 # Requests

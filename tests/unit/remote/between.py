@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from tests.unit.remote.seen import Seen
 
 from agentwatch.config import Settings
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.delegation.events import Event, Lost, Reached, Tick
-from agentwatch.delegation.tree import Tree
+from agentwatch.delegation.events import Event, Tick
 from agentwatch.monitor import Monitor
-from agentwatch.remote.host import RemoteHost, RemoteSource
 from agentwatch.remote.pipe import Change, Link, LinkState, Receive
 from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.sources import Batch, CombinedSource, Health
@@ -143,43 +142,28 @@ class Host(Relay):
         return tree_document(self.monitor.tree, "/w")
 
 
-class Screen:
-    """What somebody sees of a host: a tree that takes what the source emits."""
+class Screen(Seen):
+    """What somebody sees of a host, without a thread: `tick` is called by the test."""
 
-    def __init__(self, link: MemoryLink, time: Time, label: str = "build1", **more: Any) -> None:
-        self.time = time
-        self.link = link
-        self.host = RemoteHost(link, label, clock=time, steady=lambda: time.at - NOON + 100.0, **more)
-        self.source = RemoteSource(self.host)
-        self.tree = Tree(remembers=True)
-        self.health = Health("starting", "")
+    def __init__(self, link: MemoryLink, time: Time, **more: Any) -> None:
+        super().__init__(link, clock=time, steady=lambda: time.at - NOON + 100.0, **more)
+        self.time, self.link = time, link
         self.batches: list[Batch] = []
-        # Without its thread: `tick` is called by the test.
         self.host._holders = [self]
         link.start(self.host._receive, self.host._change)
-        self.source.start(self.receive)
+        self.look()
 
     def receive(self, batch: Batch) -> None:
         self.batches.append(batch)
-        self.health = batch.health
-        if batch.anew:
-            self.tree = Tree(remembers=True)
-        for one in batch.events:
-            self.tree.add([one])
-        self.tree.settle()
+        super().receive(batch)
 
     @property
     def events(self) -> list[Event]:
         return [one for batch in self.batches for one in batch.events]
 
-    @property
-    def told(self) -> list[str]:
-        """What was told of the way to the host."""
-        return [type(one).__name__ for one in self.events if isinstance(one, Lost | Reached)]
-
-    def document(self) -> dict[str, Any]:
+    def document(self, workspace: str = "/w") -> dict[str, Any]:
         self.tree.apply(Tick(0, self.time()))
-        return tree_document(self.tree, "/w")
+        return tree_document(self.tree, workspace)
 
     def exchange(self, rounds: int = 50) -> None:
         """Let everything pass, in order, until nobody says anything any more."""

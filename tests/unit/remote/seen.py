@@ -28,14 +28,16 @@ def until(is_so: Callable[[], bool], what: Callable[[], object] = lambda: None, 
 class Seen:
     """A tree that takes what is told through a link."""
 
-    def __init__(self, link: Link, key: PublicKey | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, link: Link, key: PublicKey | None = None, clock: Callable[[], float] = time.time, **more: Any
+    ) -> None:
         self.tree = Tree(remembers=True)
         self.health = Health("starting", "")
         self.told: list[str] = []
         """What was told of the way to the host."""
         self.lock = threading.Lock()
         self.clock = clock
-        self.host = RemoteHost(link, "build1", key=key, clock=clock)
+        self.host = RemoteHost(link, "build1", key=key, clock=clock, **more)
         self.source = RemoteSource(self.host)
 
     def look(self) -> None:

@@ -141,6 +141,20 @@ def test_a_relay_that_was_started_anew_takes_the_place_of_the_other_in_one_step(
     assert [batch.anew for batch in screen.batches[batches:] if batch.events] == [True]
 
 
+def test_a_workspace_that_the_relay_does_not_have_any_more_stays_as_it_was_and_that_is_said() -> None:
+    host, screen = pair()
+    work(host)
+    screen.exchange()
+    tasks = screen.document()["tasks"]
+    again = Host(MemoryEnd(), host.time)
+    again._parts.clear()
+    screen.link.reach(again.end)
+    screen.link.connect()
+    screen.exchange()
+    assert (screen.document()["tasks"], screen.source.workspace_id) == (tasks, "")
+    assert (screen.health.mode, "it relays no" in screen.health.detail) == ("degraded", True)
+
+
 def test_a_host_that_is_gone_is_lost_since_it_was_heard_last_and_reached_again() -> None:
     host, screen = pair()
     work(host)

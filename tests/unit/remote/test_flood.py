@@ -7,18 +7,19 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from tests.broker import Broker, running
-from tests.unit.delegation.events import handoff
+from tests.unit.delegation.events import BROKEN, handoff
 from tests.unit.remote.between import KEY, pair
 from tests.unit.remote.links import Nats, Pipes, Way
 
 from agentwatch.cli import run as run_command
 from agentwatch.contracts.shapes import Handoff
-from agentwatch.delegation.events import Gone, Ran, Requested, Seen
+from agentwatch.delegation.events import Ran, Requested, Seen, Unreadable
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.remote.host import MOST_NEWS, RemoteHost, RemoteSource
@@ -94,7 +95,7 @@ class Flood:
         if isinstance(frame, Watch):
             self.echo = {frame.screen: frame.sent}
 
-    def send(self, message: bytes, to: str = "") -> None:
+    def send(self, message: bytes) -> None:
         for screen in [*self.echo]:
             self.way.end.send(message, screen)
 
@@ -214,12 +215,12 @@ def test_of_a_flood_of_news_the_tree_is_made_anew_before_it_fills_the_memory() -
     host.see([Seen(1, NOW, "a.json", "1" * 64, handoff("a"))])
     screen.exchange()
     for seq in range(2, 200):
-        host.see([Seen(seq, NOW + seq, "a.json", f"{seq:064x}", Handoff("a", f"{seq} {'x' * (2 << 20)}"))])
+        # In the log each takes the place of the one before.
+        host.see([Unreadable(seq, NOW + seq, "b.json", replace(BROKEN, message=f"{seq} {'x' * (2 << 20)}"))])
         screen.exchange()
-        host.see([Gone(seq, NOW + seq, "a.json", undone=True)])
     held = [0]
     for batch in screen.batches:
-        size = sum(weight(one) for one in batch.events if isinstance(one, Seen))
+        size = sum(weight(one) for one in batch.events if isinstance(one, Unreadable))
         held.append(size if batch.anew else held[-1] + size)
     assert max(held) < 1.1 * MOST_NEWS
     assert any(batch.anew for batch in screen.batches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,10 +12,10 @@ from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, to
 from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, record
 
 from agentwatch.contracts.shapes import Fields
-from agentwatch.delegation.events import Checked, Event, Gone, Rules, Tick, Unreadable
+from agentwatch.delegation.events import Checked, Event, Gone, Ran, Rules, Seen, Tick, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
-from agentwatch.remote.log import MOST_CHECKS, Log
+from agentwatch.remote.log import Log
 from agentwatch.remote.protocol import entry_of
 from agentwatch.view.document import tree_document
 
@@ -96,10 +97,9 @@ def test_of_a_file_as_much_is_kept_as_the_tree_remembers_and_the_first_version_s
 
 
 def test_the_checks_of_one_file_are_bounded_and_what_went_takes_no_room() -> None:
-    log, _ = log_of([Checked(seq, 1.0, "returns.md", f"{seq % 50}", ()) for seq in range(500)])
-    assert len(log.events()) == MOST_CHECKS
-    recorder = Recorder()
-    undone = [recorder.gone(f"{name}.handoff.json")._replace(undone=True) for name in "abc"]
-    log, _ = log_of([*(recorder.seen(one.path, handoff("t")) for one in undone), *undone])
-    assert log.events() == []
-    assert not +log.held
+    log, _ = log_of([Checked(seq, 1.0, "returns.md", f"{seq % 400}", ()) for seq in range(500)])
+    assert len(log.events()) == MAX_VERSIONS
+    see = Recorder().seen
+    log, _ = log_of([Unreadable(1, 2.0, "a.json", BROKEN), see("a.json", handoff("a")), Ran(3, 1.0, "s:1", None)])
+    assert [type(one) for one in log.events()] == [Seen]
+    assert +log.held == Counter(tasks=1, MiB=log.held["MiB"])

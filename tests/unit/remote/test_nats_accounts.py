@@ -54,32 +54,6 @@ def as_box(broker: Broker, do: Callable[[Client], Awaitable[T]]) -> T:
     return asked(broker.url, Login(BOX), do)
 
 
-def test_both_ends_do_all_that_they_are_for_with_these_accounts(spoken: Broker) -> None:
-    async def keep(client: Client) -> None:
-        await client.publish(store_subject(BOX_ID), b"mine")
-        await client.flush()
-
-    as_box(spoken, keep)
-    end, link, heard, shown = (
-        NatsEnd(spoken.url, BOX),
-        NatsHub(spoken.url, Login(KIM)).link(BOX.public),
-        Heard(),
-        Heard(),
-    )
-    link.start(shown.receive, shown.change)
-    shown.has(b"mine")
-    end.start(heard.receive, heard.change)
-    heard.is_up()
-    shown.is_up()
-    large = bytes(range(256)) * 2048
-    end.send(large, link.screen)
-    link.send(b"watch")
-    heard.has(b"watch")
-    shown.has(large)
-    end.stop()
-    link.stop()
-
-
 @pytest.mark.parametrize(
     "subject",
     [

@@ -28,7 +28,7 @@ def test_the_shell_there_gets_paths_quoted_and_ssh_no_word_that_could_be_an_opti
             ["kim@build1: Permission denied (publickey)."],
             "(publickey): `ssh build1` in a terminal says more",
         ),
-        (255, ["Warning: Permanently added 'build1'"], "ssh could not connect"),
+        (255, ["", ""], "ssh could not connect"),
         (1, ["agentwatch: the key is locked"], "the key is locked"),
         (0, [], "the connection has ended"),
     ],

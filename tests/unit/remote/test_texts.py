@@ -51,7 +51,8 @@ class There(Link):
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
 
 
 def test_a_text_comes_in_parts_in_any_order_and_is_asked_for_once() -> None:
@@ -61,11 +62,12 @@ def test_a_text_comes_in_parts_in_any_order_and_is_asked_for_once() -> None:
         replies = [Reply(id=ask.id, part=n, parts=len(pieces), data=piece) for n, piece in enumerate(pieces)]
         replies = replies or [Reply(id=ask.id)]
         strange = [Reply(id="another", parts=1, data="x"), Reply(id=ask.id, part=7, parts=2, data="x")]
-        return (*reversed(replies), *replies, *strange)
+        return (*reversed(replies), *replies, *strange) if ask.key != "a" or len(there.asked) > 2 else ()
 
     there = There(answer)
     assert there.host.text("w", "a") == there.host.text("w", "a") == "hello"
-    assert len(there.asked) == 1
+    # The first two times it was lost on the way.
+    assert len(there.asked) == 3
     assert there.host.text("w", "b") is None
     assert there.host.text("w", "empty") == ""
     there.host.release(there)

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from agentwatch import __version__
 from agentwatch.agents import documents
-from agentwatch.agents.documents import ContractTold, Submitted, Validated, Waited
-from agentwatch.agents.examples import Name
+from agentwatch.agents.documents import ContractTold, Name, Submitted, Validated, Waited
 from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
 from agentwatch.decisions.reader import (

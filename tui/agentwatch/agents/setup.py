@@ -10,7 +10,6 @@ PYTHON* variable or a `.pth` file could run somebody else's code. The words need
 from __future__ import annotations
 
 import difflib
-import errno
 import json
 import os
 import re
@@ -22,9 +21,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from agentwatch.agents.hook.journal import Journal
+from agentwatch.agents.hook.command import Journal
 from agentwatch.config import Settings
-from agentwatch.disk import Directory, NotRegularError
+from agentwatch.disk import Directory
 from agentwatch.errors import WorkspaceError
 from agentwatch.shell import command_line, install_line, launcher
 from agentwatch.sources.claude_code.hooks import ASKS
@@ -69,6 +68,7 @@ _CLAUDE_ASKS: Final = (
 
 
 _PLUGIN: Final = "agents/hook/opencode.js"
+_OURS: Final = re.compile(rf'{NAME}[^"]* hook"|/{NAME}/{_PLUGIN}"')
 _ASKS: Final = (
     "its plugin lets you answer its permissions and questions in agentwatch, in sessions begun from now on, and does"
     " nothing else; it is one short file, at the path above"
@@ -90,12 +90,11 @@ _INDENT: Final = re.compile(r"^([ \t]+)[\"\[{]", re.MULTILINE)
 
 
 class Part(NamedTuple):
-    """Something of ours in a JSON file: a member of an object, `path` with its key. Or an entry of the array there:
-    `is_ours` knows it, also one of before."""
+    """Something of ours in a JSON file: a member of an object, `path` with its key, or an entry of the array there."""
 
     path: tuple[str, ...]
     value: Any
-    is_ours: Callable[[Any], bool] | None = None
+    is_entry: bool = False
 
 
 class Json(NamedTuple):
@@ -278,14 +277,10 @@ def _step(workspace: Path, path: str, lines: str, change: Change, *, remove: boo
     try:
         text, backup = _read(workspace, path), _read(workspace, path + BACKUP)
         return Edit(path, text, _undone(text, backup, change) if remove else change(text or "", True), backup)
-    except UnicodeDecodeError:
-        why = "it is not UTF-8"
-    except NotEditableError as error:
+    except (UnicodeDecodeError, NotEditableError) as error:
         why = f"it cannot be edited safely: {error}"
     except OSError as error:
-        is_link = isinstance(error, NotRegularError) or error.errno in (errno.ELOOP, errno.ENOTDIR)
-        is_why = "it is a link or no file, and nothing is written through links"
-        why = is_why if is_link else f"it cannot be read: {error}"
+        why = f"it cannot be read, and nothing is written through links: {error}"
     return ByHand(path, lines, f"{why}; take this out of it" if remove else why)
 
 
@@ -373,12 +368,12 @@ def _changed(node: Any, part: Part, *, put: bool) -> Any:
         changed = members | {key: _changed(members.get(key), part._replace(path=tuple(inner)), put=put)}
         if changed[key] is None:
             del changed[key]
-    elif part.is_ours is None:
+    elif not part.is_entry:
         return part.value if put else None
     else:
         entries, right = _as(list, node), [part.value] if put else []
-        others = [entry for entry in entries if not part.is_ours(entry)]
-        changed = entries if [entry for entry in entries if part.is_ours(entry)] == right else others + right
+        others = [entry for entry in entries if not _is_ours(entry)]
+        changed = entries if list(filter(_is_ours, entries)) == right else others + right
     return node if changed == node else changed or None
 
 
@@ -407,7 +402,7 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
         f"tool_timeout_sec = {request}\n"
     )
     others = json.dumps({"mcpServers": {NAME: server}}, indent=2) + "\n"
-    parts = (Part(("mcp", NAME), local), Part(("plugin",), _plugin(command), _is_our_plugin))
+    parts = (Part(("mcp", NAME), local), Part(("plugin",), _plugin(command), is_entry=True))
     everybody = (
         Program(
             "claude-code",
@@ -454,13 +449,12 @@ def programs(command: Sequence[str], settings: Settings) -> dict[str, Program]:
 
 def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
     call = {"type": "command", "command": command_line([*command, "hook"])}
-    stop = {"hooks": [call | {"timeout": int(settings.hook_wait) + HOOK_SLACK}]}
-    back = {"matcher": "Task|Agent", "hooks": [call | {"timeout": HOOK_SLACK}]}
-    asks = {"hooks": [call | {"timeout": HELD_SECONDS + HOOK_SLACK}]}
-    events = {"SubagentStop": stop, "PostToolUse": back, ASKS: asks}
-    return Json(
-        (".claude/settings.json",), tuple(Part(("hooks", on), at, _calls_our_hook) for on, at in events.items())
-    )
+
+    def part(on: str, waits: int, **about: str) -> Part:
+        return Part(("hooks", on), about | {"hooks": [call | {"timeout": waits + HOOK_SLACK}]}, is_entry=True)
+
+    back = part("PostToolUse", 0, matcher="Task|Agent")
+    return Json((CLAUDE_SETTINGS,), (part("SubagentStop", int(settings.hook_wait)), back, part(ASKS, HELD_SECONDS)))
 
 
 def _claude_permissions(command: Sequence[str]) -> ByHand:
@@ -478,15 +472,7 @@ def _plugin(command: Sequence[str]) -> list[Any]:
     return [f"file://{quote(main.removesuffix('__main__.py'))}{_PLUGIN}", {"command": [*command, "hook", "--plugin"]}]
 
 
-def _is_our_plugin(entry: Any) -> bool:
-    place = entry[0] if isinstance(entry, list) and entry else entry
-    return isinstance(place, str) and place.endswith(f"/{NAME}/{_PLUGIN}")
-
-
-def _calls_our_hook(entry: Any) -> bool:
-    """Whether a group of hooks has ours and no other: one that the user has added to is the user's."""
-    calls = entry.get("hooks") if isinstance(entry, dict) else None
-    if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], dict):
-        return False
-    words = str(calls[0].get("command", "")).split()
-    return words[-1:] == ["hook"] and any(NAME in word for word in words)
+def _is_ours(entry: Any) -> bool:
+    """Whether an entry is ours, or was before. A group of hooks to which the user has added is the user's."""
+    calls = entry.get("hooks") if isinstance(entry, dict) else [entry]
+    return isinstance(calls, list) and len(calls) == 1 and _OURS.search(json.dumps(calls)) is not None

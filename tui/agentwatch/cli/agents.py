@@ -28,9 +28,9 @@ def hook(options: Namespace) -> int:
     """Answer one call of a hook of Claude Code: its payload on standard input, the answer on standard output."""
     # Each loads only what it needs.
     if options.plugin:
-        from agentwatch.agents.hook.opencode import run as hold
+        from agentwatch.agents.hook.requests import hold_for_plugin
 
-        return hold()
+        return hold_for_plugin()
     from agentwatch.agents.hook.command import run as answer
 
     def scanned(*about: Any, **more: Any) -> Monitor:

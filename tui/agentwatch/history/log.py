@@ -149,11 +149,6 @@ class StateChanges:
         for one in events:
             yield from self.after(self._tree.apply(one), one.at)
 
-    def replace_tree(self, tree: Tree, at: float) -> list[Change]:
-        """Another tree of the same workspace takes the place of the one before. Returns the changes that this makes."""
-        before, self._tree = self._tree, tree
-        return self.after({*before.tasks, *tree.tasks}, at)
-
     def after(self, changed: Iterable[str], at: float) -> list[Change]:
         """The changes of these tasks since the call before, those first seen first; none is earlier than one before."""
         tasks = self._tree.tasks

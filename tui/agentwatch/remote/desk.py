@@ -18,6 +18,7 @@ from agentwatch.decisions.delivery import NOT_DELIVERED
 from agentwatch.decisions.envelope import EnvelopeError, PublicKey, TrustedKey, UnsignedError, UntrustedError, opened
 from agentwatch.decisions.errors import (
     DecisionError,
+    KeyProblemError,
     NotAllowedError,
     NotRecordedError,
     RecordError,
@@ -212,102 +213,83 @@ class _Signed(NamedTuple):
     draft: Record
 
 
-class RelayDesk:
-    """Records in the ledger of the workspace that a monitor watches; to be used on its event loop."""
+async def record_signed(monitor: Monitor, text: str, now: datetime) -> Result:
+    """Record what an operator signed in the ledger of the workspace that a monitor watches, or say why not. Never
+    raises. To be used on the event loop of the monitor."""
+    decision_id, record = "", None
+    try:
+        made, record = await _record(monitor, text, now)
+        decision_id = made.record.decision_id
+        undelivered = made.undelivered and f"{NOT_DELIVERED}{made.undelivered}"
+        outcome, words = Outcome.RECORDED, "; ".join(filter(None, ("recorded", made.doubt, undelivered)))
+    except RefusedError as error:
+        outcome, words, decision_id, record = error.outcome, str(error), error.decision_id, error.record
+    except DecisionError as error:
+        outcome, words = Outcome.FAILED, str(error)
+    except OSError as error:
+        outcome, words = Outcome.FAILED, f"not recorded so far: {reason(error)}; {remedy(error)} on the host"
+    return Result(
+        workspace=workspace_id(monitor.workspace),
+        decision_id=decision_id,
+        request_sha256=_digest(text),
+        outcome=outcome,
+        words=words,
+        record=record,
+    )
 
-    def __init__(self, monitor: Monitor, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._monitor = monitor
-        self._clock = clock
-        self._has_settled = False
 
-    async def record(self, text: str) -> Result:
-        """Record what an operator signed, or say why it is not. Never raises."""
-        decision_id, record = "", None
+async def _record(monitor: Monitor, text: str, now: datetime) -> tuple[DecisionMade, str]:
+    """The decision that was recorded, now or before, and its file."""
+    clerk = monitor.clerk
+    if clerk is None or not isinstance(desk := clerk.desk, LocalService):
+        raise DecisionError("not recorded: there is no ledger of this workspace here")
+    signed = await asyncio.to_thread(_opened, desk, text, now)
+    made = await asyncio.to_thread(_known, desk, signed)
+    if made is None:
         try:
-            made, record = await self._record(text)
-            decision_id = made.record.decision_id
-            undelivered = made.undelivered and f"{NOT_DELIVERED}{made.undelivered}"
-            outcome, words = Outcome.RECORDED, "; ".join(filter(None, ("recorded", made.doubt, undelivered)))
-        except RefusedError as error:
-            outcome, words, decision_id, record = error.outcome, str(error), error.decision_id, error.record
-        except DecisionError as error:
-            outcome, words = Outcome.FAILED, str(error)
-        except OSError as error:
-            outcome, words = Outcome.FAILED, f"not recorded so far: {reason(error)}; {remedy(error)} on the host"
-        return Result(
-            workspace=workspace_id(self._monitor.workspace),
-            decision_id=decision_id,
-            request_sha256=_digest(text),
-            outcome=outcome,
-            words=words,
-            record=record,
-        )
+            made = await asyncio.to_thread(_doing(monitor, desk, signed))
+        except tuple(_OUTCOMES) as error:
+            refused = RefusedError(_OUTCOMES[type(error)], str(error), signed.draft.decision_id)
+            made = await asyncio.to_thread(_refuse, desk, signed, refused)
+        finally:
+            clerk.look_soon()
+    return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
 
-    async def _record(self, text: str) -> tuple[DecisionMade, str]:
-        """The decision that was recorded, now or before, and its file."""
-        desk = self._desk()
-        # Before the keys are looked at: a key that is distrusted from now on is trusted at this time.
-        signed = await asyncio.to_thread(_opened, desk, text, self._clock())
-        made = await asyncio.to_thread(_known, desk, signed)
-        if made is None:
-            try:
-                self._check(desk, signed.draft)
-                made = await asyncio.to_thread(self._doing(desk, signed))
-            except tuple(_OUTCOMES) as error:
-                refused = RefusedError(_OUTCOMES[type(error)], str(error), signed.draft.decision_id)
-                made = await asyncio.to_thread(_refuse, desk, signed, refused)
-            finally:
-                if self._monitor.clerk is not None:
-                    self._monitor.clerk.look_soon()
-        return made, (await asyncio.to_thread(desk.ledger.bytes_of, made.entry)).decode()
 
-    def _desk(self) -> LocalService:
-        """The desk of this machine, once the monitor knows all that was there at first. Raises DecisionError before."""
-        clerk = self._monitor.clerk
-        self._has_settled |= self._monitor.is_settled
-        if clerk is None or not self._has_settled or not isinstance(clerk.desk, LocalService):
-            raise DecisionError("not recorded so far: the relay has just begun, and still reads the workspace")
-        return clerk.desk
-
-    def _check(self, desk: LocalService, draft: Record) -> None:
-        """Raises ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
-        subject = draft.subject
-        if subject.request is not None:
-            # Who asks, and what, stands in its own file.
-            return
-        task = self._monitor.tree.tasks.get(subject.task_id)
+def _doing(monitor: Monitor, desk: LocalService, signed: _Signed) -> Callable[[], DecisionMade]:
+    """How it is recorded, if nothing has changed until the ledger is locked: no other relay refuses it then. Raises
+    ReturnChangedError and NotAllowedError where the tree, as it is now, does not allow it."""
+    draft, subject, inbox = signed.draft, signed.draft.subject, monitor.inbox
+    if subject.request is None:
+        task = monitor.tree.tasks.get(subject.task_id)
         if task is None:
             raise ReturnChangedError("not recorded: the task is gone")
         if desk.subject(task) != subject:
             raise ReturnChangedError("not recorded: the task has changed since you looked at it; look at it again")
         if (why_not := policy.refusal(task, draft.action, draft.params, draft.note)) is not None:
             raise NotAllowedError(f"not recorded: {draft.action} is not possible: {why_not}")
+        returned = monitor.returned_now(subject.task_id)
 
-    def _doing(self, desk: LocalService, signed: _Signed) -> Callable[[], DecisionMade]:
-        """How it is recorded, if nothing has changed until the ledger is locked: no other relay refuses it then."""
-        draft, inbox = signed.draft, self._monitor.inbox
-        if draft.subject.request is None:
-            returned = self._monitor.returned_now(draft.subject.task_id)
+        def returned_now() -> str | None:
+            _check_refusals(desk, signed)
+            return returned()
 
-            def returned_now() -> str | None:
-                _check_refusals(desk, signed)
-                return returned()
+        return lambda: desk.record(draft, returned_now)
 
-            return lambda: desk.record(draft, returned_now)
+    def answer() -> DecisionMade:
+        # Who asks, and what, stands in its own file.
+        request = None if inbox is None else inbox.store.find(signed.draft.decision_id)
+        if inbox is None or request is None or asked_of(request) != subject.request:
+            raise RequestGoneError("not recorded: nobody waits for this answer")
 
-        def answer() -> DecisionMade:
-            request = None if inbox is None else inbox.store.find(signed.draft.decision_id)
-            if inbox is None or request is None or asked_of(request) != draft.subject.request:
-                raise RequestGoneError("not recorded: nobody waits for this answer")
+        def gone() -> str | None:
+            _check_refusals(desk, signed)
+            is_late = request.until is not None and time_of(draft.created_at).timestamp() >= request.until
+            return "its time is over" if is_late else inbox.gone(request)
 
-            def gone() -> str | None:
-                _check_refusals(desk, signed)
-                is_late = request.until is not None and time_of(draft.created_at).timestamp() >= request.until
-                return "its time is over" if is_late else inbox.gone(request)
+        return desk.record_answer(request, draft, gone)
 
-            return desk.record_answer(request, draft, gone)
-
-        return answer
+    return answer
 
 
 # What follows waits for the disk, in a thread
@@ -336,6 +318,8 @@ def _opened(desk: LocalService, text: str, now: datetime) -> _Signed:
         outcome, why = Outcome.REFUSED, "it was signed for another workspace"
     if why:
         raise RefusedError(outcome, why)
+    if (locked := desk.why_locked()) is not None:
+        raise KeyProblemError(f"not recorded so far: {locked}, and nobody can type its passphrase on the host")
     try:
         draft = draft_of(
             *(asked.subject, asked.action, asked.params, asked.note),

@@ -366,8 +366,8 @@ class RemoteSource(Source):
         self._lacks = True  # Something is missing in the log: all has to be told
         self._part = 0
         self._dropped: set[str] = set()  # The kinds of `log.MOST` of which there was more than is taken in
-        self._asked = 0  # How often all was asked for in vain
-        self._moved_at = float("-inf")  # When it was asked for, or a part of it came, by a clock that nobody sets
+        self._pause = 1.0  # Seconds until all is asked for again; twice as long each time that nothing of it came
+        self._ask_at = 0.0  # When, by a clock that nobody sets
         self._emit: Callable[[Batch], None] | None = None
         self._new: list[Observation] = []  # What is to be emitted besides what was
         self._news_size = 0  # Bytes that were emitted, or are to be, since all was emitted
@@ -436,7 +436,7 @@ class RemoteSource(Source):
         """Show the workspace as another run of the relay has it."""
         known = hello.workspaces if hello is not None else ()
         self.workspace = next((one for one in known if one.is_called(self._name)), None)
-        self._asked, self._moved_at = 0, float("-inf")
+        self._pause, self._ask_at = 1.0, 0.0
         self._lack()
         self.advance()
 
@@ -448,7 +448,7 @@ class RemoteSource(Source):
     def receive(self, observed: Observed, others: Counter[str]) -> None:
         """Apply what was told, as far as the logs of others leave room."""
         if observed.parts and self._lacks:
-            self._moved_at = self.host.steady()
+            self._ask_at = self.host.steady() + self._pause
             if observed.part == 0:
                 self.log, self._part, self._dropped = Log(), 0, set()
                 self.log.seq = observed.upto
@@ -456,7 +456,8 @@ class RemoteSource(Source):
                 self._part += 1
                 self._add(observed, others)
                 self._lacks = self._part < observed.parts
-                self._asked = self._asked if self._lacks else 0
+                if not self._lacks:
+                    self._pause, self._ask_at = 1.0, 0.0
         elif not observed.parts and not self._lacks and observed.upto > self.log.seq:
             if observed.after != self.log.seq:
                 self._lack()
@@ -490,13 +491,13 @@ class RemoteSource(Source):
         self.begin_anew()
 
     def is_time_to_ask(self) -> bool:
-        """Whether to ask for all of the log now; twice as long after each time that nothing of it came."""
-        pause = 2.0 ** min(self._asked, 6) if self._asked else 0.0
-        return self.workspace is not None and self._lacks and self.host.steady() >= self._moved_at + pause
+        """Whether to ask for all of the log now."""
+        return self.workspace is not None and self._lacks and self.host.steady() >= self._ask_at
 
     def note_asked(self) -> None:
         """All of the log is being asked for."""
-        self._asked, self._moved_at = self._asked + 1, self.host.steady()
+        self._pause = min(self._pause * 2, 64.0)
+        self._ask_at = self.host.steady() + self._pause
 
     def begin_anew(self) -> None:
         """Have all of the log emitted."""

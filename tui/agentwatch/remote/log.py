@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from pydantic import BaseModel
-
 from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Unreadable
 from agentwatch.delegation.files import MAX_VERSIONS
@@ -30,8 +28,6 @@ MOST: Final[Mapping[str, int]] = MappingProxyType(
     }
 )
 """Of what one host says; bytes are those that are taken here, about."""
-MOST_CHECKS: Final = 32
-"""Checks of one file that are kept: it may hold the latest returns of several tasks, one after the other."""
 _ENTRY: Final = 512  # Bytes that the tree and the log need for an entry besides what is in it
 
 Event = Observation | Standing
@@ -86,8 +82,7 @@ class Log:
             case Seen() | Gone() | Unreadable():
                 if chain and _says_the_same(chain[-1].event, event):
                     return None
-                is_undone = isinstance(event, Gone) and event.undone
-                void = [one for one in chain if is_undone or isinstance(one.event, Unreadable)]
+                void = [one for one in chain if isinstance(one.event, Unreadable)]
             case Checked(digest=digest):
                 void = [one for one in chain if isinstance(one.event, Checked) and one.event.digest == digest]
             case Requested() if chain and isinstance(before := chain[0].event, Requested):
@@ -105,9 +100,9 @@ class Log:
         chain = self._chains.setdefault(key_of(event), [])
         chain.append(kept)
         self._account(kept, 1)
-        if len(chain) > (MOST_CHECKS if isinstance(event, Checked) else MAX_VERSIONS):
+        if len(chain) > MAX_VERSIONS:
             # The first version of a file says when its task began.
-            self._remove(chain[0 if isinstance(event, Checked) else 1])
+            self._remove(chain[1])
         return event
 
     def remove_last(self, event: Event) -> None:
@@ -162,9 +157,7 @@ def weight(value: Any) -> int:
         return 56 + sum(map(weight, value))
     if isinstance(value, Mapping):
         return 232 + sum(weight(key) + weight(one) for key, one in value.items())
-    fields = getattr(value, "__dataclass_fields__", None)
-    if fields is None and isinstance(value, BaseModel):
-        fields = type(value).model_fields
+    fields = getattr(value, "__dataclass_fields__", None) or getattr(type(value), "model_fields", None)
     return 32 if fields is None else 56 + sum(weight(getattr(value, name)) for name in fields)
 
 

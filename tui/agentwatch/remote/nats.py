@@ -13,7 +13,7 @@ import re
 import secrets
 import ssl
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -90,7 +90,7 @@ def file_of(creds: str | None) -> str | None:
 
 
 def login_of(creds: str | None, keys: Keys) -> Login:
-    """The user's login: a file that is named, else the key that signs decisions, if it is not encrypted."""
+    """The user's login: a file that is named, else the key that signs decisions, if nobody has to type a passphrase."""
     named = file_of(creds)
     if named is not None:
         return Login(creds=named)
@@ -98,106 +98,6 @@ def login_of(creds: str | None, keys: Keys) -> Login:
         return Login(keys.load() if keys.why_encrypted() is None else None)
     except KeyMissingError:
         return Login()
-
-
-class Connection:
-    """A thread that keeps a client connected, which hears these subjects; `greet` is done on each new connection."""
-
-    def __init__(
-        self,
-        server: str,
-        login: Login,
-        name: str,
-        subjects: Sequence[str],
-        *,
-        hear: Callable[[Msg], None],
-        change: Change,
-        greet: Do | None = None,
-    ) -> None:
-        self._server, self._login, self._name, self._subjects = server, login, name, subjects
-        self._hear, self._change, self._greet = hear, change, greet
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._over = asyncio.Event()
-        self._stopped = threading.Event()
-        self._client: Client | None = None
-        self._state: LinkState | None = None
-        self._thread = threading.Thread(target=self._run, name="agentwatch-nats", daemon=True)
-
-    def start(self) -> None:
-        """Connect, and stay so."""
-        self._thread.start()
-
-    def send(self, subject: str, data: bytes) -> None:
-        """Send a message where there is a connection with room for it. Any thread may call it; it never blocks."""
-        client = self._client
-        if client is not None and client.pending_data_size < MOST_WAITING and len(data) <= client.max_payload:
-            self.soon(lambda there: there.publish(subject, data))
-
-    def soon(self, do: Do) -> None:
-        """Do something on the connection that there is. Any thread may ask for it."""
-        client, loop = self._client, self._loop
-        if client is not None and loop is not None:
-            doing = _quietly(do, client)
-            try:
-                asyncio.run_coroutine_threadsafe(doing, loop)
-            except RuntimeError:
-                doing.close()
-
-    def stop(self) -> None:
-        """End within a second, with what was sent."""
-        self._stopped.set()
-        with suppress(RuntimeError):
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._over.set)
-        if self._thread.ident is not None and threading.current_thread() is not self._thread:
-            self._thread.join(_JOIN_SECONDS)
-
-    def _run(self) -> None:
-        stay_connected(lambda: asyncio.run(self._live()), self._tell, self._stopped)
-
-    def _tell(self, state: LinkState) -> None:
-        if state != self._state:
-            self._state = state
-            self._change(state)
-
-    async def _live(self) -> LinkState:
-        """One connection, from its beginning to its end. Returns why it has ended."""
-        trouble: list[BaseException] = []
-        self._loop, self._over = asyncio.get_running_loop(), (over := asyncio.Event())
-        if self._stopped.is_set():
-            over.set()
-
-        async def ended() -> None:
-            trouble.append(client.last_error or EOFError())
-            over.set()
-
-        async def failed(error: Exception) -> None:
-            if "permissions violation" in str(error).lower() and "$KV" not in str(error):
-                trouble.append(error)
-                over.set()
-
-        async def hear(message: Msg) -> None:
-            self._hear(message)
-
-        try:
-            async with connected(self._server, self._login, self._name, failed, ended) as client:
-                for subject in self._subjects:
-                    await client.subscribe(subject, cb=hear)
-                await client.flush(int(CONNECT_SECONDS))
-                self._client = client
-                self._tell(LinkState(up=True))
-                if self._greet is not None:
-                    self.soon(self._greet)
-                await over.wait()
-                self._client = None
-                if trouble:
-                    raise trouble[0]
-                await asyncio.wait_for(client.flush(), _CLOSE_SECONDS)
-        except TroubleError as error:
-            return LinkState(up=False, words=str(error))
-        finally:
-            self._client = None
-        return LinkState(up=False)
 
 
 async def _nothing(*_: object) -> None:
@@ -272,19 +172,21 @@ def asked(server: str, login: Login, ask: Callable[[Client], Awaitable[T]]) -> T
 
 
 class NatsHub:
-    """A connection for the links to all hosts of a fleet, or for that of one `host` to its screens."""
+    """A connection, in a thread, for the links to all hosts of a fleet, or for that of one `host` to its screens. It is
+    there while one of them is."""
 
     def __init__(self, server: str, login: Login, host: str = "") -> None:
         self.screen: Final = secrets.token_hex(8)
+        self._server, self._login, self._host = server, login, host
+        self._subject = host_subject(host) if host else screen_subject("*", self.screen)
         self._links: dict[str, NatsLink] = {}
         self._lock = threading.Lock()
         self._state: LinkState | None = None
-        subject = host_subject(host) if host else screen_subject("*", self.screen)
-        name = f"agentwatch {host}" if host else f"agentwatch screen {self.screen}"
-        greet = None if host else self._greet
-        self.connection: Final = Connection(
-            server, login, name, [subject], hear=self._hear, change=self._change, greet=greet
-        )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over = asyncio.Event()
+        self._stopped = threading.Event()
+        self._client: Client | None = None
+        self._thread = threading.Thread(target=self._run, name="agentwatch-nats", daemon=True)
 
     def link(self, host_key: PublicKey) -> NatsLink:
         """A link to the host with this key."""
@@ -296,30 +198,86 @@ class NatsHub:
             has_begun, state = bool(self._links), self._state
             self._links[link.host] = link
         if not has_begun:
-            self.connection.start()
+            self._thread.start()
         elif state is not None:
             link.change(state)
-            self.connection.soon(partial(_give_kept, link))
+            self.soon(partial(_give_kept, link))
 
     def leave(self, link: NatsLink) -> None:
-        """Let a link hear no more; the last one ends the connection."""
+        """Let a link hear no more; the last one ends the connection within a second, with what was sent."""
         with self._lock:
             self._links.pop(link.host, None)
-            is_over = not self._links
-        if is_over:
-            self.connection.stop()
+            if self._links:
+                return
+        self._stopped.set()
+        with suppress(RuntimeError):
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._over.set)
+        if self._thread.ident is not None and threading.current_thread() is not self._thread:
+            self._thread.join(_JOIN_SECONDS)
+
+    def send(self, subject: str, data: bytes) -> None:
+        """Send a message where there is a connection with room for it. Any thread may call it; it never blocks."""
+        client = self._client
+        if client is not None and client.pending_data_size < MOST_WAITING and len(data) <= client.max_payload:
+            self.soon(lambda there: there.publish(subject, data))
+
+    def soon(self, do: Do) -> None:
+        """Do something on the connection that there is. Any thread may ask for it."""
+        client, loop = self._client, self._loop
+        if client is not None and loop is not None:
+            doing = _quietly(do, client)
+            try:
+                asyncio.run_coroutine_threadsafe(doing, loop)
+            except RuntimeError:
+                doing.close()
+
+    def _run(self) -> None:
+        stay_connected(lambda: asyncio.run(self._live()), self._change, self._stopped)
 
     def _change(self, state: LinkState) -> None:
         with self._lock:
-            self._state, links = state, list(self._links.values())
-        for link in links:
+            is_new, self._state, links = state != self._state, state, list(self._links.values())
+        for link in links if is_new else ():
             link.change(state)
 
-    async def _greet(self, client: Client) -> None:
-        for link in list(self._links.values()):
-            await _quietly(partial(_give_kept, link), client)
+    async def _live(self) -> LinkState:
+        """One connection, from its beginning to its end. Returns why it has ended."""
+        trouble: list[BaseException] = []
+        self._loop, self._over = asyncio.get_running_loop(), (over := asyncio.Event())
+        if self._stopped.is_set():
+            over.set()
 
-    def _hear(self, message: Msg) -> None:
+        async def ended() -> None:
+            trouble.append(client.last_error or EOFError())
+            over.set()
+
+        async def failed(error: Exception) -> None:
+            if "permissions violation" in str(error).lower() and "$KV" not in str(error):
+                trouble.append(error)
+                over.set()
+
+        name = f"agentwatch {self._host or self.screen}"
+        try:
+            async with connected(self._server, self._login, name, failed, ended) as client:
+                await client.subscribe(self._subject, cb=self._hear)
+                await client.flush(int(CONNECT_SECONDS))
+                self._client = client
+                self._change(LinkState(up=True))
+                for link in list(self._links.values()) if not self._host else ():
+                    self.soon(partial(_give_kept, link))
+                await over.wait()
+                self._client = None
+                if trouble:
+                    raise trouble[0]
+                await asyncio.wait_for(client.flush(), _CLOSE_SECONDS)
+        except TroubleError as error:
+            return LinkState(up=False, words=str(error))
+        finally:
+            self._client = None
+        return LinkState(up=False)
+
+    async def _hear(self, message: Msg) -> None:
         if (link := self._links.get(message.subject.split(".")[2])) is not None:
             link.receive(message.data)
 
@@ -347,7 +305,7 @@ class NatsLink(Link):
         self._hub.join(self)
 
     def send(self, message: bytes, to: str = "") -> None:  # noqa: ARG002
-        self._hub.connection.send(host_subject(self.host), message)
+        self._hub.send(host_subject(self.host), message)
 
     def stop(self) -> None:
         self._hub.leave(self)
@@ -372,10 +330,10 @@ class NatsEnd(NatsLink):
 
     def send(self, message: bytes, to: str = "") -> None:
         if to:
-            self._hub.connection.send(screen_subject(self.host, to), message)
+            self._hub.send(screen_subject(self.host, to), message)
 
     def keep(self, message: bytes) -> None:
-        self._hub.connection.send(store_subject(self.host), message)
+        self._hub.send(store_subject(self.host), message)
 
 
 # The store

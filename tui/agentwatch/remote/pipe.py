@@ -44,8 +44,6 @@ _STOP_SECONDS: Final = 0.3
 _NOT_FOUND: Final = 127
 _SSH_FAILED: Final = 255
 _LONGEST: Final = 300  # Characters of a reason that come from there
-_NO_NEWS: Final = ("Warning: Permanently added", "Connection to ", "Killed by signal", "Pseudo-terminal")
-"""How lines of ssh begin that are no reason."""
 
 Receive = Callable[[bytes], None]  # Is called with every message, in a thread of the link
 
@@ -300,8 +298,8 @@ def command(address: Address, words: Sequence[str], program: Sequence[str] = ("s
 
 def reason(code: int, lines: Sequence[str], target: str, cut: str = "") -> str:
     """Why a connection has ended, and what to do, in a sentence; foreign text in it is short and safe."""
-    said = [line for line in lines if line and not line.startswith(_NO_NEWS)]
-    last = clean(said[-1] if said else "", _LONGEST).removeprefix("agentwatch: ").removeprefix("ssh: ").rstrip(".")
+    said = clean(next(filter(None, reversed(lines)), ""), _LONGEST)
+    last = said.removeprefix("agentwatch: ").removeprefix("ssh: ").rstrip(".")
     if code == _NOT_FOUND or "agentwatch: not found" in last:
         install = "`pipx install .` in a clone of it there"
         return f"agentwatch is not installed on {target}, or not where ssh finds it: {install}"

@@ -228,7 +228,10 @@ def entry_of(event: Event | Standing) -> Entry | None:
     if not isinstance(event, (*get_args(Observation), Standing)):
         return None
     entry = Entry.model_construct(**{type(event).__name__.lower(): event})  # type: ignore[arg-type]
-    return Entry.model_validate_json(entry.model_dump_json(exclude_defaults=True))
+    data = entry.model_dump_json(exclude_defaults=True).encode()
+    if len(data) > LARGEST - ENOUGH:
+        raise ValueError(f"{len(data):,} bytes are too large for a message")
+    return Entry.model_validate_json(data)
 
 
 def to_bytes(frame: Frame) -> bytes:

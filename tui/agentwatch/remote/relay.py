@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from agentwatch import __version__
 from agentwatch.decisions.envelope import SigningKey
 from agentwatch.delegation.events import Event
 from agentwatch.monitor import Monitor, rules_of
-from agentwatch.remote.desk import RelayDesk
+from agentwatch.remote.desk import record_signed
 from agentwatch.remote.log import Log
 from agentwatch.remote.pipe import Link, LinkState
 from agentwatch.remote.protocol import (
@@ -55,7 +56,6 @@ class Relayed:
         self.monitor = monitor
         self.id = workspace_id(monitor.workspace)
         self.answers = Answers(monitor)
-        self.desk = RelayDesk(monitor)
         self.log = Log()
         self._new: list[Entry] = []  # The entries of the log that were not told yet
         self._problems: list[Problem] = []
@@ -83,8 +83,8 @@ class Relayed:
         except ValueError as error:
             self._problems = [Problem("relay", "", f"not all can be told: {words_of(error)}")]
 
-    def look(self) -> bool:
-        """Note how well it is seen; whether that is something else than before."""
+    def look(self) -> None:
+        """Note how well it is seen."""
         monitor, known = self.monitor, self.monitor.health
         health = health_of(known.mode, known.detail, [*monitor.problems, *self._problems])
         health = health._replace(notices=tuple(monitor.notices))
@@ -92,10 +92,8 @@ class Relayed:
         if self._settled < 2:
             self._settled = self._settled + 1 if monitor.is_settled else 0
         standing = Standing(health, self.is_settled)
-        if standing == self.log.standing:
-            return False
-        self._note(standing)
-        return True
+        if standing != self.log.standing:
+            self._note(standing)
 
     @property
     def is_settled(self) -> bool:
@@ -196,8 +194,8 @@ class Relay:
     async def _look(self) -> None:
         while True:
             for part in self._parts.values():
-                if part.look():
-                    self._tell(part)
+                part.look()
+                self._tell(part)
                 part.unsee(time.monotonic())
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -268,12 +266,12 @@ class Relay:
                 self._greet(frame)
             case Ask() if part := self._parts.get(frame.workspace):
                 self._answering.submit(self._answer, frame, part.answers.find(frame))
-            case Decide() if (part := self._parts.get(frame.workspace)) and self._loop is not None:
+            case Decide() if (part := self._parts.get(frame.workspace)) and part.is_settled and self._loop:
                 asyncio.run_coroutine_threadsafe(self._record(part, frame), self._loop)
 
     async def _record(self, part: Relayed, frame: Decide) -> None:
         """Record a decision, and tell its outcome."""
-        self._say(await part.desk.record(frame.request), [frame.screen])
+        self._say(await record_signed(part.monitor, frame.request, datetime.now(UTC)), [frame.screen])
 
     def _greet(self, watch: Watch) -> None:
         """A screen says that it is there, and what it lacks."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Return, TodoStatus
 from agentwatch.delegation.asks import request_words
@@ -294,68 +294,66 @@ class Fact(NamedTuple):
     """
 
     label: str
-    kind: Literal["line", "prose", "code", "task"]
-    texts: Sequence[str | None]
-    """Only those that are not empty count."""
+    kind: str
+    texts: Sequence[str]
     behind: str = ""
 
 
-def _known(*all_facts: Fact) -> list[Fact]:
-    """The facts of which something is known."""
-    return [fact for fact in all_facts if any(fact.texts)]
+def _fact(label: str, kind: str, *texts: str | None, behind: str = "") -> list[Fact]:
+    """A fact, as far as something is known of it."""
+    known = [text for text in texts if text]
+    return [Fact(label, kind, known, behind)] if known else []
 
 
 def facts(line: TaskLine) -> list[Fact]:
     """The facts of a task besides its state and its attempts."""
-    task, signed, about = line.task, line.statement, ""
-    todos = task.todos or ()
+    task, signed, todos, about = line.task, line.statement, line.task.todos or (), ""
     done = sum(todo.status is TodoStatus.DONE for todo in todos)
+    items = [f"{TODOS[todo.status].glyph} {todo.text}" for todo in todos]
     if signed is not None:
         since = "" if signed.current else "; the handoff or the return is another one now"
         about = f"says {signed.state} of attempt {signed.attempt}, {signed.made_at}, key {signed.keyid[:16]}{since}"
-    items = [f"{TODOS[todo.status].glyph} {todo.text}" for todo in todos]
-    return _known(
-        Fact("asks", "prose", [task.ask]),
-        Fact("why", "line", [line.why]),
-        Fact("below", "task", [task.parent_id], BASES[task.parent_basis]),
-        Fact("checklist", "line", items, f"{done} of {len(todos)} done"),
-        Fact("files", "line", ["deleted since; the history remembers them" if task.deleted else ""]),
-        Fact("statement", "code", [signed.sha256 if signed else ""], about),
-    )
+    return [
+        *_fact("asks", "prose", task.ask),
+        *_fact("why", "line", line.why),
+        *_fact("below", "task", task.parent_id, behind=BASES[task.parent_basis]),
+        *_fact("checklist", "line", *items, behind=f"{done} of {len(todos)} done"),
+        *_fact("files", "line", "deleted since; the history remembers them" if task.deleted else None),
+        *_fact("statement", "code", signed and signed.sha256, behind=about),
+    ]
 
 
 def said(attempt: Attempt) -> list[Fact]:
     """Handoff and return of an attempt, and its state."""
-    packet, result, returned = attempt.packet, attempt.result, attempt.returned
+    packet, result, handoff, returned = attempt.packet, attempt.result, attempt.handoff, attempt.returned
+    digest = f"sha256 {returned.digest[:12]}" if returned else ""
     asked = (packet.objective or "the handoff states no objective") if packet else prompt(attempt)
-    return _known(
-        Fact("asked", "prose", [asked]),
-        *(_returned(result, others_say(attempt)) if result else [Fact("answered", "prose", [answer(attempt)])]),
-        Fact("session", "code", [attempt.session_id]),
-        Fact("handoff", "code", [attempt.handoff and attempt.handoff.path]),
-        Fact("return", "code", [returned and returned.path], f"sha256 {returned.digest[:12]}" if returned else ""),
-    )
-
-
-def _returned(result: Return, others: str) -> list[Fact]:
-    error = ": ".join(part for part in (result.error_code, result.error_message) if part)
-    ran = " in mode ".join(part for part in (result.model or "model not reported", result.mode) if part)
     return [
-        Fact("returned", "prose", [result.summary or "without a summary"]),
-        Fact("error", "prose", [error]),
-        Fact("blocked by", "prose", result.blockers),
-        Fact("limitation", "prose", result.limitations),
-        Fact("hint", "prose", [result.retry_hint]),
-        Fact("next", "prose", [result.next_steps]),
-        Fact("review", "prose", [result.review_reason]),
-        Fact("confidence", "line", [None if result.confidence is None else f"{result.confidence:.2f}"]),
-        Fact(
-            "model",
-            "line",
-            [ran if result.model or result.mode else None],
-            f"differs: {others}" if others else "attested",
-        ),
+        *_fact("asked", "prose", asked),
+        *(_returned(result, others_say(attempt)) if result else _fact("answered", "prose", answer(attempt))),
+        *_fact("session", "code", attempt.session_id),
+        *_fact("handoff", "code", handoff and handoff.path),
+        *_fact("return", "code", returned and returned.path, behind=digest),
     ]
+
+
+def _returned(result: Return, others: str) -> Iterator[Fact]:
+    prose = {
+        "returned": [result.summary or "without a summary"],
+        "error": [": ".join(filter(None, (result.error_code, result.error_message)))],
+        "blocked by": result.blockers,
+        "limitation": result.limitations,
+        "hint": [result.retry_hint],
+        "next": [result.next_steps],
+        "review": [result.review_reason],
+    }
+    for label, texts in prose.items():
+        yield from _fact(label, "prose", *texts)
+    if result.confidence is not None:
+        yield from _fact("confidence", "line", f"{result.confidence:.2f}")
+    if result.model or result.mode:
+        ran = " in mode ".join(filter(None, (result.model or "model not reported", result.mode)))
+        yield from _fact("model", "line", ran, behind=f"differs: {others}" if others else "attested")
 
 
 def others_say(attempt: Attempt) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -57,8 +58,8 @@ def write_report(reported: Sequence[Reported], format_: str | None, output: str 
     and is Markdown where that says nothing. Raises UsageError if the file is there already, or cannot be written.
     """
     if format_ is None:
-        ending = Path(output).suffix.removeprefix(".").lower() if output else ""
-        format_ = {"htm": "html"}.get(ending, ending if ending in FORMATS else "md")
+        ending = Path(output or "").suffix.removeprefix(".").lower()
+        format_ = ending if ending in FORMATS else "md"
     if len(reported) > 1 and format_ == "html":
         raise UsageError("a page of HTML is about one workspace: name one, or write Markdown or JSON")
     accounts = [_account(one, now) for one in reported]
@@ -93,7 +94,7 @@ def _account(reported: Reported, now: float) -> Account:
 
 def _statements(monitor: Monitor) -> dict[str, StatementLine]:
     """What was signed last about each task, as far as its signature holds."""
-    state = state_directory(monitor.workspace)
+    state, tasks = state_directory(monitor.workspace), monitor.tree.tasks
     if not is_there(state / "statements"):
         return {}
     # Signatures take a while to load.
@@ -102,15 +103,11 @@ def _statements(monitor: Monitor) -> dict[str, StatementLine]:
     from agentwatch.decisions.statement import kept, subject_of
 
     lines = {}
-    tasks = monitor.tree.tasks
-    try:
-        signed = kept(state, tasks, Keys().trust())
-    except KeyProblemError:
-        return {}
-    for task_id, (statement, sha256, keyid) in signed.items():
-        now = tuple((one["name"], one["digest"]["sha256"]) for one in subject_of(tasks[task_id]))
-        is_current = now == statement.subject
-        lines[task_id] = StatementLine(sha256, keyid, statement.made_at, statement.attempt, statement.state, is_current)
+    with suppress(KeyProblemError):
+        for task_id, (made, sha256, keyid) in kept(state, tasks, Keys().trust()).items():
+            now = tuple((one["name"], one["digest"]["sha256"]) for one in subject_of(tasks[task_id]))
+            about = made.made_at, made.attempt, made.state
+            lines[task_id] = StatementLine(sha256, keyid, *about, now == made.subject)
     return lines
 
 
@@ -138,10 +135,7 @@ def json_report(account: Account) -> str:
 def document_of(account: Account) -> Document:
     """The account as JSON has it: the tasks as in `tree --json`, who waited, and what was said."""
     told = tree_document(account.tree, account.workspace, account.problems)
-    return {
-        "schema_version": told["schema_version"],
-        "workspace": account.workspace,
-        **({"host": told["host"]} if "host" in told else {}),
+    return told | {
         "generated_at": iso(account.generated_at),
         "verdict": account.verdict,
         "summary": account.summary._asdict(),
@@ -149,10 +143,7 @@ def document_of(account: Account) -> Document:
         "tasks": [_task(task, line) for task, line in zip(told["tasks"], account.tasks, strict=True)],
         "decisions": [_plain(one) for line in account.tasks for one in line.decisions],
         "changes": [_plain(one) for one in account.changes],
-        "notices": told["notices"],
         "worktrees": [one._asdict() for one in account.worktrees],
-        "complete": told["complete"],
-        "problems": told["problems"],
     }
 
 

@@ -11,14 +11,13 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentwatch.delegation.task import State
 from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, said, tables
 from agentwatch.text import clean, clean_lines
-from agentwatch.view.axis import Axis
 from agentwatch.view.looks import LOOKS, Look
-from agentwatch.view.spans import Interval, Kind, busy_times
+from agentwatch.view.spans import Kind
 from agentwatch.view.times import iso, utc
 
 _DEEPEST: Final = 16
@@ -34,17 +33,13 @@ _FIRST_ASKED: Final = 12
 _SHORTEST: Final = 2.0
 """Seconds. What is shorter has no timeline: files of a fresh checkout all have the time of the checkout."""
 
-_IDLE: Final = 0.1
-_IDLE_AT_LEAST: Final = 30.0
-"""A pause longer than this share of the busy time, and than so many seconds, is cut down to a quarter of that."""
-
 _LEAST: Final = 0.6
 """Percent of the lane that the shortest attempt takes: it must be seen."""
 
 _COLORS: Final = {"text-error": "failed", "text-warning": "partial", "text-muted": "submitted"}
 _LEGEND: Final = (
     "A row unfolds. A block is an attempt; a dashed line, a time in which nobody works and somebody waits; a ring, a"
-    " decision; a shaded band, a pause that is left out. Times are UTC."
+    " decision. Times are UTC."
 )
 _SECTION: Final = '<section><h2>$title<span class="count">$count</span></h2>$body</section>'
 _DELEGATION: Final = (
@@ -78,7 +73,7 @@ def html(account: Account) -> str:
     """The whole page."""
     axis = _axis_of(account)
     package = files(__package__)
-    style = package.joinpath("report.css").read_text(encoding="utf-8") + _cut_style(axis)
+    style = package.joinpath("report.css").read_text(encoding="utf-8")
     digest = b64encode(sha256(style.encode()).digest()).decode()
     states = sorted(account.summary.by_state.items(), key=lambda item: -item[0].urgency)
     return fill(
@@ -142,7 +137,7 @@ def _pill(account: Account) -> Html:
     return fill('<p class="pill $color">$words</p>', color=color, words=words)
 
 
-def _sections(account: Account, axis: Axis | None) -> list[Html]:
+def _sections(account: Account, axis: _Axis | None) -> list[Html]:
     numbers = {line.task.task_id: f"{number}" for number, line in enumerate(account.rows, 1)}
     unread, asks, changes, notices = tables(account)
     every = "<details><summary>every state change, in order</summary>$table</details>"
@@ -158,7 +153,7 @@ def _sections(account: Account, axis: Axis | None) -> list[Html]:
     ]
 
 
-def _delegation(account: Account, axis: Axis | None, numbers: Mapping[str, str]) -> Html:
+def _delegation(account: Account, axis: _Axis | None, numbers: Mapping[str, str]) -> Html:
     """All tasks, each a row that unfolds to what is told of it."""
     pressing = {one.task_id for one in account.attention[:_FIRST_ASKED]}
     rows = []
@@ -200,7 +195,7 @@ def _details(line: TaskLine, numbers: Mapping[str, str]) -> Iterable[Html]:
 def _list(told: Iterable[Fact], numbers: Mapping[str, str]) -> Html:
     pairs = []
     for label, kind, texts, behind in told:
-        shown = [_shown(kind, one, numbers) for one in texts if one]
+        shown = [_shown(kind, one, numbers) for one in texts]
         items = [fill("<li>$it</li>", it=one) for one in shown[:_ITEMS]]
         listed = shown if len(shown) == 1 else [fill("<ul>$items</ul>", items=items)]
         note = _faint([Html(" "), text(behind, 200)]) if behind else None
@@ -255,71 +250,55 @@ def _more(count: int, most: int) -> Html | None:
     return fill('<p class="faint">… and $count more</p>', count=f"{count - most:,}") if count > most else None
 
 
-# The timeline: a lane of bars for each task, all on one axis without the hours in which nothing happened
+# The timeline: a lane of bars for each task, all on one axis
 
 
-def _axis_of(account: Account) -> Axis | None:
+class _Axis(NamedTuple):
+    """The time from the first sign to the last."""
+
+    start: float
+    end: float
+
+    def place(self, at: float | None) -> float:
+        """Where a moment lies, in percent; None is the end."""
+        at = self.end if at is None else min(max(at, self.start), self.end)
+        return 100 * (at - self.start) / (self.end - self.start)
+
+
+def _axis_of(account: Account) -> _Axis | None:
     """None if the times of a session are not known, or all the same."""
-    busy: list[Interval] = []
-    for begin, end in sorted(stretch for line in account.tasks for stretch in busy_times(line.task)):
-        if busy and begin <= busy[-1][1]:
-            busy[-1] = busy[-1][0], max(busy[-1][1], end)
-        else:
-            busy.append((begin, end))
-    if busy and any(one.end is None for line in account.tasks for one in line.spans):
-        now = max(account.generated_at, busy[-1][1])
-        busy.append((now, now))
-    if not busy or busy[-1][1] - busy[0][0] < _SHORTEST:
-        return None
-    longest = max(sum(end - begin for begin, end in busy) * _IDLE, _IDLE_AT_LEAST)
-    return Axis(busy, busy[-1][1], 1.0, longest / 4, longest)
+    spans = [one for line in account.tasks for one in line.spans]
+    times = [at for one in spans for at in (one.start, one.until(account.generated_at))]
+    return _Axis(min(times), max(times)) if times and max(times) - min(times) >= _SHORTEST else None
 
 
-def _place(axis: Axis, at: float | None) -> float:
-    """Where a moment lies, in percent; None is the end."""
-    return 100.0 if at is None else 100 * min(max(axis.column(at) / axis.length, 0.0), 1.0)
-
-
-def _lane(line: TaskLine, axis: Axis | None) -> Html:
+def _lane(line: TaskLine, axis: _Axis | None) -> Html:
     """The bars of one task, and a mark for each decision. The details say the same in words."""
+    pieces = []
     if axis is None:
         return Html('<span class="lane"></span>')
-    pieces = []
     # Attempts are drawn over waits.
     for one in sorted(line.spans, key=lambda one: one.kind is not Kind.WAIT):
-        begin, end = _place(axis, one.start), _place(axis, one.end)
+        begin, end = axis.place(one.start), axis.place(one.end)
         if one.kind is Kind.WAIT:
             wait = '<line x1="$begin%" x2="$end%" y1="50%" y2="50%" class="wait"></line>'
             pieces.append(fill(wait, begin=f"{begin:.2f}", end=f"{end:.2f}"))
             continue
+        bar = '<rect x="$x%" width="$width%" y="20%" height="60%" class="f-$color$open"></rect>'
         width = max(end - begin, _LEAST)
-        bar = '<rect x="$begin%" width="$width%" y="20%" height="60%" class="f-$color"></rect>'
-        color = _color(one.look) + (" open" if one.end is None else "")
-        pieces.append(fill(bar, begin=f"{min(begin, 100 - width):.2f}", width=f"{width:.2f}", color=color))
+        is_open = Html(" open" if one.end is None else "")
+        pieces.append(
+            fill(bar, x=f"{min(begin, 100 - width):.2f}", width=f"{width:.2f}", color=_color(one.look), open=is_open)
+        )
     for decision in line.decisions:
         mark = '<circle cx="$at%" cy="50%" r="4" class="decision"></circle>'
-        pieces.append(fill(mark, at=f"{_place(axis, decision.at):.2f}"))
+        pieces.append(fill(mark, at=f"{axis.place(decision.at):.2f}"))
     return fill('<svg class="lane" aria-hidden="true">$pieces</svg>', pieces=pieces)
 
 
-def _axis_labels(axis: Axis | None) -> Html:
+def _axis_labels(axis: _Axis | None) -> Html:
     """The times at the beginning and at the end of the lanes."""
     if axis is None:
         return Html('<span class="lane"></span>')
-    return fill(
-        '<svg class="lane"><text x="0%" y="75%">$start</text><text x="100%" y="75%" class="at-end">$end</text></svg>',
-        start=utc(axis.moment(0)),
-        end=utc(axis.moment(axis.length)),
-    )
-
-
-def _cut_style(axis: Axis | None) -> str:
-    """A style rule that marks the pauses which are left out, once for all lanes. Made of numbers alone."""
-    if axis is None or not axis.folds:
-        return ""
-    places = ((100 * fold.left / axis.length, 100 * fold.right / axis.length) for fold in axis.folds)
-    stops = (
-        f"transparent {left:.3f}%, var(--cut) {left:.3f}% {right:.3f}%, transparent {right:.3f}%"
-        for left, right in places
-    )
-    return f".lane{{background-image:linear-gradient(to right, {', '.join(stops)})}}"
+    labels = '<text x="0%" y="75%">$start</text><text x="100%" y="75%" class="at-end">$end</text>'
+    return fill(f'<svg class="lane">{labels}</svg>', start=utc(axis.start), end=utc(axis.end))

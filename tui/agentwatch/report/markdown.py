@@ -96,20 +96,16 @@ def _state(line: TaskLine) -> str:
 
 
 def _details(account: Account, room: int) -> Iterator[str]:
-    """A folded block for each task, in the order of the tree; those that matter least go first where room is short."""
-    asking = [one.task_id for one in account.attention]
-    ranks = {task_id: rank - len(asking) for rank, task_id in enumerate(asking)}
-    pressing = sorted(account.rows, key=lambda one: (ranks.get(one.task.task_id, 0), -one.task.state.urgency))
-    blocks: dict[str, str] = {}
-    for line in pressing:
+    """A folded block for each task, the most pressing first; those that matter least go where room is short."""
+    ranks = {one.task_id: rank for rank, one in enumerate(account.attention)}
+    blocks = ["### Tasks"]
+    for line in sorted(account.rows, key=lambda one: ranks.get(one.task.task_id, len(ranks))):
         block = "\n\n".join(_detail(line))
         if len(block) + 2 <= room:
             room -= len(block) + 2
-            blocks[line.task.task_id] = block
-    if blocks:
-        yield "### Tasks"
-        yield from (blocks[line.task.task_id] for line in account.rows if line.task.task_id in blocks)
-    if left := len(account.rows) - len(blocks):
+            blocks.append(block)
+    yield from blocks if account.rows else ()
+    if left := len(account.rows) + 1 - len(blocks):
         yield f"The details of {plural(left, 'task')} do not fit here; `agentwatch report --format html` has them."
 
 
@@ -132,7 +128,7 @@ def _detail(line: TaskLine) -> Iterator[str]:
 def _listed(told: Iterable[Fact]) -> str:
     lines = []
     for label, kind, texts, behind in told:
-        shown = [_shown(kind, one, 600) for one in texts if one]
+        shown = [_shown(kind, one, 600) for one in texts]
         more = f" and {len(shown) - _ITEMS:,} more" if len(shown) > _ITEMS else ""
         note = f" ({inline(behind, 200)})" if behind else ""
         joined = shown[:_ITEMS] if kind == "prose" else [", ".join(shown[:_ITEMS])]

@@ -38,8 +38,6 @@ class Span(NamedTuple):
     kind: Kind
     look: Look
     number: int
-    is_certain: bool = True
-    """Whether the start is known; else it is the first known sign."""
     asks: bool = False
     """Whether it is the operator who is waited for."""
 
@@ -57,8 +55,7 @@ class _Signs(NamedTuple):
 
     def span(self, end: float | None, kind: Kind, face: Look) -> Span:
         """A span of it from its start on, which is certain if that is when it was handed off."""
-        began = self.attempt.started_at
-        return Span(self.start, end, kind, face, self.attempt.number, began is not None and began <= self.start)
+        return Span(self.start, end, kind, face, self.attempt.number)
 
 
 def _signs(attempt: Attempt) -> _Signs | None:

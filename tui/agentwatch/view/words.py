@@ -32,13 +32,6 @@ BASES: Final = {
 }
 """Why a task stands below its parent."""
 
-ADVICE: Final[Mapping[bool | None, str]] = {
-    True: "the child recommends one",
-    False: "the child advises against one",
-    None: "",
-}
-"""The advice of a child about another retry."""
-
 
 def whereabouts(workspace: str) -> str:
     """Where a workspace is, for people: its path, behind ssh as `scp` takes it, and "" where only its host knows."""

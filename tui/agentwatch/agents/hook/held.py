@@ -11,9 +11,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentwatch.agents.examples import EXAMPLES
-from agentwatch.agents.hook.command import BAD, Child
-from agentwatch.agents.hook.journal import LET_GO, SENT_BACK, TOLD, Journal, JournalEntry
+from agentwatch.agents.documents import EXAMPLES
+from agentwatch.agents.hook.command import BAD, LET_GO, SENT_BACK, TOLD, Child, Journal, JournalEntry
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.delivery import ReceiptError

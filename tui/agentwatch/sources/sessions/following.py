@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -98,12 +97,6 @@ class Steps:
                 self._open[entry.call] = at
         if len(self._steps) > 2 * _MOST:
             self._steps = dict(list(self._steps.items())[-_MOST:])
-
-
-def index_of(steps: Sequence[Step], place: Place | None) -> int | None:
-    """Which of these steps stands at a place, None where none does."""
-    at = bisect_left(steps, place, key=place_of) if place is not None else len(steps)
-    return at if at < len(steps) and steps[at].place == place else None
 
 
 def _says_again(before: Step | Entry, after: Step | Entry) -> bool:
