@@ -27,7 +27,7 @@ def test_yes_records_what_was_shown(stage: Stage) -> None:
     with deciding(stage, "--retry", "--note", "Use the map.") as terminal:
         screen = terminal.wait_for(QUESTION)
         assert f"return     {stage.digest()[:12]}  seen" in screen
-        assert "note       Use the map." in screen
+        assert "│ Use the map." in screen
         assert "│ error: The migration timed out." in screen
         terminal.press("y\r")
         assert terminal.wait_until_exit() == 0
