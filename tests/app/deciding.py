@@ -15,8 +15,7 @@ from tests.unit.decisions.made import QUICK
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.cases import AttemptCase
-from agentwatch.app.dialogs.dialog import DecisionScreen
-from agentwatch.app.guards import ARMING_SECONDS
+from agentwatch.app.dialogs.dialog import ARMING_SECONDS, DecisionScreen
 from agentwatch.config import Settings
 from agentwatch.decisions.ledger import ChainEntry
 from agentwatch.decisions.service import LocalService

@@ -61,7 +61,7 @@ class Stage:
 
     def settle(self) -> None:
         """The first scan is over, without the time in which more might come."""
-        self.app.updates.settle()
+        self.app.settle()
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait for a condition."""
@@ -107,7 +107,7 @@ class Stage:
     def is_told(self) -> bool:
         """Whether the tree has all that the source has seen, and the screens were told of it."""
         monitor = self.app.monitor
-        return monitor.health is self.source.health and not monitor._pending and self.app.updates.is_idle
+        return monitor.health is self.source.health and not monitor._pending and self.app.is_idle
 
     @property
     def is_drawn(self) -> bool:

@@ -9,27 +9,8 @@ import pytest
 from tests.app.deciding import Office, office
 from tests.journeys.made import handoff, returned
 
-from agentwatch.app.dialogs.dialog import DecisionScreen
-from agentwatch.app.dialogs.document import Document
-from agentwatch.app.guards import ARMING_SECONDS
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
-
-
-async def test_the_key_counts_only_after_a_moment(tmp_path: Path) -> None:
-    async with office(tmp_path) as s:
-        await s.open("r")
-        await s.until(lambda: "✓ valid" in s.text())
-        await s.press("ctrl+s")
-        assert s.in_dialog
-        # A key that is held down begins the moment anew each time: it never counts.
-        for _ in range(5):
-            s.clock[0] += ARMING_SECONDS * 0.9
-            await s.press("ctrl+s")
-            assert s.in_dialog
-        assert s.entries() == ()
-        await s.record()
-        assert len(s.entries()) == 1
 
 
 @pytest.mark.parametrize("size", [(40, 12), (140, 40)])
@@ -181,20 +162,3 @@ def check_frame(s: Office) -> None:
         assert (line[edge : edge + 1], line[-1]) in (("╭", "╮"), ("│", "│"), ("╰", "╯"))
         assert not line[edge + 1 :].startswith(("╔", "║", "╚"))
     assert all(character.isprintable() for line in lines for character in line)
-
-
-async def test_nothing_is_said_of_the_key_before_the_dialog_hears_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An operator types as soon as the last line stands, and what was typed before is not heard."""
-    async with office(tmp_path) as s:
-        with monkeypatch.context() as unseen:
-            unseen.setattr(DecisionScreen, "_be_seen", lambda _: None)
-            s.tree.select("shop.api")
-            await s.press("r")
-            await s.until(lambda: s.in_dialog and "the child's words" in s.text())
-            await s.until(lambda: s.dialog.query_one(Document).problems is not None)
-            assert "ctrl+s counts" not in s.text()
-            assert "not yet" not in s.text()
-        s.dialog._be_seen()
-        await s.until(lambda: "ctrl+s counts" in s.text())

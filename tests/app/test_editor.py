@@ -7,36 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.app.editor import editor_command, pager_command, run
+from agentwatch.app.editor import command_words, run
 
 
 @pytest.mark.parametrize(
-    ("environment", "configured", "command"),
+    ("named", "words"),
     [
-        ({"VISUAL": "code --wait", "EDITOR": "vi"}, "nano", ["code", "--wait"]),
-        ({"EDITOR": "vi"}, "nano", ["vi"]),
-        ({"VISUAL": "", "EDITOR": ""}, "'my editor' -n", ["my editor", "-n"]),
-        ({}, "nano", ["nano"]),
+        (["code --wait", "vi"], ["code", "--wait"]),
+        ([None, "", "'my editor' -n"], ["my editor", "-n"]),
+        (["vi 'x"], []),
+        ([None], []),
     ],
 )
-def test_the_environment_beats_the_configuration(
-    environment: dict[str, str], configured: str | None, command: list[str]
-) -> None:
-    assert editor_command(configured, environment) == command
+def test_the_first_that_is_named_is_taken(named: list[str | None], words: list[str], tmp_path: Path) -> None:
+    assert command_words(named, ["vi"], str(tmp_path)) == words
 
 
 def test_where_nothing_is_set_it_is_what_is_usual_if_there_is_one(tmp_path: Path) -> None:
-    here = {"PATH": str(tmp_path)}
-    assert (editor_command(None, here), pager_command(here)) == ([], [])
-    for name in ("vi", "more"):
-        (tmp_path / name).touch(mode=0o755)
-    assert (editor_command(None, here), pager_command(here)) == (["vi"], ["more"])
-    assert pager_command({"PAGER": "bat -p"}) == ["bat", "-p"]
-
-
-def test_a_command_with_an_open_quotation_mark_is_refused() -> None:
-    with pytest.raises(ValueError, match="closing"):
-        editor_command("vi 'x", {})
+    (tmp_path / "more").touch(mode=0o755)
+    assert command_words([None], ["less", "more"], str(tmp_path)) == ["more"]
 
 
 def test_the_file_is_one_argument_and_never_a_command(tmp_path: Path) -> None:

@@ -20,10 +20,9 @@ def mine(**wishes: str | tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], 
 @pytest.mark.parametrize(
     ("word", "key"),
     [
-        ("r", "r"), ("R", "R"), ("shift+r", "R"), ("?", "?"), ("+", "+"), (",", "comma"), (" ", "space"), ("é", "é"),
-        ("Ctrl+R", "ctrl+r"), ("esc", "escape"), ("F5", "f5"), ("shift+alt+left", "alt+shift+left"), ("alt+1", "alt+1"),
-        ("", None), ("rr", None), ("hyper", None), ("strg+r", None), ("ctrl+", None), ("f99", None), ("\x1b", None),
-        ("ctrl+ctrl", None), ("a\nb", None), ("ctrl++", None),
+        ("r", "r"), ("R", "R"), ("?", "?"), (",", "comma"), ("é", "é"), ("ctrl+r", "ctrl+r"), ("esc", "escape"),
+        ("f5", "f5"), ("⇧tab", "shift+tab"), ("alt+1", "alt+1"), ("", None), ("rr", None), ("strg+r", None),
+        ("ctrl+", None), ("f999", None), ("\x1b", None), ("a\nb", None),
     ],
 )  # fmt: skip
 def test_a_key_is_known_by_the_names_that_people_write(word: str, key: str | None) -> None:
@@ -50,11 +49,10 @@ def test_a_wish_takes_the_place_of_the_default_and_one_of_another_place_is_free(
         (mine(decide__retri="x"), "there is no command “decide.retri”; did you mean decide.retry?"),
         (mine(open="enterr"), "“enterr” is no key; write one such as x, R, ctrl+r, f5 or pageup; it keeps enter"),
         (mine(tabs="x"), "it needs a list of 8 different keys, one for each of its numbers; it keeps 1–8"),
-        (mine(dialog__edit="e"), "“e” is needed where you write; take another, such as ctrl+r or f9; it keeps ^e"),
+        (mine(dialog__edit="e"), "characters are needed where you write; take another key, such as ctrl+r or f9"),
         (mine(decide__retry="e"), "decide.retry and decide.escalate would both have the key e; give one"),
         (mine(follow="ctrl+c"), "follow and quit would both have the key ^c"),
-        (mine(dialog__edit="ctrl+s"), "dialog.record and dialog.edit would both have the key ^s"),
-        (mine(filter__down="ctrl+z"), "filter.down and suspend would both have the key ^z"),
+        (mine(dialog__edit="ctrl+s"), "dialog.edit and dialog.record would both have the key ^s"),
     ],
 )
 def test_what_is_wrong_is_said_and_the_defaults_stay(

@@ -59,3 +59,21 @@ async def test_what_neighbours_share_is_cut_before_what_tells_them_apart() -> No
         scene.ran(part, f"implement the export of all invoices for the portal, part {part}", doing=call("Ls", "x", 3))
     async with stage(scene=scene, size=(80, 12)) as s:
         assert all(f"portal, part {part}" in s.text() for part in ("one", "two"))
+
+
+async def test_what_is_folded_marked_or_new_is_told_in_front_and_beside() -> None:
+    async with stage(size=(140, 40)) as s:
+        assert "holds 2 6m" in s.line("answer: Which auth flow is in scope?")
+        assert "Migration tool" in row(s, " api  ")
+        await s.press("g", "m", "space")
+        assert row(s, "checkout").startswith("◆▸ ◐ checkout")
+        assert "3 need you" in row(s, "checkout")
+        await s.press("m")
+        assert row(s, "checkout").startswith("▌▸")
+    scene = Scene()
+    for name in ("a", "a.b", "a.c"):
+        scene.handoff(name, ago=50)
+    scene.returned("a.b", ago=30)
+    async with stage(scene=scene, size=(140, 40)) as s:
+        await s.press("g", "space")
+        assert "1/2" in row(s, " a ")

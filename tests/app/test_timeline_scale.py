@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentwatch.app.screens.timeline import FOLD, Frame, View, fit, frame_of, ticks
-from agentwatch.view.axis import Axis
+from agentwatch.view.spans import Axis
 
 MONDAY = 1_800_258_000.0
 """Monday, 18 January 2027, 07:40 in UTC."""

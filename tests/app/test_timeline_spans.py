@@ -25,12 +25,6 @@ def tree_of(events: Iterable[Event]) -> Tree:
     return tree
 
 
-def spans(scene: Scene, task_id: str = "a", first: float | None = None) -> list[tuple[str, str, float, float | None]]:
-    """Kind, state, and seconds before now from where to where; None where it goes on."""
-    found = spans_of(tree_of(scene.take()).tasks[task_id], first)
-    return [(s.kind.name, s.look.word, NOW - s.start, None if s.end is None else NOW - s.end) for s in found]
-
-
 def handed(ago: float, **more: Any) -> Callable[[Scene], None]:
     return lambda scene: scene.handoff("a", ago=ago, **more)
 
@@ -40,37 +34,35 @@ def back(ago: float, outcome: Outcome = Outcome.COMPLETED, **more: Any) -> Calla
 
 
 ATTEMPTS = [handed(90), back(60, Outcome.FAILED, attempt=1), handed(40, attempt=2), back(10, attempt=2)]
-SPANS: dict[str, tuple[list[Callable[[Scene], None]], float | None, list[tuple[str, str, float, float | None]]]] = {
-    "returned": ([handed(90), back(30)], None, [("WORK", "completed", 90, 30)]),
+SPANS: dict[str, tuple[list[Callable[[Scene], None]], list[tuple[str, str, float, float | None]]]] = {
+    "returned": ([handed(90), back(30)], [("WORK", "completed", 90, 30)]),
     "two attempts": (
         ATTEMPTS,
-        None,
         [("WORK", "failed", 90, 60), ("WAIT", "failed", 60, 40), ("WORK", "completed", 40, 10)],
     ),
     "needs the operator": (
         [handed(90), back(60, Outcome.BLOCKED, blockers=("Which one?",))],
-        None,
         [("WORK", "blocked", 90, 60), ("WAIT", "blocked", 60, None)],
     ),
-    "working": ([handed(90), back(20, Outcome.WORKING)], None, [("WORK", "working", 90, None)]),
-    "no sign of life": ([handed(90)], None, [("QUEUE", "submitted", 90, None)]),
+    "working": ([handed(90), back(20, Outcome.WORKING)], [("WORK", "working", 90, None)]),
+    "no sign of life": ([handed(90)], [("QUEUE", "submitted", 90, None)]),
     "silent": (
         [handed(5_000), back(4_000, Outcome.WORKING)],
-        None,
         [("WORK", "working", 5_000, 4_000), ("SILENT", "silent", 4_000, None)],
     ),
-    "who hands on has begun before": ([handed(10, done="x-")], NOW - 200, [("WORK", "working", 200, None)]),
-    "a return alone": ([back(30)], None, [("WORK", "completed", 30, 30)]),
+    "a return alone": ([back(30)], [("WORK", "completed", 30, 30)]),
 }
 
 
 @pytest.mark.parametrize("name", SPANS)
 def test_a_bar_is_made_of_what_was_seen(name: str) -> None:
-    seen, first, expected = SPANS[name]
+    seen, expected = SPANS[name]
     scene = Scene()
     for one in seen:
         one(scene)
-    assert spans(scene, first=first) == expected
+    found = spans_of(tree_of(scene.take()).tasks["a"])
+    ends = [(NOW - one.start, None if one.end is None else NOW - one.end) for one in found]
+    assert [(one.kind.name, one.look.word, *both) for one, both in zip(found, ends, strict=True)] == expected
 
 
 def test_idle_time_is_where_nobody_gave_a_sign() -> None:

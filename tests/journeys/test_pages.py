@@ -114,18 +114,7 @@ async def test_a_file_that_cannot_be_read_is_a_problem(screen: Screen) -> None:
     await screen.hides("Problems")
 
 
-@journey({"broken.handoff.json": "{"})
-async def test_problems_that_are_found_later_come_to_the_page(screen: Screen) -> None:
-    await screen.press("!")
-    await screen.shows("Problems", "broken.handoff.json")
-    screen.write("later.handoff.json", "[")
-    await screen.shows("broken.handoff.json", "later.handoff.json")
-    (screen.workspace / "broken.handoff.json").unlink()
-    (screen.workspace / "later.handoff.json").unlink()
-    await screen.shows("Every file that looks like a handoff or a return could be read")
-
-
-@journey({**FAILED, "~/.config/agentwatch/config.toml": '[keys]\ntimeline = "f9"\nopen = "f9"\n'})
+@journey({**FAILED, "~/.config/agentwatch/config.toml": '[keys]\ntimeline = "f9"\nfollow = "f9"\n'})
 async def test_keys_that_clash_stay_as_they_were(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
     await screen.press("t")

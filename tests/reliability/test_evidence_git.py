@@ -14,7 +14,7 @@ import pytest
 
 from agentwatch.delegation.claims import Verdict
 from agentwatch.evidence.checker import Checker
-from agentwatch.evidence.git import TooSlowError, run
+from agentwatch.evidence.git import Git, GitFailedError, open_git
 from agentwatch.evidence.inspect import difference
 from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, only, request, returned
 
@@ -249,10 +249,16 @@ def point_elsewhere(made: Repository) -> None:
     (made.root / ".git").write_text(f"gitdir: {other.root}/.git\n")
 
 
-REFTABLE = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n"
+def reftable(git: Path) -> None:
+    """As git keeps its references in a format that is not read here."""
+    (git / "HEAD").write_text("ref: refs/heads/.invalid\n")
+    shutil.rmtree(git / "refs")
+    (git / "refs").mkdir()
+    (git / "refs" / "heads").write_text("this repository uses the reftable format\n")
+
+
 UNUSABLE: dict[str, tuple[Callable[[Repository], object], str]] = {
     "no program": (Repository.init, "git is not installed"),
-    "bare": (lambda of: of.init("--bare"), "a bare git repository"),
     "file that points elsewhere": (point_elsewhere, "it is not followed"),
     "file of noise": (lambda of: (of.root / ".git").write_text("gitdir:\n"), "it is not followed"),
     "pipe": (lambda of: os.mkfifo(of.root / ".git"), "it is not followed"),
@@ -266,7 +272,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "pipe for the index": (lambda git: replace_by_a_pipe(git / "index"), "index of the git repository is not a reg"),
     "index": (lambda git: (git / "index").write_bytes(b"DIRC" + b"\xff" * 100), "git cannot read this repository"),
     "missing commit": (lambda git: (git / "HEAD").write_text("1" * 40 + "\n"), "git cannot read this repository"),
-    "reftable": (lambda git: (git / "config").write_text(REFTABLE), "reftable"),
+    "reftable": (reftable, "names no commit, though there are some"),
 }
 
 
@@ -342,28 +348,29 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def test_a_program_that_writes_too_much_is_cut(tmp_path: Path) -> None:
-    environment = {"PATH": os.environ["PATH"]}
-    output = run(["yes"], directory=str(tmp_path), environment=environment, seconds=10, max_bytes=1_000)
+def program(repository: Repository, *command: str, seconds: float = 10.0) -> Git:
+    """Another program in the place of git."""
+    return open_git(str(repository.root), seconds=seconds)._replace(
+        command=command, environment={"PATH": os.environ["PATH"]}
+    )
+
+
+def test_a_program_that_writes_too_much_is_cut(repository: Repository) -> None:
+    git = program(repository, "yes")
+    output = git.ask(max_bytes=1_000, cuts=True)
     assert (len(output.text), output.cut) == (1_000, True)
+    with pytest.raises(GitFailedError, match="too many"):
+        git.ask(max_bytes=1_000)
 
 
-def test_a_program_reads_no_terminal(tmp_path: Path) -> None:
-    environment = {"PATH": os.environ["PATH"]}
-    output = run(["cat"], directory=str(tmp_path), environment=environment, seconds=10, max_bytes=2_000_000)
-    assert (output.text, output.code) == (b"", 0)
+def test_a_program_reads_no_terminal(repository: Repository) -> None:
+    assert program(repository, "cat").ask().text == b""
 
 
-def test_a_program_that_closes_its_output_and_stays_is_killed(tmp_path: Path) -> None:
-    environment = {"PATH": os.environ["PATH"]}
-    with pytest.raises(TooSlowError):
-        run(
-            ["sh", "-c", "exec >&- 2>&-; sleep 600"],
-            directory=str(tmp_path),
-            environment=environment,
-            seconds=0.3,
-            max_bytes=10,
-        )
+def test_a_program_that_closes_its_output_and_stays_is_killed(repository: Repository) -> None:
+    git = program(repository, "sh", "-c", "exec >&- 2>&-; sleep 600", seconds=0.3)
+    with pytest.raises(GitFailedError, match="did not answer"):
+        git.ask()
 
 
 def test_no_descriptor_and_no_temporary_directory_is_left_behind(

@@ -52,7 +52,7 @@ def test_no_git_of_an_agent_is_run(root: Path, place: str, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", f"{root / place}:{os.environ['PATH']}")
     run(["tree", str(root / "shop/part"), str(root / "plain"), "--json"])
     run(["doctor", str(root / "shop/part")])
-    editor.editor_command(None)
+    editor.command_words([None], ["vi"])
     assert not (root / "ran").exists()
 
 
@@ -68,8 +68,8 @@ def test_no_other_program_of_an_agent_is_run(
     run(["fleet", "config", "--directory", str(root / "fleet")])
     with pytest.raises(FileNotFoundError):
         editor.run(["vi", "file"])
-    assert (editor.editor_command(None, {"PATH": str(root / place)}), editor.pager_command()) == ([], [])
-    assert "could not be started" in (notifying.run(["notify-send"]) or "")
+    assert editor.command_words([None], ["vi", "less"]) == []
+    assert "notify-send failed" in (notifying.run(["notify-send"]) or "")
     assert notifying.desktop_command(Settings(), {"DISPLAY": ":0"}) is None
     assert not (root / "ran").exists()
 
@@ -80,7 +80,7 @@ def test_a_program_elsewhere_is_found_and_an_absolute_path_is_taken(
     (root / "own").mkdir()
     (root / "plain/.venv/bin/vi").rename(root / "own/vi")
     monkeypatch.setenv("PATH", f"{root}/public:{root}/own")
-    assert (editor.editor_command(None), editor.run(["vi", "file"])) == (["vi"], 0)
+    assert (editor.command_words([None], ["vi"]), editor.run(["vi", "file"])) == (["vi"], 0)
     (root / "ran").unlink()
     assert editor.run([str(root / "other/.venv/bin/vi"), "file"]) == 0
     assert (root / "ran").exists()

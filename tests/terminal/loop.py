@@ -20,7 +20,6 @@ from agentwatch.state import state_directory
 from tests.terminal.emulator import DEADLINE, Terminal, agentwatch
 
 RECORD = "\x13"
-RIGHT = "\x1b[C"
 
 
 class Orchestrator:
@@ -91,9 +90,6 @@ class Operator:
         self.terminal = terminal
         self.press = terminal.press
         self.sees = terminal.wait_for
-
-    def sees_no_more(self, words: str) -> None:
-        self.terminal.wait_until(lambda: words not in self.terminal.text(), f"{words!r} does not go")
 
     def opens(self, key: str, title: str) -> None:
         """Begin to decide about the selected task. Before the last line of the frame is there, no key is heard."""

@@ -86,13 +86,3 @@ def test_where_nothing_is_known_the_shell_completes_files(shell: str, workspace:
     with shell_in(shell, workspace, tmp_path) as terminal:
         completed(terminal, "agentwatch check hand")
         terminal.wait_until(lambda: "<check><handoffs-of-today.md>" in terminal.text().replace("\n", ""))
-
-
-@pytest.mark.parametrize("quote", ["'", '"'])
-@pytest.mark.parametrize("shell", ["zsh"])
-def test_what_stands_in_quotes_stays_in_them(shell: str, quote: str, workspace: Path, tmp_path: Path) -> None:
-    (workspace / "quoted.handoff.json").write_text(handoff("quoted; touch owned"), "utf-8")
-    with shell_in(shell, workspace, tmp_path) as terminal:
-        completed(terminal, f"agentwatch wait {quote}quot")
-        terminal.wait_until(lambda: "<wait><quoted; touch owned>" in terminal.text().replace("\n", ""))
-        assert not (workspace / "owned").exists()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentwatch.errors import ExitCode
-from tests.terminal.loop import RIGHT, Operator, Orchestrator, screen
-from tests.unit.agents.documents import packet, returned, subagent
+from tests.terminal.loop import Operator, Orchestrator, screen
+from tests.unit.agents.documents import packet, returned
 
 TASK = "shop.api"
 LINE_FAULT = "E_LINE_FAULT"
@@ -86,68 +86,4 @@ def test_a_line_fault_goes_to_the_fitter_and_the_restored_station_is_retried_onc
         operator.sees(r"decided retry")
         operator.leaves()
     assert len(orchestrator.recorded()) == 2
-    all_is_well(orchestrator)
-
-
-def test_an_abort_ends_what_is_open_below_and_its_report_goes_up(orchestrator: Orchestrator) -> None:
-    for task_id in (TASK, "shop.api.db", "shop.api.db.sql", "shop.api.ui"):
-        orchestrator.hand_off(packet(task_id))
-    orchestrator.give_back("shop.api.ui", returned(more=of("shop.api.ui")))
-    orchestrator.give_back(TASK, returned(more=of(TASK)))
-    with screen(orchestrator) as operator:
-        operator.sees(r"✗ ui .*NEEDS YOU")
-        operator.press("n")
-        operator.sees(r"✗ api .*NEEDS YOU")
-        waiting = orchestrator.wait(TASK)
-        operator.opens("x", "– Abort")
-        operator.sees(r"● no  ○ yes, end this task and the 2 open tasks below it")
-        operator.press(RIGHT)
-        operator.sees(r"● yes")
-        operator.records()
-        decision = operator.told(waiting)
-        assert decision["action"] == "abort"
-        for row in (r"▾ – api ", r"▾ – db ", r"– sql ", r"✗ ui "):
-            operator.sees(row)
-        operator.sees_no_more("NEEDS YOU")
-
-        # What it was told to do: hand the report up.
-        orchestrator.give_back(TASK, decision["params"]["report"])
-        assert orchestrator.run("check", orchestrator.workspace).returncode == 0
-        operator.sees(r"– api +operator +canceled")
-        operator.sees(r"E_ABORTED_BY_OPERATOR")
-        acted(operator, orchestrator, decision["decision_id"])
-        operator.sees_no_more("NEEDS YOU")
-        assert operator.told(orchestrator.wait(TASK))["decision_id"] == decision["decision_id"]
-        operator.leaves()
-    all_is_well(orchestrator)
-
-
-def test_a_blocked_child_goes_on_with_the_answers(orchestrator: Orchestrator) -> None:
-    orchestrator.hand_off(packet(TASK))
-    orchestrator.give_back(TASK, subagent("blocked", "Two things are open.", "Which database?", "May the old API go?"))
-    with screen(orchestrator) as operator:
-        operator.sees(r"■ api .*NEEDS YOU")
-        operator.press("n")
-        operator.sees(r"answer: Which database\?")
-        waiting = orchestrator.wait(TASK)
-        operator.opens("a", "» Answer")
-        operator.press("Postgres 16\t")
-        operator.sees(r"Which database\? .*\n│ +Postgres 16")
-        operator.press("yes, in v3")
-        operator.sees(r"May the old API go\? .*\n│ +yes, in v3")
-        operator.records()
-        decision = operator.told(waiting)
-        assert decision["action"] == "respond"
-        assert decision["params"]["answers"] == [
-            {"question": "Which database?", "answer": "Postgres 16"},
-            {"question": "May the old API go?", "answer": "yes, in v3"},
-        ]
-
-        orchestrator.hand_off(packet(TASK, attempt=2, decision_id=decision["decision_id"]))
-        operator.sees(r"○ api ↻2/2")
-        orchestrator.give_back(TASK, subagent("completed", "Built.", session="sess_1735460685_d4e5f6"))
-        operator.sees(r"✓ api")
-        operator.sees(r"decided +your answer")
-        acted(operator, orchestrator, decision["decision_id"])
-        operator.leaves()
     all_is_well(orchestrator)

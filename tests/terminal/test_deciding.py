@@ -113,20 +113,3 @@ def test_a_passphrase_is_asked_and_without_it_nothing_is_decided(stage: Stage) -
             assert terminal.wait_until_exit() == code
         assert len(stage.recorded()) == count
     assert stage.wait().code == 0
-
-
-def test_a_passphrase_goes_only_for_who_knows_it(stage: Stage) -> None:
-    assert stage.run("keys", "create").code == 0
-    stage.keys.protect("old one")
-    for typed, code in (("wrong", 2), ("old one", 0)):
-        with Terminal(agentwatch("keys", "passphrase"), columns=120, environment=stage.environment) as terminal:
-            terminal.wait_for("Present passphrase")
-            terminal.press(f"{typed}\r")
-            if code == 0:
-                terminal.wait_for(r"New passphrase \(empty: none\)")
-                terminal.press("\r")
-                terminal.wait_for("Repeat it")
-                terminal.press("\r")
-            assert terminal.wait_until_exit() == code
-    assert stage.keys.why_encrypted() is None
-    assert stage.decide("--retry").code == 0

@@ -62,23 +62,6 @@ def test_a_lie_is_caught_and_put_right_by_a_retry_from_the_keyboard(places: dict
     assert left_behind(places) == []
 
 
-def test_three_keys_allow_what_an_agent_asks_and_it_goes_on(places: dict[str, str]) -> None:
-    command = agentwatch("demo", "--speed", "10")
-    with Terminal(command, columns=140, lines=40, environment=places) as terminal:
-        terminal.wait_for(r"■ e2e .*NEEDS YOU +allow\?")
-        terminal.press("a")
-        terminal.wait_for(r"╔═ ◆ ■ Allow\?")
-        terminal.wait_for(r"not yet: choose an answer")
-        terminal.press(" ")
-        terminal.wait_for(r"◆ ctrl\+s allows it, this once")
-        terminal.press("\x13")
-        terminal.wait_for(r"✓ e2e .*completed")
-        terminal.press("q")
-        assert terminal.wait_until_exit() == 0
-        assert b"Traceback" not in terminal.written
-    assert left_behind(places) == []
-
-
 @pytest.mark.parametrize(("shows", "number"), [(r"", signal.SIGTERM), (r"■ payments", signal.SIGHUP)])
 def test_a_signal_leaves_nothing_behind(places: dict[str, str], shows: str, number: signal.Signals) -> None:
     command = agentwatch("demo", "--speed", "40")

@@ -9,8 +9,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Thread
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -47,24 +46,16 @@ class Following:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
-        self._lines: Queue[str] = Queue()
-        self._heard: list[str] = []
-        self._reader = Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line)
 
     def change(self) -> dict[str, Any]:
         """The next change, as soon as it is printed."""
-        try:
-            self._heard.append(self._lines.get(timeout=DEADLINE))
-        except Empty:
-            self.process.kill()
-            pytest.fail(f"nothing more was printed; {self.process.communicate()}; before: {self._heard}")
-        change: dict[str, Any] = json.loads(self._heard[-1])
+        assert self.process.stdout is not None
+        late = Timer(DEADLINE, self.process.kill)
+        late.start()
+        line = self.process.stdout.readline()
+        late.cancel()
+        assert line, "nothing more was printed"
+        change: dict[str, Any] = json.loads(line)
         return change
 
     def next(self) -> tuple[str, str | None, str | None]:
@@ -75,11 +66,9 @@ class Following:
     def end(self, number: signal.Signals = signal.SIGINT) -> tuple[int, str]:
         """The exit code and what was complained of; nothing more was printed."""
         self.process.send_signal(number)
-        code = self.process.wait(DEADLINE)
-        self._reader.join(DEADLINE)
-        assert self.process.stderr is not None
-        assert list(self._lines.queue) == []
-        return code, self.process.stderr.read()
+        printed, complained = self.process.communicate(timeout=DEADLINE)
+        assert printed == ""
+        return self.process.returncode, complained
 
 
 @contextmanager

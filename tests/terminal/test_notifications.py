@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -69,39 +68,3 @@ def test_a_window_without_the_focus_is_told_once_and_has_its_title_again_at_the_
         assert bells(terminal) == 1
         assert terminal.written.startswith(b"\x1b[22;0t")
         assert terminal.written.endswith(b"\x1b]0;\x1b\\\x1b[23;0t")
-
-
-def test_a_desktop_is_told_instead_of_the_terminal(workspace: Path, tmp_path: Path) -> None:
-    log, program = tmp_path / "log", tmp_path / "bin" / "notify-send"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >"{log}.new"\nmv "{log}.new" "{log}"\n')
-    program.chmod(0o755)
-    environment = {"DISPLAY": ":0", "PATH": f"{program.parent}:{os.environ['PATH']}"}
-    with Terminal(agentwatch(workspace), columns=140, lines=40, environment=environment) as terminal:
-        terminal.wait_for(r"○ shop\.api")
-        terminal.press(BLUR)
-        fail(workspace, "api")
-        terminal.wait_until(log.exists)
-        leave(terminal)
-        assert asked(terminal) == []
-        assert bells(terminal) == 1
-    assert log.read_text().splitlines() == [
-        "--app-name=agentwatch",
-        "--",
-        "agentwatch shop",
-        "shop.api needs you: retry? the child recommends it, 1 retry left",
-    ]
-
-
-def test_a_recording_says_nothing_outside_of_its_screen(workspace: Path, tmp_path: Path) -> None:
-    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    with Terminal(agentwatch(workspace), columns=140, lines=40, environment=state) as terminal:
-        fail(workspace, "api")
-        terminal.wait_for(r"✗ shop\.api")
-        leave(terminal)
-    with Terminal(agentwatch("replay", "--workspace", workspace), columns=140, environment=state) as terminal:
-        terminal.wait_for("REPLAY")
-        terminal.press(BLUR)
-        terminal.wait_for("needs you")
-        leave(terminal)
-        assert not re.search(rb"\x1b\]|\x07|\x1b\[2[23];0t", others(terminal))

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import subprocess
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.terminal.emulator import Terminal, agentwatch
-from tests.unit.claude_code import building
-from tests.unit.claude_code.building import meta
-from tests.unit.codex.home import Session, iso, thread
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.store import packet, report
 
@@ -52,25 +45,6 @@ def run(tmp_path: Path) -> Run:
     return run
 
 
-def tree(run: Run, *arguments: str | Path) -> dict[str, dict[str, Any]]:
-    document = json.loads(run("tree", "--json", *arguments).stdout)
-    return {task["task_id"]: task for task in document["tasks"]}
-
-
-def claude(tmp_path: Path, workspace: Path, *, ago: timedelta) -> str:
-    """A session with one child that works. Returns its id."""
-    store = building.Store(tmp_path, workspace)
-    store._time = datetime.now(UTC) - ago
-    main = store.session()
-    main.asked("Build the shop.")
-    main.delegated("call_1", packet("shop.api"))
-    child = store.agent("a1", meta("call_1"))
-    child.asked(packet("shop.api"))
-    child.used("Bash", "call_2", command="make")
-    store.save()
-    return building.SESSION
-
-
 def opencode(tmp_path: Path, workspace: Path) -> str:
     """A session of long ago with one child that is done."""
     directory = tmp_path / "share" / "opencode"
@@ -84,47 +58,6 @@ def opencode(tmp_path: Path, workspace: Path) -> str:
     program.finish(main, message)
     program.close()
     return main
-
-
-def codex(tmp_path: Path, workspace: Path) -> str:
-    """A session that is over."""
-    session = Session(thread(1), clock=(datetime.now(UTC) - timedelta(minutes=5)).timestamp())
-    session.meta(workspace).begin().asked("Dust the shelf.").complete("Done.")
-    day = tmp_path / "codex" / "sessions" / "2027" / "01" / "15"
-    day.mkdir(parents=True)
-    (day / f"rollout-{iso(session.clock)[:19].replace(':', '-')}-{session.id}.jsonl").write_bytes(
-        b"".join(session.lines)
-    )
-    return session.id
-
-
-def test_tree_and_sources_show_the_sessions_of_every_program(run: Run, tmp_path: Path, workspace: Path) -> None:
-    roots = {
-        claude(tmp_path, workspace, ago=timedelta(minutes=5)),
-        opencode(tmp_path, workspace),
-        codex(tmp_path, workspace),
-    }
-    tasks = tree(run, workspace)
-    assert tasks.keys() == {*roots, "shop.api", "cart.page"}
-    assert {task["task_id"] for task in tasks.values() if task["parent_id"] is None} == roots
-    assert {tasks[name]["parent_basis"] for name in ("shop.api", "cart.page")} == {"session"}
-    assert (tasks["shop.api"]["state"], tasks["cart.page"]["state"]) == ("working", "completed")
-    printed = run("sources", workspace).stdout
-    for source, directory in (("claude-code", "claude"), ("opencode", "share"), ("codex", "codex")):
-        assert any(line.startswith(source) and str(tmp_path / directory) in line for line in printed.splitlines())
-    listed = json.loads(run("sources", "--json", workspace).stdout)
-    assert {one["source"]: (one["sessions"], one["children"]) for one in listed["sources"] if one["sessions"]} == {
-        "claude-code": (1, 1),
-        "opencode": (1, 1),
-        "codex": (1, 0),
-    }
-    assert listed["trouble"] == []
-
-
-def log(run: Run, *arguments: str | Path) -> list[tuple[str, str | None, str | None]]:
-    changes = [json.loads(line) for line in run("log", "--json", *arguments).stdout.splitlines()]
-    assert [change["at"] for change in changes] == sorted(change["at"] for change in changes)
-    return [(change["task_id"], change["before"], change["after"]) for change in changes]
 
 
 def test_sessions_are_exported_and_replayed_anywhere(run: Run, tmp_path: Path, workspace: Path) -> None:
@@ -142,20 +75,3 @@ def test_sessions_are_exported_and_replayed_anywhere(run: Run, tmp_path: Path, w
         terminal.wait_for(r"Do cart\.page")
         terminal.press("q")
         assert terminal.wait_until_exit() == 0
-
-
-def test_a_killed_session_is_stale_and_why_says_that_its_process_is_gone(
-    run: Run, tmp_path: Path, workspace: Path
-) -> None:
-    session = claude(tmp_path, workspace, ago=timedelta(seconds=40))
-    child = subprocess.Popen(["true"])
-    child.wait()
-    running = tmp_path / "claude" / "sessions"
-    running.mkdir()
-    (running / f"{child.pid}.json").write_text(json.dumps({"pid": child.pid, "sessionId": session}), "utf-8")
-    written = (datetime.now(UTC) - timedelta(seconds=40)).timestamp()
-    for path in (tmp_path / "claude" / "projects").rglob("*.jsonl"):
-        os.utime(path, (written, written))
-    task = tree(run, workspace)["shop.api"]
-    assert (task["state"], task["stale"]) == ("working", True)
-    assert re.fullmatch(r"it worked when it was last heard of; its process is gone; silent for \d+s", task["why"])

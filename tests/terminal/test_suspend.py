@@ -81,12 +81,3 @@ def test_a_dialog_and_what_is_written_in_it_stay(workspace: Path) -> None:
         terminal.press("clear; fg\r")
         terminal.wait_for("read it first")
         terminal.wait_for("mind the gap")
-
-
-def test_without_a_shell_it_stays(workspace: Path) -> None:
-    with Terminal(agentwatch(workspace)) as terminal:
-        terminal.wait_for(r"[◐○] shop\.api")
-        terminal.press(CTRL_Z)
-        terminal.wait_for("nobody could wake it")
-        terminal.press("q")
-        assert terminal.wait_until_exit() == 0

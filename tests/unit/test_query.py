@@ -99,7 +99,7 @@ def test_what_can_be_told_of_a_task(query: str, one: Task, other: Task) -> None:
     [
         ("stat:failed", "no key “stat”: did you mean state?"),
         ("api soruce:codex", "no key “soruce”: did you mean source?"),
-        ("state:fial", "no “state:fial”: did you mean failed?"),
+        ("state:fial", "no “state:fial”: try invalid, failed, blocked"),
         ("is:xyz", "no “is:xyz”: try invalid, failed, blocked"),
         ("state:", "state: needs a value, such as state:failed"),
         ("since:10", "since: needs a time, such as 10m, 2h or 3d"),

@@ -10,7 +10,6 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Event
 from agentwatch.delegation.request import RequestStage
 from agentwatch.delegation.run import Permitter
-from agentwatch.delegation.task import Task
 from agentwatch.view.requests import denial_words, standing_words, where
 from tests.unit.delegation.asking import decided, permit, question, ran, request, requested, session
 from tests.unit.delegation.events import tree_of
@@ -20,53 +19,45 @@ GONE = request(stage=RequestStage.GONE, ended_at=1_130.0)
 LEFT = "nothing here waits for it any more; if its program still asks, answer it there"
 
 
-def task_of(*events: Event) -> Task:
-    return tree_of([ran(session()), *events]).tasks["s1"]
+ASKED, ASKS = requested(request()), requested(question())
+BROKE = requested(request(stage=RequestStage.UNKNOWN, ended_at=1_110.0), 5)
+ELSEWHERE = requested(replace(GONE, stage=RequestStage.ELSEWHERE))
+ALLOWED, DENIED = decided(request()), decided(request(), Action.DENY)
+SENT = decided(request(), stage=Stage.DELIVERED)
+REFUSED = decided(request(), Action.DENY, Stage.DELIVERED)
+
+
+def settled(*how: object, **by: object) -> Event:
+    return ran(session(permit(*how, **by)), 5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("events", "words"),
     [
-        ([requested(request())], "waits for you"),
+        ([ASKED], "waits for you"),
         ([requested(request(until=1_150.0))], "can be answered here for 20s"),
         ([requested(request(until=1_150.0, prompt_hidden=True))], "its prompt appears in its terminal in 20s"),
-        ([requested(request()), decided(request())], "allowed, not delivered yet"),
-        ([requested(request()), decided(request(), Action.DENY)], "denied, not delivered yet"),
-        ([requested(question()), decided(question(), Action.ANSWER)], "answered, not delivered yet"),
-        (
-            [requested(request()), decided(request(), stage=Stage.DELIVERED)],
-            "allowed and delivered; what came of it is not known yet",
-        ),
+        ([ASKED, ALLOWED], "allowed, not delivered yet"),
+        ([ASKED, DENIED], "denied, not delivered yet"),
+        ([ASKS, decided(question(), Action.ANSWER)], "answered, not delivered yet"),
+        ([ASKED, SENT], "allowed and delivered; what came of it is not known yet"),
         ([requested(GONE)], f"gone: {LEFT}"),
-        ([requested(GONE), decided(request())], f"gone: {LEFT}; your answer came too late"),
-        ([requested(replace(GONE, stage=RequestStage.ELSEWHERE))], "answered in the program"),
+        ([requested(GONE), ALLOWED], f"gone: {LEFT}; your answer came too late"),
+        ([ELSEWHERE], "answered in the program"),
+        ([ASKED, SENT, settled()], "allowed by you"),
+        ([ASKED, REFUSED, settled(allowed=False)], "denied by you"),
+        ([ASKED, settled(by=Permitter.PERSON)], "allowed in the program"),
+        ([ASKED, settled(False, Permitter.RULE)], "denied by a rule of the program"),
+        ([ASKED, settled(None)], "answered by a hook, not with your answer"),
         (
-            [requested(request()), decided(request(), stage=Stage.DELIVERED), ran(session(permit()), 5)],
-            "allowed by you",
-        ),
-        (
-            [
-                requested(request()),
-                decided(request(), Action.DENY, Stage.DELIVERED),
-                ran(session(permit(allowed=False)), 5),
-            ],
-            "denied by you",
-        ),
-        ([requested(request()), ran(session(permit(by=Permitter.PERSON)), 5)], "allowed in the program"),
-        ([requested(request()), ran(session(permit(False, Permitter.RULE)), 5)], "denied by a rule of the program"),
-        (
-            [
-                requested(request()),
-                decided(request()),
-                requested(request(stage=RequestStage.UNKNOWN, ended_at=1_110.0), 5),
-            ],
+            [ASKED, ALLOWED, BROKE],
             "allowed by you; whether that counted is not known: the connection to its program broke",
         ),
-        ([requested(request()), ran(session(permit(None)), 5)], "answered by a hook, not with your answer"),
     ],
 )
 def test_each_stage_has_words_of_its_own(events: list[Event], words: str) -> None:
-    assert standing_words(task_of(*events).requests[0], 1_130.0) == words
+    task = tree_of([ran(session()), *events]).tasks["s1"]
+    assert standing_words(task.requests[0], 1_130.0) == words
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -236,62 +237,30 @@ def test_what_an_agent_does_to_the_copies_is_put_right(scene: Scene) -> None:
 # An amended handoff and a second attempt are never answered with the old decision
 
 
-def rewritten_return(scene: Scene) -> None:
-    text = (scene.shop / "api.return.md").read_text()
-    (scene.shop / "api.return.md").write_text(text.replace("timed out", "failed otherwise"))
+OTHER = {"objective": "Build another API."}
+FAILED = (("timed out", "failed otherwise"),)
+CHANGES: dict[str, dict[str, Any]] = {
+    "a rewritten return": {"api.return.md": FAILED},
+    "a second attempt": {"api.2.handoff.json": {"attempt": 2}},
+    "a second failure": {"api.2.handoff.json": {"attempt": 2}, "api.2.return.md": ()},
+    "amended": {"api.handoff.json": {"attempt": 2} | OTHER},
+    "amended and failed": {"api.handoff.json": {"attempt": 2} | OTHER, "api.return.md": FAILED},
+    "amended in place": {"api.handoff.json": OTHER},
+    "amended in place and failed": {"api.handoff.json": OTHER, "api.return.md": FAILED},
+    "a handoff without number": {"api-b.handoff.json": OTHER},
+    "a return without number": {"api-b.return.md": (*FAILED, ("state:", "task_id: shop.api\nstate:"))},
+}
+CHANGES["a failure without number"] = CHANGES["a handoff without number"] | CHANGES["a return without number"]
 
 
-def second_attempt(scene: Scene) -> None:
-    packet = json.loads((scene.shop / "api.handoff.json").read_text())
-    (scene.shop / "api.2.handoff.json").write_text(json.dumps(packet | {"attempt": 2}))
-
-
-def second_failure(scene: Scene) -> None:
-    second_attempt(scene)
-    shutil.copy(scene.shop / "api.return.md", scene.shop / "api.2.return.md")
-
-
-def amended_handoff(scene: Scene) -> None:
-    packet = json.loads((scene.shop / "api.handoff.json").read_text())
-    amended = packet | {"attempt": 2, "objective": "Build another API."}
-    (scene.shop / "api.handoff.json").write_text(json.dumps(amended))
-
-
-def amended_and_failed(scene: Scene) -> None:
-    amended_handoff(scene)
-    rewritten_return(scene)
-
-
-def amended_handoff_without_number(scene: Scene) -> None:
-    packet = json.loads((scene.shop / "api.handoff.json").read_text())
-    (scene.shop / "api-b.handoff.json").write_text(json.dumps(packet | {"objective": "Build another API."}))
-
-
-def second_return_without_number(scene: Scene) -> None:
-    text = (scene.shop / "api.return.md").read_text().replace("timed out", "failed otherwise")
-    (scene.shop / "api-b.return.md").write_text(text.replace("state:", "task_id: shop.api\nstate:"))
-
-
-def second_failure_without_number(scene: Scene) -> None:
-    amended_handoff_without_number(scene)
-    second_return_without_number(scene)
-
-
-def amended_in_place(scene: Scene) -> None:
-    packet = json.loads((scene.shop / "api.handoff.json").read_text())
-    (scene.shop / "api.handoff.json").write_text(json.dumps(packet | {"objective": "Build another API."}))
-
-
-def amended_in_place_and_failed(scene: Scene) -> None:
-    amended_in_place(scene)
-    rewritten_return(scene)
-
-
-CHANGES = [
-    *(rewritten_return, second_attempt, second_failure, amended_handoff, amended_and_failed, amended_in_place),
-    *(amended_handoff_without_number, second_return_without_number, second_failure_without_number),
-    amended_in_place_and_failed,
-]
+def write_change(scene: Scene, name: str) -> None:
+    """Write the files of a change: the handoff with other keys, the return with other words."""
+    packet, text = json.loads((scene.shop / "api.handoff.json").read_text()), (scene.shop / "api.return.md").read_text()
+    for file, new in CHANGES[name].items():
+        other = (
+            json.dumps(packet | new) if isinstance(new, dict) else reduce(lambda old, to: old.replace(*to), new, text)
+        )
+        (scene.shop / file).write_text(other)
 
 
 def document(scene: Scene, command: str) -> dict[str, Any]:
@@ -299,15 +268,15 @@ def document(scene: Scene, command: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("before", ["new", "asked", "remembered"])
-def test_an_old_decision_does_not_answer_wait(scene: Scene, change: Callable[[Scene], None], before: str) -> None:
+def test_an_old_decision_does_not_answer_wait(scene: Scene, change: str, before: str) -> None:
     if before == "remembered":
         scene.remember()
     if before != "new":
         assert scene.wait("shop.api")[1]["action"] == "retry"
     scene.world.wait(minutes=1)
-    change(scene)
+    write_change(scene, change)
     scene.world.date_files()
     (task,) = [one for one in document(scene, "tree")["tasks"] if one["task_id"] == "shop.api"]
     asks = "shop.api" in [one["task_id"] for one in document(scene, "pending")["tasks"]]
@@ -337,16 +306,16 @@ def test_a_copy_of_the_handoff_is_no_new_one(scene: Scene) -> None:
     assert scene.wait("shop.api")[1]["action"] == "retry"
 
 
-@pytest.mark.parametrize("change", [amended_handoff_without_number, second_failure_without_number])
+@pytest.mark.parametrize("change", ["a handoff without number", "a failure without number"])
 def test_in_a_sandbox_an_old_decision_does_not_answer_either(
-    scene: Scene, change: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
+    scene: Scene, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", OPERATOR.text)
     shutil.rmtree(scene.world.home / ".local")
     shutil.rmtree(scene.world.config / "keys")
     assert scene.wait("shop.api")[1]["action"] == "retry"
     scene.world.wait(minutes=1)
-    change(scene)
+    write_change(scene, change)
     scene.world.date_files()
     assert scene.wait("shop.api")[0] == 3
 
@@ -395,12 +364,10 @@ def asked_over_mcp(scene: Scene, times: int, between: Callable[[], None]) -> lis
     return found
 
 
-@pytest.mark.parametrize(
-    "change", [second_failure, amended_and_failed, second_failure_without_number], ids=lambda change: change.__name__
-)
-def test_an_old_decision_does_not_answer_over_mcp(live: Scene, change: Callable[[Scene], None]) -> None:
+@pytest.mark.parametrize("change", ["a second failure", "amended and failed", "a failure without number"])
+def test_an_old_decision_does_not_answer_over_mcp(live: Scene, change: str) -> None:
     process = start(live, "decide", "shop.api", "--retry", "--yes")
     assert process.communicate()[1] == ""
-    first, second, third = asked_over_mcp(live, 3, lambda: change(live))
+    first, second, third = asked_over_mcp(live, 3, lambda: write_change(live, change))
     assert (first["pending"], first["action"]) == (False, "retry")
     assert [(one["pending"], one.get("action")) for one in (second, third)] == [(True, None)] * 2

@@ -1,7 +1,4 @@
-"""Processes that are killed at any moment, and processes that decide at once: exactly once holds.
-
-`AGENTWATCH_KILLS=20000 AGENTWATCH_RACES=50000` searches longer than CI has time for.
-"""
+"""Processes that are killed at any moment lose and double nothing; `AGENTWATCH_KILLS=20000` searches for longer."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ import sys
 from pathlib import Path
 
 _KILLS = int(os.environ.get("AGENTWATCH_KILLS", "400"))
-_RACES = int(os.environ.get("AGENTWATCH_RACES", "800"))
 _ROOT = Path(__file__).parents[3]
 
 
@@ -30,9 +26,3 @@ def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
     assert killed == _KILLS
     # Each was killed only when it had recorded what it was asked for; the next one may have said what it left unsaid.
     assert recorded >= asked > 0
-
-
-def test_of_operators_that_decide_at_once_one_wins(tmp_path: Path) -> None:
-    races, tried = run("racing", tmp_path, _RACES)
-    # They go from a barrier into each race, all of them.
-    assert (races, tried) == (_RACES, 4 * _RACES)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Contract
 from agentwatch.decisions.handoff import (
     AmendError,
     amended,
@@ -26,6 +25,7 @@ from tests.unit.decisions.test_policy import Told, failed, returned
 
 ID = "0123456789abcdef0123456789abcdef"
 NAME = "x.handoff.json"
+NEW = ["Operator: Use the new map.", "Hint of attempt 1: Pass the map as text."]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 FENCED = f"# Plan the bed\n\n```json\n{text_of(PACKET)}```\n\n{TODOS}"
 
@@ -54,37 +54,21 @@ def test_an_amended_handoff_is_valid_and_says_what_is_new(name: str) -> None:
     assert problems(after, name) == []
     packet = model(after, name)
     assert (packet.attempt, packet.decision_id, packet.mode, packet.session_id) == (2, ID, "planner", None)
-    assert packet.notes == [
-        "The tap is broken.",
-        "Operator: Use the new map.",
-        "Hint of attempt 1: Pass the map as text.",
-    ]
+    assert packet.notes == ["The tap is broken.", *NEW]
     new = {"attempt": 2, "decision_id": ID, "session_id": None, "notes": packet.notes, "todos": packet.todos}
     assert packet == model(text, name).model_copy(update=new)
     assert [todo.text for todo in packet.todos or ()] == [todo.text for todo in model(text, name).todos or ()]
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"notes": []},
-        {"notes": None},
-        {"notes": "no list"},
-        {"notes": ["one", "two"]},
-        {},
-    ],
+    "change", [{"notes": []}, {"notes": None}, {"notes": "no list"}, {"notes": ["one", "two"]}, {}]
 )
-@pytest.mark.parametrize("indent", [None, 2, "\t"])
-def test_notes_of_any_shape_get_the_new_ones(change: dict[str, Any], indent: Any) -> None:
+def test_notes_of_any_shape_get_the_new_ones(change: dict[str, Any]) -> None:
     before = {key: value for key, value in PACKET.items() if key not in ("notes", "attempt")} | change
-    after = amend(json.dumps(before, indent=indent))
+    after = amend(json.dumps(before))
     assert problems(after) == []
     old = [note for note in change.get("notes") or [] if isinstance(change["notes"], list)]
-    assert json.loads(after)["notes"] == [
-        *old,
-        "Operator: Use the new map.",
-        "Hint of attempt 1: Pass the map as text.",
-    ]
+    assert json.loads(after)["notes"] == [*old, *NEW]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +87,7 @@ def test_an_edited_handoff_is_checked() -> None:
     assert problems(good, attempt=2) == ["attempt must be 3"]
     assert problems(good, task_id="other\x1b") == ["task_id must be other␛"]
     assert problems(good.replace(ID, "f" * 32))[0].startswith("decision_id must be ")
-    broken = problems(good.replace('"objective"', '"aim"'))
-    assert len(broken) == 1
-    assert "objective" in broken[0]
+    assert "objective" in problems(good.replace('"objective"', '"aim"'))[0]
     assert any(one.startswith("line ") for one in problems(good.replace('"required": true', '"required": "yes"')))
 
 
@@ -134,10 +116,6 @@ def test_the_final_report_is_a_valid_return() -> None:
     assert proposal.problems(text) == []
     assert proposal.problems(text.replace("ERROR", "SUCCESS", 1)) != []
     assert "no return-format document" in proposal.problems("{}")[0]
-    reading = read_document(text, "final.return.md")
-    assert reading is not None
-    assert reading.contract is Contract.RETURN_FORMAT
-    assert reading.findings == ()
     assert "Aborted by the operator after 2 attempts: E_LINE_FAULT: " in text
     assert "- The budget is spent.\n- Stop.\n" in text
     assert "- x2.return.md (sha256 " in text

@@ -211,3 +211,5 @@ def test_questions_are_answered_all_and_each_as_it_was_asked(
     asked = question(place.workspace)
     assert refusal(asked, Action.ANSWER, ANSWERED) is None
     assert words in (refusal(asked, Action.ANSWER, Params(answers=answers)) or "")
+    twice = question(place.workspace, queries=(*asked.queries, asked.queries[0]))
+    assert "twice" in (refusal(twice, Action.ANSWER, ANSWERED) or "")

@@ -17,9 +17,12 @@ from agentwatch.decisions.errors import (
     DecisionError,
     LedgerError,
     NotRecordedError,
+    RecordError,
     UncertainError,
 )
 from agentwatch.decisions.ledger import Chain, Ledger, ProblemKind
+from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
+from agentwatch.delegation.decision import Action
 from agentwatch.disk import Directory, Disk
 from tests.unit.decisions.made import QUICK, RETURN, Operator, Quick
 
@@ -45,8 +48,25 @@ def test_decisions_are_numbered_chained_and_private(operator: Operator) -> None:
     assert chain.entries[0].name == f"000001-{operator.subject('a').decision_id}.json"
     assert operator.ledger.directory.stat().st_mode & 0o777 == 0o700
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in operator.files())
-    assert all(entry.keyid == operator.key.public.keyid for entry in chain.entries)
-    assert chain.latest[chain.entries[1].record.decision_id] == chain.entries[1]
+
+
+def test_a_second_opinion_is_told_what_holds(operator: Operator) -> None:
+    first = operator.decide("a")
+    for changes in (
+        {"action": Action.ABORT},
+        {"note": "otherwise"},
+        {"params": Params(mitigation=Mitigation.REDUCED_SCOPE)},
+    ):
+        with pytest.raises(AlreadyDecidedError, match="already decided: ada said retry at 2030") as caught:
+            operator.decide("a", **changes)  # type: ignore[arg-type]
+        assert caught.value.existing == first.entry.record
+    with pytest.raises(RecordError, match="escalate needs mode"):
+        operator.decide("b", Action.ESCALATE)
+    (operator.ledger.directory / "notes\x1b[31m.txt").write_text("x")
+    (problem,) = operator.chain().problems
+    assert problem.kind is ProblemKind.STRAY
+    assert "\x1b" not in problem.message
+    assert operator.decide("b").record.seq == 2
 
 
 def test_the_return_is_hashed_while_nobody_else_can_decide(operator: Operator) -> None:
@@ -77,22 +97,15 @@ def test_what_is_no_file_is_told_and_breaks_the_chain_where_the_next_one_belongs
         operator.decide("b")
 
 
-def break_it(operator: Operator) -> list[Path]:
+def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator: Operator) -> None:
     for task in ("a", "b", "c", "d"):
         operator.decide(task)
     files = operator.files()
     files[1].write_bytes(files[1].read_bytes()[:-10])
-    return files
-
-
-def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator: Operator) -> None:
-    files = break_it(operator)
     chain = operator.chain()
     assert tasks(chain) == ["a"]
-    kinds = {problem.name: problem.kind for problem in chain.problems}
-    assert kinds[files[1].name] is ProblemKind.DAMAGED
-    assert kinds[files[2].name] is kinds[files[3].name] is ProblemKind.BEHIND
-    assert ProblemKind.MISSING in kinds.values()
+    kinds = [problem.kind for problem in chain.problems]
+    assert kinds == [ProblemKind.DAMAGED, ProblemKind.MISSING, ProblemKind.BEHIND, ProblemKind.BEHIND]
     with pytest.raises(LedgerError, match=r"ledger is broken.*agentwatch verify.*backup or set the broken part aside"):
         operator.decide("e")
     # What was decided before the break holds, and is still known.

@@ -13,12 +13,10 @@ import pytest
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
-from agentwatch.evidence.git import Commits
 from agentwatch.history.store import Recorder
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.evidence import repository as repositories
 from tests.unit.evidence.repository import Repository, returned
-from tests.unit.files.watching import Receiver, packet, watching
 
 HANDED_OFF = 1_700_000_000.0
 """Long ago: what is still at work is told by the clock."""
@@ -137,14 +135,6 @@ def test_a_handoff_in_a_clone_is_as_old_as_its_commit(repository: Repository, tm
     assert (since_handoff(task.attempts[-1].started_at), since_handoff(task.ended_at)) == (50, 60)
 
 
-def test_without_git_a_file_is_as_old_as_its_own_time(plain: Repository) -> None:
-    plain.write(NAME, meta("implemented"), at=20)
-    assert since_handoff(planner(plain.root).ended_at) == 20
-    (plain.root / ".git").write_text("gitdir: nowhere")
-    assert since_handoff(planner(plain.root).ended_at) == 20
-    assert Commits(plain.root).time_of(NAME, 0.0) is None
-
-
 def watched(root: Path) -> None:
     """Somebody watched the workspace, and has ended."""
     source = FilesSource(root)
@@ -176,16 +166,3 @@ def test_a_dead_marker_that_a_checkout_brings_back_while_nobody_watches_does_not
     repository.git("checkout", "-q", "--", ".")
     task = planner(repository.root)
     assert (task.stale, since_handoff(task.updated_at)) == (True, 50)
-
-
-def ages(receiver: Receiver) -> dict[str, float]:
-    return {one.path: one.at for one in receiver.events}
-
-
-def test_a_copy_of_what_was_known_keeps_its_age_while_somebody_watches(plain: Repository) -> None:
-    plain.write("old.json", packet("old"), at=0)
-    with watching(plain.root) as receiver:
-        receiver.until(lambda receiver: "old.json" in receiver.present and receiver.mode in ("live", "polling"))
-        shutil.copyfile(plain.root / "old.json", plain.root / "copy.json")
-        receiver.until(lambda receiver: "copy.json" in receiver.present)
-    assert since_handoff(ages(receiver)["copy.json"]) == 0

@@ -4,31 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agentwatch.evidence.disk import trace
 from agentwatch.evidence.inspect import MAX_SHOWN, difference, file_text
-from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository
+from tests.unit.evidence.repository import AFTER, HANDED_OFF, Repository
 
 
 def test_a_long_text_is_cut_and_said_to_be(plain: Repository) -> None:
     plain.write("x.md", "x" * (MAX_SHOWN + 1))
     shown = file_text(plain.root, "x.md")
     assert (len(shown.text), shown.truncated) == (MAX_SHOWN, True)
-
-
-def test_the_reason_is_for_whoever_looks_and_not_for_whoever_wrote(plain: Repository) -> None:
-    (plain.root / "folder").mkdir()
-    assert file_text(plain.root, "folder").problem == "This is a directory, not a file, and is not opened."
-
-
-def test_a_trace_is_equal_until_the_file_changes_or_goes(plain: Repository) -> None:
-    plain.write("x.md", "one\n", at=BEFORE)
-    before = trace(f"{plain.root}/x.md")
-    assert trace(f"{plain.root}/x.md") == before
-    plain.write("x.md", "two\n", at=AFTER)
-    after = trace(f"{plain.root}/x.md")
-    (plain.root / "x.md").unlink()
-    assert len({before, after, trace(f"{plain.root}/x.md")}) == 3
-    assert trace(f"{plain.root}/x.md") == trace("a\0b")
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "~/x", "", "a\0b", "link", "gone", "."])
@@ -52,8 +35,3 @@ def test_the_difference_is_since_the_commit_at_the_handoff(repository: Repositor
 def test_a_path_is_no_pattern_for_git(repository: Repository, path: str) -> None:
     repository.write("tracked.md", "two\n", at=AFTER)
     assert difference(repository.root, path, HANDED_OFF).text == ""
-
-
-def test_without_git_the_difference_has_a_reason_instead(plain: Repository) -> None:
-    plain.write("x.md", at=BEFORE)
-    assert "not in a git repository" in difference(plain.root, "x.md", HANDED_OFF).problem

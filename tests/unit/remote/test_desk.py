@@ -4,6 +4,7 @@ are told what is so."""
 from __future__ import annotations
 
 import errno
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -451,3 +452,29 @@ def test_an_answer_that_the_request_does_not_take_is_refused(
         if offer is not None:
             offer.end(RequestStage.GONE)
     assert host.records() == []
+
+
+def test_an_answer_that_would_hold_for_too_long_on_the_host_is_refused(host: Host) -> None:
+    asked = request(host.workspace)
+    about = Subject(host.desk.workspace_id, "a", 1, None, None, request=asked_of(asked))
+    held = {"at": NOON + MINUTE, "expires_at": NOON + 11 * MINUTE, "note": ""}
+    found = host.record(host.signed(subject=about, action=Action.ALLOW, **held))
+    assert (found.outcome, "within ten minutes" in found.words) == (Outcome.REFUSED, True)
+
+
+def test_what_another_relay_records_meanwhile_is_recorded(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.fail()
+    text, results = host.signed(), list[Result]()
+
+    def refuse(*_: object) -> str:
+        monkeypatch.undo()
+        host.forget()
+        other = threading.Thread(target=lambda: results.append(host.record(text)))
+        other.start()
+        other.join()
+        return "there is another relay"
+
+    monkeypatch.setattr("agentwatch.decisions.policy.refusal", refuse)
+    results.append(host.record(text))
+    assert [one.outcome for one in results] == [Outcome.RECORDED] * 2
+    assert len(host.records()) == 1

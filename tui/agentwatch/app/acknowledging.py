@@ -5,28 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events, on
-from textual.app import App, ComposeResult
+from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
-from agentwatch.app.guards import Arming, leave
 from agentwatch.app.messages import Missing
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.task import Task
 from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgement, Acknowledgements, new_name
 from agentwatch.text import clean, quoted
-from agentwatch.view.times import ago
 from agentwatch.view.words import name_of, plural
 
 if TYPE_CHECKING:
-    from agentwatch.monitor import Monitor
+    from agentwatch.app.app import AgentwatchApp
     from agentwatch.view.query import Query
 
 _WIDTH: Final = 72
@@ -41,12 +38,7 @@ class ChoiceScreen(ModalScreen[int | None]):
     Its texts must be safe.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j,tab", "move(1)", show=False, priority=True),
-        Binding("up,k,shift+tab", "move(-1)", show=False, priority=True),
-        Binding("escape,q,ctrl+c", "leave", show=False),
-        *(Binding(str(number + 1), f"choose({number})", show=False) for number in range(9)),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+c", "leave", show=False)]
 
     DEFAULT_CSS = f"""
     ChoiceScreen {{ align: center middle; background: $background 70%; }}
@@ -61,184 +53,140 @@ class ChoiceScreen(ModalScreen[int | None]):
     ChoiceScreen #choice-note {{ height: auto; padding: 0 1; color: $text-muted; }}
     """
 
-    def __init__(self, title: str, answers: Sequence[str], note: str, steady: Callable[[], float]) -> None:
+    def __init__(self, title: str, answers: Sequence[str], note: str) -> None:
         super().__init__()
-        self._arming = Arming(self, steady, self._tell)
         self._title, self._note = title, note
-        words = [f"{number}  {one}" if len(answers) > 1 else one for number, one in enumerate(answers, 1)]
-        self._answers = OptionList(*map(Content, words))
+        self._answers = OptionList(*map(Content, answers))
 
     def compose(self) -> ComposeResult:
         with Vertical(id="choice") as frame:
             frame.border_title = self._title
+            frame.border_subtitle = f"enter {self._title.split()[0].lower()} · esc leave"
             yield self._answers
             yield Static(Content(self._note), id="choice-note")
 
     def on_mount(self) -> None:
-        self._tell()
         self._answers.highlighted = 0
-        self.call_after_refresh(self._begin)
-        self.app.app_resume_signal.subscribe(self, lambda _app: self._begin())
-
-    def _begin(self) -> None:
-        self._arming.begin()
-        self._tell()
-
-    def _tell(self) -> None:
-        """Say what enter does."""
-        does = (
-            f"enter {self._title.split()[0].lower()}"
-            if self._arming.is_over
-            else "read it first: enter counts in a moment"
-        )
-        self.query_one("#choice").border_subtitle = f"{does} · esc leave"
-
-    def on_click(self, event: events.Click) -> None:
-        if event.widget is self:
-            leave(self, None)
-
-    def action_move(self, step: int) -> None:
-        self._answers.highlighted = ((self._answers.highlighted or 0) + step) % self._answers.option_count
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
-        self.action_choose(event.option_index)
-
-    def action_choose(self, number: int) -> None:
-        if not self._arming.is_over:
-            self._begin()
-        elif number < self._answers.option_count:
-            leave(self, number)
+        self._leave(event.option_index)
 
     def action_leave(self) -> None:
-        leave(self, None)
+        self._leave(None)
+
+    def _leave(self, number: int | None) -> None:
+        # A key and a click may come together: Textual would dismiss the screen below.
+        if self.is_active:
+            self.dismiss(number)
 
 
-class Acknowledger(NamedTuple):
-    """The keys' work. `sought` is the filter that is on; `clock` gives seconds since the epoch, `steady` those of a
-    clock that nobody sets."""
+async def acknowledge(
+    app: AgentwatchApp, task_id: str | None, sought: Query | None = None, group: str = "", roots: Sequence[str] = ()
+) -> None:
+    """Ask which to acknowledge, and do so: the selected task with all below it; first, where something is `sought`, all
+    that it finds; on the heading of a `group`, its `roots` with all below them."""
+    now, tree = app.clock(), app.monitor.tree
+    named: dict[str, Iterable[Task]] = {}
+    if sought:
+        name = f"all that {quoted(sought.text, _NAME_LENGTH)} finds"
+        named[name] = [task for task in tree.tasks.values() if sought.matches(task, now)]
+    if (task := tree.tasks.get(task_id or "")) is not None:
+        more = ", with what is below it" if task.children else ""
+        named[f"{_name(task)}{more}"] = (one for one, _ in tree.preorder([task.task_id]))
+    if tops := [root for root in roots if root in tree.tasks]:
+        named[f"all of {group}"] = (one for one, _ in tree.preorder(tops))
+    effects = ((name, *_effect(tasks)) for name, tasks in named.items())
+    offers = [one for one in effects if one[2]]
+    if not offers:
+        app.post_message(Missing("There is nothing to acknowledge here: nothing asks, and nothing is new."))
+        return
+    note = "This approves nothing and reaches no agent. What changes asks again."
+    answers = [f"{name}: {effect}" for name, effect, _ in offers]
+    chosen = await app.push_screen_wait(ChoiceScreen("Acknowledge", answers, note))
+    if chosen is not None:
+        _, effect, marks = offers[chosen]
+        name = new_name()
+        if await _record(app, marks, lambda shelf, own: shelf.acknowledge(own, name)):
+            app.notify(f"Acknowledged: {effect}. Z undoes it.", markup=False, timeout=4)
 
-    app: App[None]
-    sought: Query
-    monitor: Monitor
-    clock: Callable[[], float]
-    steady: Callable[[], float]
 
-    async def acknowledge(self, task_id: str | None, *, wide: bool, group: str = "", roots: Sequence[str] = ()) -> None:
-        """Ask which to acknowledge, and do so: the selected task with all below it; first, where it is `wide`, the
-        matches of the filter; on the heading of a `group`, its `roots` with all below them."""
-        sought, now, tree = self.sought, self.clock(), self.monitor.tree
-        named: list[tuple[str, Iterable[Task]]] = []
-        if wide and sought:
-            found = [task for task in tree.tasks.values() if sought.matches(task, now)]
-            named.append((f"all that {quoted(sought.text, _NAME_LENGTH)} finds", found))
-        if (task := tree.tasks.get(task_id or "")) is not None:
-            more = ", with what is below it" if task.children else ""
-            named.append((f"{_name(task)}{more}", (one for one, _ in tree.preorder([task.task_id]))))
-        if tops := [root for root in roots if root in tree.tasks]:
-            named.append((f"all of {group}", (one for one, _ in tree.preorder(tops))))
-        effects = [(name, *_effect(some)) for name, some in named]
-        offers = [one for n, one in enumerate(effects) if one[2] and one[2] not in [other[2] for other in effects[:n]]]
-        if not offers:
-            self.app.post_message(Missing("There is nothing to acknowledge here: nothing asks, and nothing is new."))
-            return
-        note = "This approves nothing and reaches no agent. What changes asks again."
-        chosen = await self._ask("Acknowledge", [f"{name}: {effect}" for name, effect, _ in offers], note)
+async def snooze(app: AgentwatchApp, task_id: str | None) -> None:
+    """Ask for how long, and snooze the selected task."""
+    if (task := app.monitor.tree.tasks.get(task_id or "")) is None:
+        app.post_message(Missing("No task is selected.", warns=True))
+    elif task.question is None or task.past:
+        app.post_message(Missing(f"{_name(task)} asks nothing that could be snoozed."))
+    else:
+        now, marks = app.clock(), {task.task_id: mark_of(task)}
+        day = (datetime.fromtimestamp(now) + timedelta(days=1)).replace(hour=_MORNING, minute=0, second=0)  # noqa: DTZ006 - the operator's clock
+        ways: dict[str, float | None] = {
+            "for 30 minutes": now + 1_800,
+            "for 2 hours": now + 7_200,
+            f"until tomorrow, {_MORNING}:00": day.timestamp(),
+            "until it changes": None,
+        }
+        note = "It asks again then, or when it changes. This reaches no agent."
+        chosen = await app.push_screen_wait(ChoiceScreen(f"Snooze {_name(task)}", list(ways), note))
         if chosen is not None:
-            _, effect, marks = offers[chosen]
-            name = new_name()
-            record = partial(self._record, marks, lambda shelf, own: shelf.acknowledge(own, name))
-            if await self._do(record):
-                self.app.notify(f"Acknowledged: {effect}. Z undoes it.", markup=False, timeout=4)
+            words, until = list(ways.items())[chosen]
+            if await _record(app, marks, lambda shelf, own: shelf.snooze(own, until)):
+                app.notify(f"Snoozed {words}: {_name(task)}. Z undoes it.", markup=False, timeout=4)
 
-    async def snooze(self, task_id: str | None) -> None:
-        """Ask for how long, and snooze the selected task."""
-        if (task := self.monitor.tree.tasks.get(task_id or "")) is None:
-            self.app.post_message(Missing("No task is selected.", warns=True))
-        elif task.question is None or task.past:
-            self.app.post_message(Missing(f"{_name(task)} asks nothing that could be snoozed."))
-        else:
-            marks, ways = {task.task_id: mark_of(task)}, _snoozes(self.clock())
-            note = "It asks again then, or when it changes. This reaches no agent."
-            chosen = await self._ask(f"Snooze {_name(task)}", [words for words, _ in ways], note)
-            words, until = ways[chosen or 0]
-            record = partial(self._record, marks, lambda shelf, own: shelf.snooze(own, until))
-            if chosen is not None and await self._do(record):
-                self.app.notify(f"Snoozed {words}: {_name(task)}. Z undoes it.", markup=False, timeout=4)
 
-    async def undo(self) -> list[str]:
-        """Take back the latest of both. Returns the ids of its tasks."""
-        undone: list[Acknowledgement] = []
+async def undo(app: AgentwatchApp) -> None:
+    """Take back the latest of both."""
+    undone: list[Acknowledgement] = []
 
-        def act() -> None:
-            latest = [(last, shelf) for shelf in self.monitor.shelves if (last := shelf.last()) is not None]
-            newest = max((last for last, _ in latest), key=lambda last: last.at, default=None)
-            # One key may have acknowledged tasks of several workspaces.
-            shelves = [shelf for last, shelf in latest if newest is not None and last.name == newest.name]
-            undone.extend(record for shelf in shelves if (record := shelf.undo()) is not None)
+    def act() -> None:
+        latest = [(last, shelf) for shelf in app.monitor.shelves if (last := shelf.last()) is not None]
+        newest = max((last for last, _ in latest), key=lambda last: last.at, default=None)
+        # One key may have acknowledged tasks of several workspaces.
+        shelves = [shelf for last, shelf in latest if newest is not None and last.name == newest.name]
+        undone.extend(record for shelf in shelves if (record := shelf.undo()) is not None)
 
-        if await self._do(act):
-            # That it can be undone is said no more.
-            self.app.clear_notifications()
-            count = sum(len(record.tasks) for record in undone)
-            words = f"{plural(count, 'task')} {undone[0].did} {ago(undone[0].at, self.clock())}" if undone else ""
-            again = f"Undone: {words} {'asks' if count == 1 else 'ask'} again."
-            self.app.post_message(Missing(again if undone else "There is nothing to undo."))
-        own_ids = {own_id for record in undone for own_id in record.tasks}
-        return [task_id for task_id, task in self.monitor.tree.tasks.items() if task.own_id in own_ids]
+    if await _act(app, act):
+        # That it can be undone is said no more.
+        app.clear_notifications()
+        count = sum(len(record.tasks) for record in undone)
+        again = f"Undone: {plural(count, 'task')} {'asks' if count == 1 else 'ask'} again."
+        app.post_message(Missing(again if undone else "There is nothing to undo."))
 
-    async def _ask(self, title: str, answers: Sequence[str], note: str) -> int | None:
-        return await self.app.push_screen_wait(ChoiceScreen(title, answers, note, self.steady))
 
-    def _record(self, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None]) -> None:
-        """Record it of these tasks, each by the id that its own workspace knows it by."""
-        by_shelf: dict[Acknowledgements, dict[str, str]] = {}
-        for task_id, mark in marks.items():
-            monitor, own_id = self.monitor.of(task_id)
-            if monitor.shelf is not None:
-                by_shelf.setdefault(monitor.shelf, {})[own_id] = mark
+async def _record(
+    app: AgentwatchApp, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None]
+) -> bool:
+    """Record it of these tasks, each by the id that its own workspace knows it by. Returns whether it could be done."""
+    by_shelf: dict[Acknowledgements, dict[str, str]] = {}
+    for task_id, mark in marks.items():
+        monitor, own_id = app.monitor.of(task_id)
+        if monitor.shelf is not None:
+            by_shelf.setdefault(monitor.shelf, {})[own_id] = mark
+
+    def act() -> None:
         for shelf, own in by_shelf.items():
             record(shelf, own)
 
-    async def _do(self, act: Callable[[], None]) -> bool:
-        """Act in a thread. Returns whether it could be done."""
-        try:
-            await asyncio.to_thread(act)
-        except AcknowledgeError as error:
-            self.app.post_message(Missing(clean(str(error), 300), warns=True))
-            return False
-        return True
+    return await _act(app, act)
+
+
+async def _act(app: AgentwatchApp, act: Callable[[], object]) -> bool:
+    """Act in a thread. Returns whether it could be done."""
+    try:
+        await asyncio.to_thread(act)
+    except AcknowledgeError as error:
+        app.complain(clean(str(error), 300))
+        return False
+    return True
 
 
 def _effect(tasks: Iterable[Task]) -> tuple[str, dict[str, str]]:
     """The effect of acknowledging these tasks, and the marks of those about which something is open or new."""
-    marks: dict[str, str] = {}
-    asking = past = 0
-    for task in tasks:
-        is_open = task.question is not None and not task.acknowledged
-        if is_open or not task.seen:
-            marks[task.task_id] = mark_of(task)
-            asking += task.ask is not None
-            past += is_open and task.past
-    new = len(marks) - asking - past
-    parts = [
-        f"{plural(asking, 'task')} {'stops' if asking == 1 else 'stop'} asking" if asking else "",
-        f"{plural(past, 'past question')} {'is' if past == 1 else 'are'} reviewed" if past else "",
-        f"{plural(new, 'task')} {'is' if new == 1 else 'are'} new no more" if new else "",
-    ]
-    return ", ".join(part for part in parts if part), marks
-
-
-def _snoozes(now: float) -> list[tuple[str, float | None]]:
-    """For how long one can snooze: words, and until when (epoch seconds; None until it changes)."""
-    here = datetime.fromtimestamp(now).astimezone()
-    morning = (here + timedelta(days=1)).replace(hour=_MORNING, minute=0, second=0, microsecond=0, tzinfo=None)
-    return [
-        ("for 30 minutes", now + 1_800),
-        ("for 2 hours", now + 7_200),
-        (f"until tomorrow, {_MORNING}:00", morning.astimezone().timestamp()),
-        ("until it changes", None),
-    ]
+    those = [task for task in tasks if (task.question is not None and not task.acknowledged) or not task.seen]
+    asking = sum(task.ask is not None for task in those)
+    others = f", {plural(len(those) - asking, 'other')} reviewed" if len(those) > asking else ""
+    words = f"{plural(asking, 'task')} {'stops' if asking == 1 else 'stop'} asking{others}"
+    return words, {task.task_id: mark_of(task) for task in those}
 
 
 def _name(task: Task) -> str:

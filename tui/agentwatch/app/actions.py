@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Final, NamedTuple
@@ -76,6 +77,11 @@ class ActionSpec(NamedTuple):
     def acts(self) -> bool:
         """Whether it needs the workspace or its agents."""
         return "acts" in self.flags
+
+    @property
+    def goes_first(self) -> bool:
+        """Whether its keys go before what is written."""
+        return Home.FILTER in self.homes or ("priority" in self.flags and Home.REPLAY not in self.homes)
 
     def words_at(self, place: Place) -> str:
         """Its name in the footer of a place."""
@@ -176,9 +182,18 @@ COMMANDS: Final = (
     _row("history", "H", "history", "history", "tree", "", "Go to the history"),
     _row("fold", "space", "toggle_fold", "fold", "tree chart", "tree"),
     _row(
-        "edit", "o", "edit", "edit", "app", "tree details page inspect timeline", "Open the file in the editor", "acts"
+        "edit",
+        "o",
+        "file('edit')",
+        "edit",
+        "app",
+        "tree details page inspect timeline",
+        "Open the file in the editor",
+        "acts",
     ),
-    _row("copy", "c", "copy_path", "copy path", "app", "tree details page inspect timeline", "Copy the path", "acts"),
+    _row(
+        "copy", "c", "file('copy')", "copy path", "app", "tree details page inspect timeline", "Copy the path", "acts"
+    ),
     _row("tab.next", "right l", "next_tab(1)", "next tab", "pane"),
     _row("tab.previous", "left h", "next_tab(-1)", "previous tab", "pane"),
     _row("focus.next", "tab", "switch", "switch", "main", "tree details"),
@@ -387,69 +402,49 @@ def command_of(app: object, command_id: str) -> ActionSpec:
 
 KEPT: Final = {"dialog.record": "ctrl+s", "dialog.leave": "escape", "quit": "ctrl+c"}
 """Keys that these have whatever is set: the way to decide and the ways out."""
-_TOGETHER: Final = (
-    *("app main tree replay", "app main pane lines replay", "app page pane lines replay"),
-    *("app timeline chart replay", "app inspect lines replay", "filter", "decide"),
+_KEY: Final = re.compile(
+    r"((ctrl|alt|shift)\+)*(\S|f\d\d?|space|backspace|delete|insert|left|right|up|down|home|end|pageup|pagedown|enter"
+    r"|escape|tab|comma)"
 )
-"""The homes whose keys are heard in one place."""
-_WRITING: Final = frozenset(["space", "backspace", "delete", "left", "right", "home", "end", "up", "down", "enter"])
-"""Keys without a character that a text field needs."""
-_NAMES: Final = _WRITING | {"comma", "escape", "tab", "insert", "pageup", "pagedown", *(f"f{n}" for n in range(1, 25))}
-_ALIASES: Final = {"esc": "escape", ",": "comma", " ": "space"}
 
 
-def with_keys(wishes: Iterable[tuple[str, Sequence[str]]]) -> tuple[tuple[ActionSpec, ...], list[str]]:
+def with_keys(wishes: Iterable[tuple[str, Sequence[str]]], views: int = 0) -> tuple[tuple[ActionSpec, ...], list[str]]:
     """All actions with the operator's own keys, `[keys]` of the settings, and a sentence for each wish that does not
-    hold: its action keeps its defaults."""
-    by_id = {one.id: one for one in COMMANDS}
-    faults: list[str] = []
-    wanted: dict[str, ActionSpec] = {}
+    hold: its action keeps its defaults. No more keys of views than there are."""
+    specs = {one.id: one for one in COMMANDS}
+    if views:
+        specs["views"] = specs["views"]._replace(keys=" ".join(specs["views"].keys.split(" ")[:views]))
+    made, faults = dict(specs), list[str]()
     for name, words in wishes:
-        if (spec := by_id.get(name)) is None:
-            meant = did_you_mean(name, by_id) or "`agentwatch help keys` has all"
-            faults.append(f"{where(f'keys.{name}')}: there is no command {quoted(name, 40)}; {meant}")
-        elif fault := _fault(spec, words):
-            faults.append(f"{where(f'keys.{name}')}: {fault}; it keeps {spec.keys_label}")
+        spec, keys, fault = specs.get(name), [key_of(word) for word in words], ""
+        if spec is None:
+            meant = did_you_mean(name, specs) or "`agentwatch help keys` has all"
+            fault = f"there is no command {quoted(name, 40)}; {meant}"
+        elif None in keys:
+            fault = f"{quoted(words[keys.index(None)], 40)} is no key; write one such as x, R, ctrl+r, f5 or pageup"
+        elif spec.is_numbered and len(set(keys)) != len(spec.keys.split(" ")):
+            fault = f"it needs a list of {len(spec.keys.split(' '))} different keys, one for each of its numbers"
+        elif spec.goes_first and any(len(key or "") == 1 for key in keys):
+            fault = "characters are needed where you write; take another key, such as ctrl+r or f9"
         else:
-            keys = [*map(key_of, words), KEPT.get(name)]
-            wanted[name] = spec._replace(keys=" ".join(dict.fromkeys(filter(None, keys))))
-    while clashes := _clashes(made := [wanted.get(one.id, one) for one in COMMANDS], by_id):
-        for name, fault in clashes:
-            if wanted.pop(name, None) is not None:
-                faults.append(f"{where(f'keys.{name}')}: {fault}; give one of them another key")
-    return tuple(made), faults
+            made[name] = spec._replace(keys=" ".join(dict.fromkeys(filter(None, [*keys, KEPT.get(name)]))))
+        if fault:
+            faults.append(f"{where(f'keys.{name}')}: {fault}{f'; it keeps {spec.keys_label}' if spec else ''}")
+    while clash := next(_clashes(made, specs), None):
+        *names, key = clash
+        made |= {name: specs[name] for name in names}
+        fault = f"{' and '.join(names)} would both have the key {key_label(key)}; give one of them another key"
+        faults.append(f"{where(f'keys.{names[0]}')}: {fault}")
+    return tuple(made.values()), faults
 
 
-def _fault(spec: ActionSpec, words: Sequence[str]) -> str:
-    """The fault of the keys wanted for an action, "" for none."""
-    defaults = spec.keys.split(" ")
-    for word in words:
-        if (key := key_of(word)) is None:
-            return f"{quoted(word, 40)} is no key; write one such as x, R, ctrl+r, f5 or pageup"
-        is_written = len(key) == 1 or key == "comma" or key in _WRITING
-        goes_first = Home.FILTER in spec.homes or ("priority" in spec.flags and Home.REPLAY not in spec.homes)
-        if is_written and goes_first and key not in defaults:
-            return f"{quoted(key_label(key), 40)} is needed where you write; take another, such as ctrl+r or f9"
-    if spec.is_numbered and len(set(words)) != len(defaults):
-        return f"it needs a list of {len(defaults)} different keys, one for each of its numbers"
-    return ""
-
-
-def _clashes(commands: Sequence[ActionSpec], by_id: Mapping[str, ActionSpec]) -> list[tuple[str, str]]:
-    """The ids of the actions that have a key of another one in the same place, but for those that share it by default,
-    and words that say so."""
-    clashes: list[tuple[str, str]] = []
-    for homes in map(str.split, _TOGETHER):
-        having: dict[str, ActionSpec] = {}
-        for one in commands:
-            if set(homes).isdisjoint(one.homes) and not (Home.APP in one.homes and "priority" in one.flags):
-                continue
-            for key in one.keys.split(" "):
-                other = having.setdefault(key, one)
-                if set(by_id[other.id].keys.split(" ")).isdisjoint(by_id[one.id].keys.split(" ")):
-                    fault = f"{other.id} and {one.id} would both have the key {key_label(key)}"
-                    clashes += [(other.id, fault), (one.id, fault)]
-    return clashes
+def _clashes(made: Mapping[str, ActionSpec], specs: Mapping[str, ActionSpec]) -> Iterator[tuple[str, str, str]]:
+    """The actions with keys of the operator's of which another in the same place, or of the app, has one, too."""
+    for name, one in made.items():
+        for other in made.values() if one != specs[name] else ():
+            is_near = not {Home.APP, *one.homes}.isdisjoint(other.homes)
+            for key in set(one.keys.split(" ")) & set(other.keys.split(" ")) if is_near and other.id != name else ():
+                yield name, other.id, key
 
 
 def textual_keymap(commands: Iterable[ActionSpec]) -> dict[str, str]:
@@ -464,12 +459,6 @@ def textual_keymap(commands: Iterable[ActionSpec]) -> dict[str, str]:
 
 
 def key_of(word: str) -> str | None:
-    """A key by Textual's name for it; None if there is none that a terminal could send."""
-    modified, plus, base = word.rpartition("+") if len(word) > 1 else ("", "", word)
-    base = _ALIASES.get(base.lower(), base.lower() if plus or len(base) > 1 else base)
-    modifiers = sorted(modified.lower().split("+")) if plus else []
-    if modifiers == ["shift"] and len(base) == 1 and base.isalpha():
-        return base.upper()
-    is_character = len(base) == 1 and (base.isalnum() if modifiers else base.isprintable())
-    is_known = {"ctrl", "shift", "alt"}.issuperset(modifiers) and (base in _NAMES or is_character)
-    return "+".join([*modifiers, base]) if is_known else None
+    """A key by Textual's name for it, also as `key_label` writes it; None if there is none."""
+    key = next((key for key, label in _LABELS.items() if label == word), word)
+    return key if _KEY.fullmatch(key) and key.isprintable() else None

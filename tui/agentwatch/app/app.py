@@ -12,36 +12,26 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
 from textual.actions import SkipAction
-from textual.app import App, SystemCommand
-from textual.await_complete import AwaitComplete
+from textual.app import App, ScreenStackError, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
+from textual.dom import DOMNode
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
 from textual.theme import BUILTIN_THEMES
-from textual.widgets import Input, OptionList
-from textual.worker import Worker, WorkerState
+from textual.widgets import Input
 
 from agentwatch.app import theming
 from agentwatch.app.actions import ActionSpec, Home, bindings, command_of, textual_keymap, with_keys
-from agentwatch.app.messages import (
-    STILL_READING,
-    Inspect,
-    Missing,
-    PageTranscript,
-    ReadStep,
-    ScreenComplete,
-    TaskDecided,
-    TreeUpdated,
-)
+from agentwatch.app.messages import STILL_READING, Inspect, Missing, PageTranscript, ReadStep, TreeUpdated
 from agentwatch.app.opening import Opening, OpeningScreen, opened
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
-from agentwatch.app.updates import Updates
 from agentwatch.config import config_directory, where
 from agentwatch.state import attend_screens, in_home
 from agentwatch.text import clean, words_of
 
 if TYPE_CHECKING:
+    from agentwatch.app.notifying import Notifier
     from agentwatch.app.screens.main import MainScreen
     from agentwatch.delegation.decision import Action
     from agentwatch.monitor import Monitor
@@ -49,31 +39,26 @@ if TYPE_CHECKING:
 _PATIENCE: Final = 0.5
 _TURNS: Final = 100
 """Seconds, and turns of the event loop, that a key waits at most for what those before it do."""
+_REFRESH: Final = 1 / 30
+"""Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
+_REST: Final = 4.0
+_LONGEST: Final = 1 / 4
+"""How often as long as a refresh took is waited for the next, and how long at most: in a storm, and on a busy machine,
+drawing takes a fifth of the time, and keys do not wait for it."""
+_SETTLED: Final = 0.3
+"""Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
+_LEAST_FOR_PALETTE: Final = 9
+"""Lines of screen: in fewer its list has no room, and Textual fails."""
 
 
 class _Palette(CommandPalette):
     """The palette of commands, which ctrl+c closes as it closes every dialog."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "escape", show=False),
-        Binding("pageup", "page('page_up')", show=False),
-        Binding("pagedown", "page('page_down')", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "escape", show=False)]
 
-    def action_page(self, move: str) -> None:
-        # In a window without room for its list, Textual raises KeyError; there is no public action for this.
-        if self.query_one(OptionList).size.height:
-            self._action_command_list(move)
-
-    def on_click(self, event: events.Click) -> None:
-        # Textual asks which widget is there now: none, where the window has shrunk, which raises.
-        event.prevent_default()
-        if event.widget is self:
+    def on_resize(self, event: events.Resize) -> None:
+        if event.size.height < _LEAST_FOR_PALETTE and self.is_active:
             self.dismiss()
-
-    def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close it where it is on top: keys and clicks come in after it was closed."""
-        return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class AgentwatchApp(App[None]):
@@ -93,6 +78,9 @@ class AgentwatchApp(App[None]):
     CommandPalette > Vertical { background: $background; }
     """
 
+    monitor: Monitor
+    _main: MainScreen
+
     def __init__(
         self,
         monitor: Monitor | Opening,
@@ -103,23 +91,25 @@ class AgentwatchApp(App[None]):
         super().__init__(driver_class=Terminal)
         self.animation_level = "none"
         self.settings = monitor.settings
-        commands, self._key_faults = with_keys(monitor.settings.keys)
-        views = len(monitor.settings.views)
-        self.commands = tuple(
-            # No more keys than views are named.
-            one._replace(keys=" ".join(one.keys.split(" ")[:views])) if views and one.id == "views" else one
-            for one in commands
-        )
+        self.commands, self._faults = with_keys(monitor.settings.keys, len(monitor.settings.views))
         """All actions, with the keys that hold."""
-        self.set_keymap(textual_keymap(commands))
+        self.set_keymap(textual_keymap(self.commands))
         self.clock, self.steady = clock, steady
         self.when_shown: Callable[[], None] = lambda: None
         """Called after the first frame."""
         self.when_settled: Callable[[], None] = lambda: None
         """Called after the first scan."""
-        self.updates: Updates | None = None
+        self.notifier: Notifier | None = None
         """None until there is a monitor."""
+        self.is_settled = False
+        """Whether the first scan is over: from now on nothing folds by itself."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._changed: set[str] = set()
+        self._shown_at = self._took = 0.0
+        """When the last refresh began, and the seconds from it to its picture."""
+        self._showing: asyncio.TimerHandle | None = None
+        self._settling: asyncio.TimerHandle | None = None
+        self._settled_by: float | None = None
         self._opening: Opening | None = None
         """Until the main screen is there."""
         self._typed: list[events.Key | events.Paste] = []
@@ -128,7 +118,7 @@ class AgentwatchApp(App[None]):
         """Whether the key that is read now may be text."""
         self.failure: Exception | None = None
         """Why the monitor could not be opened, which has ended the app."""
-        self._theme_failures = self._load_themes()
+        self._faults += self._load_themes()
         if isinstance(monitor, Opening):
             self._opening = monitor
         else:
@@ -138,13 +128,7 @@ class AgentwatchApp(App[None]):
         from agentwatch.app.notifying import Notifier  # not for the first frame
 
         self.monitor = monitor
-        self.updates = Updates(self, monitor, self._refresh_screens, self._settle)
         self.notifier = Notifier(monitor, self._write, self.bell, clock=self.clock, steady=self.steady)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the first scan is over: from now on nothing folds by itself."""
-        return self.updates is not None and self.updates.is_settled
 
     # Themes
 
@@ -198,8 +182,6 @@ class AgentwatchApp(App[None]):
 
     def on_mount(self) -> None:
         self._loop = asyncio.get_running_loop()
-        if self._theme_failures:
-            self.notify("\n".join(self._theme_failures), title="Themes", severity="warning", markup=False, timeout=12)
         self.app_resume_signal.subscribe(self, self._come_back)
         self.set_interval(1.0, self._notify_operator)
         self.call_after_refresh(self.when_shown)
@@ -217,19 +199,24 @@ class AgentwatchApp(App[None]):
                 self.exit()
                 return
             # Above the other, which nobody sees any more: to switch would parse all styles anew, twice.
-            self.push_screen(self._new_main())
-        self.monitor.complaints += self._key_faults
+            await self.push_screen(self._new_main())
+            self._opening = None
+            for typed in self._typed:
+                self.post_message(typed)
         faults = view_faults(self.settings.views)
+        self.monitor.complaints += self._faults
         self.monitor.complaints += (f"{where(f'views.{name}')}: {fault}" for name, fault in faults.items())
-        if self.updates is not None:
-            await self.updates.run()
-
-    @on(ScreenComplete)
-    def _hear_what_was_typed(self) -> None:
-        self._opening = None
-        for typed in self._typed:
-            self.post_message(typed)
-        self._typed.clear()
+        try:
+            async for changed in self.monitor.updates():
+                self._changed |= changed
+                self._show_soon()
+        except Exception as error:  # noqa: BLE001  the operator sees what is there, and why nothing more comes
+            self._main.header.failure = f"watching has ended, start agentwatch again ({words_of(error)})"
+            self._main.header.redraw()
+            self.notify(self._main.header.failure, title="Degraded", severity="error", markup=False, timeout=12)
+        finally:
+            for timer in filter(None, (self._showing, self._settling)):
+                timer.cancel()
 
     def ask_to_end(self) -> None:
         """End soon; any thread may call it, and as often as it likes."""
@@ -239,17 +226,63 @@ class AgentwatchApp(App[None]):
 
     # Updates
 
-    def _refresh_screens(self, changed: frozenset[str]) -> None:
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that has come is shown."""
+        return self._showing is None and not self._changed
+
+    def _show_soon(self) -> None:
+        """Show what has changed as often as the eye can follow, and see whether the first scan is over."""
+        # Timers of the loop, not of Textual: those leave out what they are late for, so one may never go off.
+        loop, now = asyncio.get_running_loop(), time.monotonic()
+        if self._showing is None:
+            pause = self._shown_at + min(max(self._took * _REST, _REFRESH), _LONGEST) - now
+            if pause <= 0:
+                self._show()
+            else:
+                self._showing = loop.call_later(pause, self._show)
+        if not self.is_settled and self.monitor.health.mode != "starting":
+            self._settled_by = self._settled_by or now + 10 * _SETTLED
+            if self._settling is not None:
+                self._settling.cancel()
+            self._settling = loop.call_later(min(_SETTLED, self._settled_by - now), self.settle)
+
+    def _show(self) -> None:
+        self._showing, self._shown_at = None, time.monotonic()
+        changed, self._changed = frozenset(self._changed), set()
         self.announce(changed)
-        for screen in self.screen_stack:
-            screen.post_message(TreeUpdated(changed, settled=self.is_settled))
+        with suppress(ScreenStackError):  # the app has ended
+            for screen in self.screen_stack:
+                screen.post_message(TreeUpdated(changed, settled=self.is_settled))
+            self.screen.call_after_refresh(self._note_drawn, self._shown_at)
+
+    def _note_drawn(self, shown_at: float) -> None:
+        self._took = time.monotonic() - shown_at
+
+    def settle(self) -> None:
+        """The first scan is over."""
+        if not self.is_settled:
+            self.is_settled = True
+            self._show()
+            self.when_settled()
+            self._load_screens()
+
+    @work(exit_on_error=False)
+    async def _load_screens(self) -> None:
+        """Have every screen at hand when its key is pressed: reading their code takes a moment."""
+        names = ["screens.timeline", "screens.inspect", "screens.pages"]
+        for name in (*names, "dialogs.dialog") if self.monitor.clerk else names:
+            await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
+
+    # The operator who looks elsewhere
 
     def announce(self, changed: frozenset[str]) -> None:
         """These tasks have changed: an operator who looks elsewhere is told of those that ask."""
-        self.notifier.update(changed)
+        if self.notifier is not None:
+            self.notifier.update(changed)
 
     def _notify_operator(self) -> None:
-        if self.updates is not None:
+        if self.notifier is not None:
             self.notifier.notify()
 
     def _write(self, sequence: str) -> None:
@@ -264,14 +297,16 @@ class AgentwatchApp(App[None]):
         self._focus(here=False)
 
     def _focus(self, *, here: bool) -> None:
-        if self.updates is not None:
+        if self.notifier is not None:
             self.notifier.queue.focus(here=here)
+
+    # Keys
 
     async def on_event(self, event: events.Event) -> None:
         # One that was forwarded comes back up later than it was pressed.
         if isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded:
             self._is_text = isinstance(event, events.Key) and event.is_printable
-            if self.updates is not None:
+            if self.notifier is not None:
                 self.notifier.queue.act(self.steady())
             if self._opening is not None and not isinstance(event, events.MouseDown):
                 self._type_ahead(event)
@@ -305,27 +340,6 @@ class AgentwatchApp(App[None]):
                     await asyncio.wait_for(written.wait(), _PATIENCE)
         return priority and await super()._check_bindings(key)
 
-    def _settle(self) -> None:
-        self.when_settled()
-        self._load_screens()
-
-    @work(exit_on_error=False)
-    async def _load_screens(self) -> None:
-        """Have every screen at hand when its key is pressed: reading their code takes a moment."""
-        names = [f"screens.{name}" for name in ("timeline", "inspect", "pages")]
-        for name in (*names, "dialogs.opening") if self.monitor.clerk else names:
-            await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
-
-    @on(Worker.StateChanged)
-    def _tell_end_of_watching(self, event: Worker.StateChanged) -> None:
-        error = event.worker.error
-        if event.worker.name != "watch" or event.state is not WorkerState.ERROR or error is None:
-            return
-        reason = f"watching has ended, start agentwatch again ({words_of(error)})"
-        self._main.header.failure = reason
-        self._main.header.redraw()
-        self.notify(reason, title="Degraded", severity="error", markup=False, timeout=12)
-
     # Commands
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
@@ -344,13 +358,14 @@ class AgentwatchApp(App[None]):
         return Home.REPLAY not in command.homes
 
     async def _run_command(self, screen: Screen[object], command: ActionSpec) -> None:
+        node: DOMNode = screen
         if not {Home.APP, Home.REPLAY}.isdisjoint(command.homes):
-            await self.run_action(command.action)
+            node = self
         elif Home.TREE in command.homes and screen is self._main:
-            await self._main.task_tree.run_action(command.action)
-        else:
-            at = screen.focused if Home.CHART in command.homes else None
-            await (at or screen).run_action(command.action)
+            node = self._main.task_tree
+        elif Home.CHART in command.homes:
+            node = screen.focused or screen
+        await self.run_action(command.action, node)
 
     def action_suspend_process(self) -> None:
         """Go to the shell, until it wakes us."""
@@ -358,9 +373,7 @@ class AgentwatchApp(App[None]):
         if type(self.focused).__name__ == "TextArea":
             raise SkipAction
         is_possible = self._driver is not None and self._driver.can_suspend
-        trouble = suspend_all() if is_possible else "agentwatch cannot be suspended here."
-        if trouble is not None:
-            self.complain(trouble)
+        self.complain(suspend_all() if is_possible else "agentwatch cannot be suspended here.")
 
     def _come_back(self, _app: App[object]) -> None:
         attend_screens(attended=True)
@@ -369,7 +382,7 @@ class AgentwatchApp(App[None]):
 
     def action_command_palette(self) -> None:
         # Not over a dialog: what is decided is left first.
-        if not isinstance(self.screen, ModalScreen):
+        if not isinstance(self.screen, ModalScreen) and self.size.height >= _LEAST_FOR_PALETTE:
             self.push_screen(_Palette(id="--command-palette"))
 
     def action_help(self) -> None:
@@ -410,21 +423,21 @@ class AgentwatchApp(App[None]):
         """Open a transcript in the operator's pager; the screen waits."""
         from agentwatch.app.editor import open_in_pager  # rarely wanted
 
-        trouble = open_in_pager(self, event.transcript)
-        if trouble is not None:
-            self.complain(trouble)
+        self.complain(open_in_pager(self, event.transcript))
 
     async def action_decide(self, action: str) -> None:
         """Open the dialog of a decision about the selected task."""
         from agentwatch.app.decision_words import to_answer  # not for the first frame
         from agentwatch.delegation.decision import Action
 
+        if self.screen.is_modal:
+            return
         task_id = self._task_id
-        if action == Action.RESPOND and not self.screen.is_modal:
+        if action == Action.RESPOND:
             task_id = to_answer(self.monitor.tree, task_id, self.clock()) or task_id
         if task_id is not None:
             await self._open_dialogs([task_id], Action(action))
-        elif not self.screen.is_modal:
+        else:
             self._say_missing(Missing("No task is selected.", warns=True))
 
     async def action_review(self) -> None:
@@ -433,15 +446,13 @@ class AgentwatchApp(App[None]):
         if not task_ids:
             self._say_missing(Missing("Nobody needs you now, and no task is marked."))
         elif not self.screen.is_modal:
-            await self._open_dialogs(task_ids, marked=bool(self._main.marked))
+            await self._open_dialogs(task_ids)
 
-    async def _open_dialogs(
-        self, task_ids: Sequence[str], action: Action | None = None, *, marked: bool = False
-    ) -> None:
+    async def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None) -> None:
         if self.monitor.clerk is None:
             self._say_missing(Missing("Nothing can be decided here: nobody would carry it out.", warns=True))
             return
-        below, opening = self.screen, self._open_each(task_ids, action, marked=marked)
+        below, opening = self.screen, self._open_each(task_ids, action)
         # What is typed next is for the dialog.
         for _ in range(_TURNS):
             if self.screen is not below or opening.is_finished:
@@ -449,56 +460,45 @@ class AgentwatchApp(App[None]):
             await asyncio.sleep(0)
 
     @work(group="decide", exclusive=True)
-    async def _open_each(self, task_ids: Sequence[str], action: Action | None, *, marked: bool) -> None:
-        from agentwatch.app.dialogs.opening import Opener  # it needs the models of the contracts
+    async def _open_each(self, task_ids: Sequence[str], action: Action | None) -> None:
+        from agentwatch.app.dialogs.dialog import review  # it needs the models of the contracts
 
-        await Opener(self, self.monitor, self.clock, self.steady).decide(task_ids, action, marked=marked)
+        await review(self, task_ids, action)
 
-    @on(TaskDecided)
-    def _unmark(self, event: TaskDecided) -> None:
-        self._main.task_tree.unmark(event.task_id)
+    def unmark(self, task_id: str) -> None:
+        """It was decided, and need not be reviewed any more."""
+        self._main.task_tree.unmark(task_id)
 
     @work(group="aside", exclusive=True)
     async def action_aside(self, how: str) -> None:
         """Acknowledge the selected task or group, or what the filter finds; snooze a task; or take back the last."""
-        from agentwatch.app.acknowledging import Acknowledger  # not for the first frame
+        from agentwatch.app import acknowledging  # not for the first frame
 
-        acknowledger, tree = (
-            Acknowledger(self, self._main.sought, self.monitor, self.clock, self.steady),
-            self._main.task_tree,
-        )
+        tree = self._main.task_tree
         if self.screen.is_modal:
             return
         if not self.monitor.shelves:
             self._say_missing(Missing("Nothing can be put aside here.", warns=True))
         elif how == "undo":
-            await acknowledger.undo()
+            await acknowledging.undo(self)
         elif how == "snooze":
-            await acknowledger.snooze(self._task_id)
+            await acknowledging.snooze(self, self._task_id)
+        elif self.screen is self._main:
+            group = tree.cursor_group or ""
+            await acknowledging.acknowledge(self, self._task_id, self._main.sought, group, tree.group_roots())
         else:
-            wide = self.screen is self._main
-            group, roots = (tree.cursor_group or "", tree.group_roots()) if wide else ("", ())
-            await acknowledger.acknowledge(self._task_id, wide=wide, group=group, roots=roots)
+            await acknowledging.acknowledge(self, self._task_id)
 
     @work(group="file", exclusive=True)
-    async def action_edit(self) -> None:
-        """Open the selected task's file in the operator's editor; the screen waits."""
+    async def action_file(self, how: str) -> None:
+        """Open the selected task's file in the operator's editor, while the screen waits, or copy its path."""
         from agentwatch.app.editor import file_at_hand, hand_over  # rarely wanted
 
-        file = await file_at_hand(self.screen, self.monitor)
+        file = await file_at_hand(self.screen, self.monitor, names=how == "copy")
         if isinstance(file, str):
             self._say_missing(Missing(file, warns=True))
-        elif (trouble := hand_over(self, self.monitor.settings.editor, file)) is not None:
-            self.complain(trouble)
-
-    @work(group="file", exclusive=True)
-    async def action_copy_path(self) -> None:
-        """Put the path of the selected task's file on the clipboard."""
-        from agentwatch.app.editor import file_at_hand  # rarely wanted
-
-        file = await file_at_hand(self.screen, self.monitor, names=True)
-        if isinstance(file, str):
-            self._say_missing(Missing(file, warns=True))
+        elif how == "edit":
+            self.complain(hand_over(self, self.settings.editor, file))
         else:
             # What is pasted into a shell must not hold a line break or an escape: cleaned, it may name no file. On
             # another machine it is as `scp` takes it.
@@ -515,6 +515,7 @@ class AgentwatchApp(App[None]):
         else:
             self.notify(event.words, markup=False, timeout=3)
 
-    def complain(self, words: str) -> None:
-        """Say that something could not be done."""
-        self.notify(words, severity="warning", markup=False, timeout=6)
+    def complain(self, words: str | None) -> None:
+        """Say that something could not be done; None: it could."""
+        if words is not None:
+            self.notify(words, severity="warning", markup=False, timeout=6)

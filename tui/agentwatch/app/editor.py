@@ -6,7 +6,7 @@ import asyncio
 import os
 import shlex
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,90 +42,58 @@ async def file_at_hand(screen: Screen[object], monitor: Monitor, *, names: bool 
     If there is none, a sentence that says why; so it is with one on another machine, unless what `names` it is enough.
     The disk is asked in a thread.
     """
-    inspected, task_id = getattr(screen, "inspected", None), getattr(screen, "task_id", None)
-    task = monitor.tree.tasks.get(task_id) if isinstance(task_id, str) else None
-    versions = (attempt.returned or attempt.handoff for attempt in reversed(task.attempts if task else []))
-    version = next(filter(None, versions), None)
+    inspected, tasks = getattr(screen, "inspected", None), monitor.tree.tasks
     if isinstance(inspected, Path) and await asyncio.to_thread(os.path.isfile, inspected):
         return inspected
-    if task is None:
+    if (task := tasks.get(getattr(screen, "task_id", None) or "")) is None:
         return "No task is selected."
-    if version is None:
+    versions = (attempt.returned or attempt.handoff for attempt in reversed(task.attempts))
+    if (version := next(filter(None, versions), None)) is None:
         return "No file speaks of this row."
     own = monitor.of(task.task_id)[0]
     path = own.workspace / to_name(version.path)
-    if version.stored:
-        return "A session store keeps it, not a file of its own: the Raw tab has its text."
-    if own.host:
-        where = f"{clean(version.path, 200)} is on {clean(own.host, 60)}"
-        return path if names else f"{where}: it cannot be opened from here; the Raw tab has its text."
-    if await asyncio.to_thread(os.path.isfile, path):
+    if not version.stored and (names if own.host else await asyncio.to_thread(os.path.isfile, path)):
         return path
-    return f"{clean(version.path, 200)} is no longer there; the Raw tab has its last content."
+    where = f" on {clean(own.host, 60)}" if own.host else ""
+    return f"{clean(version.path, 200)}{where} is no file that can be opened from here; the Raw tab has its text."
 
 
-def editor_command(configured: str | None, environment: Mapping[str, str] | None = None) -> list[str]:
-    """The words of the editor's command: `$VISUAL`, `$EDITOR`, the configured one, `vi`; empty if there is none here.
-
-    Raises ValueError if the command's quotation marks do not match.
-    """
-    environment = os.environ if environment is None else environment
-    return _command(environment.get("VISUAL") or environment.get("EDITOR") or configured, ("vi",), environment)
-
-
-def pager_command(environment: Mapping[str, str] | None = None) -> list[str]:
-    """The words of the pager's command: `$PAGER`, else `less` or `more`; empty if there is none on this machine.
-
-    Raises ValueError if the command's quotation marks do not match.
-    """
-    environment = os.environ if environment is None else environment
-    return _command(environment.get("PAGER"), ("less", "more"), environment)
-
-
-def _command(wanted: str | None, usual: Iterable[str], environment: Mapping[str, str]) -> list[str]:
-    names = (name for name in usual if find_program(name, environment.get("PATH")) is not None)
-    return shlex.split(wanted or "") or list(names)[:1]
+def command_words(named: Iterable[str | None], usual: Iterable[str], path: str | None = None) -> list[str]:
+    """The words of the first command that is named, else of the first usual one that is in PATH (or `path`); empty if
+    there is none, or its quotation marks do not match."""
+    found = (name for name in usual if find_program(name, path) is not None)
+    with suppress(ValueError):
+        return shlex.split(next(filter(None, named), "")) or list(found)[:1]
+    return []
 
 
 def hand_over(app: App[Any], configured: str | None, path: Path) -> str | None:
-    """Give the terminal to the operator's editor on a file, until it ends.
-
-    Returns what went wrong, a sentence; None if nothing did.
-    """
-    try:
-        command = editor_command(configured)
-    except ValueError as error:
-        return f"The editor's command cannot be understood ({error}): correct it where it is set, or set $VISUAL."
-    if not command:
-        return "No editor is set, and there is no vi: set $VISUAL or $EDITOR, or `editor` in agentwatch's config.toml."
+    """Give the terminal to the operator's editor on a file, until it ends: `$VISUAL`, `$EDITOR`, the configured one, or
+    `vi`. Returns what went wrong, a sentence; None if nothing did."""
+    command = command_words([os.environ.get("VISUAL"), os.environ.get("EDITOR"), configured], ["vi"])
     # No shell: neither the file's name nor anything in it is ever a command. An absolute path is never an option.
-    return lend(app, [*command, str(path.absolute())], (), "Set $VISUAL or $EDITOR.")
+    return _lend(app, "$VISUAL, $EDITOR, or `editor` in config.toml", command, [str(path.absolute())])
 
 
 def open_in_pager(app: App[Any], transcript: RunTranscript) -> str | None:
-    """Give the terminal to the pager on a whole transcript, until it ends. Returns what went wrong, as `hand_over`."""
-    try:
-        command = pager_command()
-    except ValueError as error:
-        return f"$PAGER cannot be understood ({error})."
+    """Give the terminal to the pager, `$PAGER`, else `less` or `more`, on a whole transcript; as `hand_over`."""
+    command = command_words([os.environ.get("PAGER")], ["less", "more"])
+    return _lend(app, "$PAGER", command, lines=plain_lines(transcript.entries()))
+
+
+def _lend(
+    app: App[Any], what: str, command: list[str], arguments: Iterable[str] = (), lines: Iterable[str] = ()
+) -> str | None:
     if not command:
-        return "No pager is set, and there is no less: set $PAGER."
-    return lend(app, command, plain_lines(transcript.entries()), "Set $PAGER.")
-
-
-def lend(app: App[Any], command: list[str], lines: Iterable[str], advice: str) -> str | None:
-    """Give the terminal to a command until it ends, with lines on its standard input, where there are any.
-
-    Returns what went wrong, a sentence, with advice where it cannot be started; None if nothing did.
-    """
+        return f"There is nothing to open it with that can be understood: set {what}."
     name, code, refused = clean(command[0], 80), 0, None
     try:
         with app.suspend():
             # The app takes the terminal back only where its block ends without an error.
             try:
-                code = run(command, lines)
+                code = run([*command, *arguments], lines)
             except OSError as error:
-                refused = f"{name} could not be started: {error.strerror}. {advice}"
+                refused = f"{name} could not be started: {error.strerror}. Set {what}."
     except SuspendNotSupported:
         return f"The terminal cannot be handed over to {name} from here."
     return refused or (f"{name} ended with exit code {code}." if code else None)
@@ -155,7 +123,4 @@ def plain_lines(entries: Iterable[Entry]) -> Iterator[str]:
             head, body = HEADS[entry.kind] + (", failed" if entry.failed else ""), entry.text
         yield f"{times.local(entry.at)}  {head}"
         lines, note = clean_lines(body, _LINES, _CHARACTERS)
-        yield from (f"    {line}".rstrip() for line in lines)
-        if note:
-            yield f"    ({note})"
-        yield ""
+        yield from (f"    {line}".rstrip() for line in (*lines, *([f"({note})"] if note else []), ""))

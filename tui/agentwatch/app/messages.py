@@ -51,10 +51,6 @@ class PageTranscript(Message):
     transcript: RunTranscript
 
 
-class ScreenComplete(Message):
-    """All that keys may be for is on the main screen."""
-
-
 STILL_READING: Final = "Not known yet: agentwatch is still reading."
 
 
@@ -68,10 +64,3 @@ class Missing(Message):
 
 class KeysChanged(Message):
     """The keys do something else now: the footer has to say so."""
-
-
-@dataclass
-class TaskDecided(Message):
-    """The operator has decided about a task, which therefore need not be reviewed any more."""
-
-    task_id: str

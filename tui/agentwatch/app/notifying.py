@@ -11,11 +11,12 @@ import os
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.config import Settings
-from agentwatch.delegation.task import State, Task
+from agentwatch.delegation.task import Task
 from agentwatch.shell import find_program, resolve_command
 from agentwatch.text import clean
 from agentwatch.view.words import in_line, name_of, plural, program_of, question_at
@@ -78,9 +79,7 @@ def notification_sequence(head: str, text: str, environment: Mapping[str, str]) 
     return f"\x1b]777;notify;{head};{text}\x1b\\"
 
 
-def desktop_command(
-    settings: Settings, environment: Mapping[str, str], which: Callable[[str], str | None] = find_program
-) -> Callable[[str, str], list[str]] | None:
+def desktop_command(settings: Settings, environment: Mapping[str, str]) -> Callable[[str, str], list[str]] | None:
     """The command that notifies, of heading and text; None if there is none or none is wanted.
 
     By default there is one where a display is that the operator sees. Over SSH, only the terminal is sure to be one.
@@ -89,8 +88,8 @@ def desktop_command(
         return None
     if settings.notify_command:
         return lambda head, text: [*settings.notify_command, f"{head}: {text}"]
-    has_display = bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
-    if settings.notify_desktop or (has_display and "SSH_CONNECTION" not in environment and which("notify-send")):
+    has_display = "SSH_CONNECTION" not in environment and not {"DISPLAY", "WAYLAND_DISPLAY"}.isdisjoint(environment)
+    if settings.notify_desktop or (has_display and find_program("notify-send", environment.get("PATH"))):
         return lambda head, text: ["notify-send", "--app-name=agentwatch", "--", head, text]
     return None
 
@@ -98,21 +97,15 @@ def desktop_command(
 def run(command: Sequence[str]) -> str | None:
     """Run a command and wait for it, at most `_PATIENCE` seconds. Returns what went wrong, None if nothing did."""
     quiet = subprocess.DEVNULL
-    name = clean(command[0], 80)
     try:
         # No shell, no terminal: a text of an agent is one argument and nothing else, and nothing writes on the screen.
-        code = subprocess.run(  # noqa: S603
+        subprocess.run(  # noqa: S603
             resolve_command(command), stdin=quiet, stdout=quiet, stderr=quiet,
-            start_new_session=True, timeout=_PATIENCE, check=False,
-        ).returncode  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return f"{name} took longer than {_PATIENCE:g} s"
-    except (OSError, ValueError) as error:
-        return f"{name} could not be started ({clean(str(error), 120)})"
-    return f"{name} ended with exit code {code}" if code else None
-
-
-_Mark = tuple[int, State, str | None]
+            start_new_session=True, timeout=_PATIENCE, check=True,
+        )  # fmt: skip
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return f"{clean(command[0], 80)} failed ({clean(str(error), 160)})"
+    return None
 
 
 class NotificationQueue:
@@ -123,11 +116,10 @@ class NotificationQueue:
 
     def __init__(self, at: float, started_at: float) -> None:
         self._opened_at, self._started_at = at, started_at
-        self._known: dict[str, tuple[_Mark, float | None]] = {}
-        """The asks that need no notification any more, and since when nobody asks them."""
-        self._since: dict[str, float] = {}
-        self._rung: set[str] = set()
-        """The processes that are gone, and the requests, of which the operator was notified: of each once."""
+        self._asks: dict[str, dict[str, float]] = {}
+        """By the id of each task: what it asks, and since when that waits to be notified; infinite: it does not."""
+        self._gone: dict[str, float] = {}
+        """What nobody asks any more, and since when."""
         self._notified_at = float("-inf")
         # Until the terminal says whether its window has the focus, nobody knows.
         self._focus: bool | None = None
@@ -148,28 +140,24 @@ class NotificationQueue:
 
     def update(self, task_id: str, task: Task | None, at: float) -> None:
         """A task has changed, or is no longer there."""
-        known, gone_at = self._known.get(task_id, (None, None))
-        if task is None or task.ask is None:
-            self._since.pop(task_id, None)
-            if known is not None and gone_at is None:
-                self._known[task_id] = known, at
+        before = self._asks.pop(task_id, {})
+        asks = _asks_of(task) if task is not None and task.ask is not None else set[str]()
+        self._gone |= {ask: at for ask, since in before.items() if ask not in asks and since == inf}
+        if task is None or not asks:
             return
-        mark, once = _mark(task), _once(task)
-        is_known = known == mark and (gone_at is None or at < gone_at + STANDS)
-        # Of each request, whichever others are open beside it.
-        is_known = is_known or (bool(once) and once <= self._rung)
         asked_at = max((one.asked_at for one in task.requests if one.is_open), default=task.updated_at)
         is_old = at < self._opened_at + START and max(asked_at, task.updated_at) < self._started_at
-        if is_known or is_old:
-            self._rung |= once
-            self._known[task_id] = mark, None
-            self._since.pop(task_id, None)
-        else:
-            self._since.setdefault(task_id, at)
+        is_known = {ask: is_old or at < self._gone.pop(ask, -inf) + STANDS for ask in asks}
+        self._asks[task_id] = {ask: before.get(ask, inf if is_known[ask] else at) for ask in asks}
+
+    @property
+    def _since(self) -> float:
+        """Since when the first of those that wait does."""
+        return min((since for asks in self._asks.values() for since in asks.values()), default=inf)
 
     def is_due(self, at: float) -> bool:
         """Whether there is something for `pop`."""
-        if not self._since or at < min(self._since.values()) + STANDS:
+        if at < self._since + STANDS:
             return False
         return self._focus is True or at >= max(self._notified_at, self._acted_at) + PAUSE
 
@@ -177,27 +165,21 @@ class NotificationQueue:
         """Those of the asking tasks that are due now, in one notification. Each is returned once."""
         if not self.is_due(at):
             return []
-        new = [task for task in tasks if task.task_id in self._since]
-        self._rung.update(*map(_once, new))
-        self._known |= {task.task_id: (_mark(task), None) for task in new}
-        self._since.clear()
+        new = [task for task in tasks if min(self._asks.get(task.task_id, {}).values(), default=inf) < inf]
+        self._asks = {task_id: dict.fromkeys(asks, inf) for task_id, asks in self._asks.items()}
         if self._focus:
             return []
         self._notified_at = at
         return new
 
 
-def _once(task: Task) -> set[str]:
-    """The requests that wait for the operator, and the process that is gone: one that is gone again after a sign of
-    life is another one."""
-    gone = {repr((task.attempt, task.run.session_id, task.run.updated_at))} if task.gone and task.run else set()
-    return {one.request_id for one in task.requests if one.waits_for_operator} or gone
-
-
-def _mark(task: Task) -> _Mark:
-    """What makes an ask another one. Which claims are false changes with every file that the agents write."""
-    asked = " ".join(sorted(_once(task))) or task.ask
-    return task.attempt, task.own_state, None if task.contradicted else asked
+def _asks_of(task: Task) -> set[str]:
+    """What a task asks, each of which is told once: its requests, its process that is gone (one that is gone again
+    after a sign of life is another one), else its question. Which claims are false changes with every file."""
+    asks = {one.request_id for one in task.requests if one.waits_for_operator}
+    if not asks and task.gone and task.run is not None:
+        asks = {f"{task.run.session_id} {task.run.updated_at}"}
+    return asks or {f"{task.task_id} {task.attempt} {task.own_state} {None if task.contradicted else task.ask}"}
 
 
 class Notifier:
@@ -237,37 +219,29 @@ class Notifier:
             self._write(title)
 
     def notify(self) -> None:
-        """Notify of all that is due; to be called about once a second. By one route, unless
-        the settings ask for both: the terminal's where the desktop has none."""
+        """Notify of all that is due; to be called about once a second. By one route, unless the settings ask for both:
+        the terminal's where the desktop has none."""
         at = self._steady()
         if not self.queue.is_due(at) or not (tasks := self.queue.pop(at, self._monitor.tree.asking())):
             return
         if self._settings.notify_bell:
             self._bell()
         head, text = f"agentwatch {self._name}", words(tasks, self._clock())
-        if self._command is None or self._settings.notify_terminal:
-            self._ask_terminal(head, text)
-        if self._command is None:
-            return
-        loop, command = asyncio.get_running_loop(), self._command(head, text)
+        if self._settings.notify_terminal is not False and (self._command is None or self._settings.notify_terminal):
+            self._write(notification_sequence(head, text, self._environment))
+        if self._command is not None:
+            # Not a worker: leaving the program waits for those.
+            loop, command = asyncio.get_running_loop(), self._command(head, text)
+            Thread(target=self._run, args=(loop, command), name="agentwatch-notify", daemon=True).start()
 
-        def run_command() -> None:
-            problem = run(command)
+    def _run(self, loop: asyncio.AbstractEventLoop, command: Sequence[str]) -> None:
+        if (problem := run(command)) is not None:
             # The loop is closed where the operator has left meanwhile.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._take_problem, problem, head, text)
+                loop.call_soon_threadsafe(self._give_up, problem)
 
-        # Not a worker: leaving the program waits for those.
-        Thread(target=run_command, name="agentwatch-notify", daemon=True).start()
-
-    def _ask_terminal(self, head: str, text: str) -> None:
-        if self._settings.notify_terminal is not False:
-            self._write(notification_sequence(head, text, self._environment))
-
-    def _take_problem(self, problem: str | None, head: str, text: str) -> None:
-        """A command that fails is told once, and not tried again: the terminal takes its place."""
-        if problem is not None and self._command is not None:
+    def _give_up(self, problem: str) -> None:
+        """A command that fails is told once, and not tried again: from now on the terminal takes its place."""
+        if self._command is not None:
             self._command = None
             self._monitor.complaints.append(f"No desktop notifications from now on: {problem}")
-            if not self._settings.notify_terminal:
-                self._ask_terminal(head, text)

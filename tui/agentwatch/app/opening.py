@@ -32,8 +32,8 @@ class Opening(NamedTuple):
 
 
 def opened(opening: Opening) -> Future[Monitor]:
-    """Load the screen and what it shows. In a thread: it takes a tenth of a second, in which keys may be pressed. Who
-    leaves meanwhile does not wait for it, so it may write nothing."""
+    """Load the screen and its monitor, in a thread: it takes a tenth of a second, in which keys may be pressed. An
+    operator who leaves meanwhile does not wait for it, so it may write nothing."""
     monitor: Future[Monitor] = Future()
     monitor.set_running_or_notify_cancel()
 

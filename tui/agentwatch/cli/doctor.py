@@ -17,7 +17,7 @@ from agentwatch.config import Settings, load, where
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.service import LocalService
-from agentwatch.evidence.git import find_repository
+from agentwatch.evidence.git import open_git
 from agentwatch.history.store import History
 from agentwatch.shell import FLEET, find_program, needing
 from agentwatch.sources.worktrees import NoRepositoryError
@@ -105,7 +105,7 @@ def _of_git(workspace: Path) -> Iterator[Check]:
         yield note("git", "not found: claims about changed files cannot be checked against it")
         return
     try:
-        top = find_repository(os.path.realpath(workspace)).top
+        top = open_git(os.path.realpath(workspace)).top
     except NoRepositoryError as error:
         yield note("git", f"{error}: claims are checked against the disk alone")
     else:

@@ -7,13 +7,19 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from io import StringIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Claim, Deed, Verdict
-from agentwatch.evidence.claims import ClaimKind, Stated, limit_of
-from agentwatch.evidence.disk import MISSING, DiskFacts, Fault, FileKind, beside, is_document, look, place_of
+from agentwatch.evidence.claims import ClaimKind, Stated
+from agentwatch.evidence.disk import (
+    DiskFacts,
+    FileKind,
+    beside,
+    is_document,
+    look,
+    place_of,
+)
 from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.walk import to_name, to_path
@@ -27,13 +33,8 @@ _LONGEST_CLAIM: Final = 4_096  # characters of a claimed path or text that are k
 _EMPTY_BY_NATURE: Final = re.compile(
     r"(?:.*/)?(?:__init__\.py|conftest\.py|py\.typed|\.(?:gitkeep|keep|nojekyll|npmignore))\Z"
 )
-_CAME: Final = (
-    "last written before the handoff, but put there, or committed, since: a copy or a move keeps the older time"
-)
+_CAME: Final = "last written before the handoff, but put there, or committed, since: a copy or a move keeps its time"
 _SINCE: Final = "written since the handoff"
-_LATER: Final = "but the handoff was put there, or given its time, after that: whether it is older is not known"
-_MISSING: Final = "missing: no such file in the workspace"
-_OLDER: Final = "older than the handoff: claimed created, but last written before it"
 _UNREAD: Final = "; its content was not checked"
 
 _Judged = tuple[Verdict, str]
@@ -61,19 +62,17 @@ class Request(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The claims of a return, the traces of the paths whose change should cause another check, and why git said
+    """The claims of a return, the looks of the paths whose change should cause another check, and why git said
     nothing, if so."""
 
     claims: tuple[Claim, ...]
-    traces: dict[str, object]
+    looks: dict[str, DiskFacts]
     git: str = ""
 
 
 class _Handed(NamedTuple):
-    """When the handoff was written, in seconds since the epoch; `at` is None where nobody knows, and `why` says so.
-
-    A file's time can be set back. So it was there at `at` by its own word, and for sure only at `sure`, not before.
-    """
+    """When the handoff was written, in epoch seconds, by its own word; `at` is None where nobody knows, and `why` says
+    so. Its time can be set back: for sure it was there only since `sure`."""
 
     at: float | None = None
     sure: float = -math.inf
@@ -81,93 +80,74 @@ class _Handed(NamedTuple):
 
 
 class Checker:
-    """Checks claims in one workspace, in a worker thread."""
+    """Checks claims in one workspace, in a worker thread. Disk and git are asked anew in each round."""
 
     def __init__(self, workspace: Path, *, git_seconds: float = SECONDS) -> None:
-        self._workspace, self._git_seconds = os.path.realpath(workspace), git_seconds
-        self._had_git = False
+        self._root, self._git_seconds = os.path.realpath(workspace), git_seconds
+        self._has_git, self._without_git = False, ""
+        self._view: GitView | None = None
 
     def check(self, requests: Sequence[Request]) -> list[Result]:
         """A result for each request, in their order. Blocks for as long as git takes."""
-        view, words, has_git = None, "", True
-        try:
-            times = [one.handed_off_at for one in requests if one.handed_off_at is not None]
-            view = ask_git(self._workspace, times, seconds=self._git_seconds) if requests else None
-            self._had_git = True
-        except NotInRepositoryError as error:
-            words, has_git = "the git repository is gone" if self._had_git else str(error), self._had_git
-        except NoRepositoryError as error:
-            words = str(error)
-        state = _Round(self._workspace, view, words, has_git)
-        state.find_missing(requests)
-        return [state.result(request) for request in requests]
-
-
-class _Round:
-    """The answers of disk and git this time. `has_git`: there is a repository, also where it could not be asked."""
-
-    def __init__(self, root: str, view: GitView | None, without_git: str, has_git: bool) -> None:
-        self.root, self.view, self.without_git, self.has_git = root, view, without_git, has_git
-        self.elsewhere: dict[str, str] = {}
         # Each path is judged, and looked at, once.
-        self.place, self.look = cache(partial(place_of, workspace=root)), cache(partial(look, root))
+        self._place, self._look = cache(partial(place_of, workspace=self._root)), cache(partial(look, self._root))
+        self._view, self._without_git = None, ""
+        times = [one.handed_off_at for one in requests if one.handed_off_at is not None]
+        try:
+            self._view = ask_git(self._root, times, seconds=self._git_seconds)
+            self._has_git = True
+        except NotInRepositoryError as error:
+            self._without_git = "the git repository is gone" if self._has_git else str(error)
+        except NoRepositoryError as error:
+            self._has_git, self._without_git = True, str(error)
+        results = [self._result(request) for request in requests]
+        missing = {to_name(one.file) for result in results for one in result.claims if one.is_missing and one.file}
+        if missing and self._view is not None:
+            since = min(_finite(one.handed_off_at, 0.0) for one in requests)
+            found = {to_path(name): words for name, words in elsewhere(self._view.git, missing, since).items()}
+            for at, result in enumerate(results):
+                claims = tuple(
+                    one._replace(verdict=_OPEN, detail=f"missing here, but {found[one.file]}", is_missing=False)
+                    if one.is_missing and one.file in found
+                    else one
+                    for one in result.claims
+                )
+                results[at] = result._replace(claims=claims)
+        return results
 
-    def where(self, path: str, request: Request) -> str:
+    def _result(self, request: Request) -> Result:
+        """The verdicts on all that a return states; what git has elsewhere is not known yet."""
+        handed = self._handed(request)
+        claims = tuple(self._judge(one, request, handed) for one in request.stated)
+        watched = {to_name(one.file) for one in claims if one.file}
+        watched |= {self._place(one.claim.path).relative or "." for one in request.stated if one.is_file}
+        return Result(claims, {path: self._look(path) for path in sorted(watched)}, self._without_git)
+
+    def _judge(self, one: Stated, request: Request, handed: _Handed) -> Claim:
+        claim = one.claim._replace(path=one.claim.path[:_LONGEST_CLAIM])
+        if one.is_file:
+            return self._judge_file(claim, one, request, handed)
+        if claim.verdict is not _YES or claim.call is None:
+            return claim
+        change = self._changed(claim.call.at, request) or request.changed_since(claim.call.at)
+        detail = f"outdated: {claim.detail}; after that {change}"
+        return claim._replace(verdict=_OPEN, detail=detail) if change else claim
+
+    def _where(self, path: str, request: Request) -> str:
         """Where a claimed file lies: where it is claimed, or where its return has gone."""
-        near = (
-            ()
-            if request.stored or self.look(path).kind is not FileKind.MISSING
-            else beside(path, to_name(request.returned_name), request.former)
-        )
-        return next((one for one in near if self.look(one).is_there), path)
-
-    def find_missing(self, requests: Sequence[Request]) -> None:
-        """Look in git for the files that are nowhere."""
-        lost: dict[str, float] = {}
-        for request in requests:
-            for path in {self.place(one.claim.path).relative for one in request.stated if one.names_file}:
-                if path is not None and self.look(self.where(path, request)).kind is FileKind.MISSING:
-                    lost[path] = min(lost.get(path, math.inf), _finite(request.handed_off_at, 0.0))
-        if lost and self.view is not None:
-            self.elsewhere = elsewhere(self.view, lost, min(lost.values()))
-
-    def result(self, request: Request) -> Result:
-        """The verdicts on all that a return states."""
-        handed, claims, watched = self._handed(request), list[Claim](), set[str]()
-        for one in request.stated:
-            claim = one.claim._replace(path=one.claim.path[:_LONGEST_CLAIM])
-            if claim.kind == ClaimKind.CONSTRAINT:
-                claim = self._judge_constraint(claim, request)
-            elif one.names_file:
-                claim = self._judge_path(claim, one, request, handed)
-                path = self.place(one.claim.path).relative
-                watched |= {path, self.where(path, request)} if path is not None else set()
-            elif claim.verdict is _YES and claim.call is not None:
-                change = self._changed(claim.call.at, request) or request.changed_since(claim.call.at)
-                detail = f"outdated: {claim.detail}; after that {change}"
-                claim = claim._replace(verdict=_OPEN, detail=detail) if change else claim
-            claims.append(claim)
-        traces = {path: self.look(path).trace for path in sorted(watched)}
-        return Result(tuple(claims), traces, self.without_git)
+        if request.stored or self._look(path).kind is not FileKind.MISSING:
+            return path
+        near = beside(path, to_name(request.returned_name), request.former)
+        return next((one for one in near if self._look(one).is_there), path)
 
     def _changed(self, since: float, request: Request) -> str:
         """A file that was changed after a time, by whatever hand: what no log shows, git may."""
         first, last = since + SLACK, _finite(request.returned_at, math.inf) + SLACK
-        for path in sorted(self.view.changed_since(first)) if self.view is not None else ():
+        for path in sorted(self._view.changed_since(first)) if self._view is not None else ():
             is_own = is_document(path) or path.startswith(_OWN)
-            if not is_own and first < self.look(path).mtime_ns / _NANOSECONDS <= last:
+            if not is_own and first < self._look(path).mtime_ns / _NANOSECONDS <= last:
                 return f"{to_path(path)} was changed"
         return ""
-
-    def _judge_constraint(self, claim: Claim, request: Request) -> Claim:
-        """A constraint against the files that the return claims; that it was kept is never verified."""
-        limit, own, made = limit_of(claim.path), (request.returned_name, request.handoff_name), set[str]()
-        for path, kind in ((one.claim.path, one.claim.kind) for one in request.stated if one.names_file):
-            if ClaimKind(kind).is_made and kind != ClaimKind.MUST_CREATE and path not in own:
-                made |= {path} if limit is not None and limit.match(path) else set()
-        if made:
-            return claim._replace(verdict=_NO, detail=f"the return itself claims {', '.join(sorted(made)[:3])}")
-        return claim._replace(detail="no claimed file breaks it; what else was changed was not looked at")
 
     def _handed(self, request: Request) -> _Handed:
         """When the handoff of a request was written, as far as anybody can tell."""
@@ -178,96 +158,77 @@ class _Round:
         now = at if request.handoff_at is None else request.handoff_at
         if returned_at is not None and (at > returned_at or at == returned_at < now):
             return _Handed(why="the handoff was written after its return")
-        name = self.place(to_name(request.handoff_name or "")).relative
+        name = self._place(to_name(request.handoff_name or "")).relative
         if name is None:
             return _Handed(at, at)
-        git, disk = self._git_facts(name, at), self.look(name)
-        is_known = self.view is not None and self.view.known_since <= at
+        git, disk = self._git_facts(name, at), self._look(name)
+        is_known = self._view is not None and self._view.known_since <= at
         if is_known and git is not None and git.tracked_before is not False and not (git.committed or git.changed):
             return _Handed(why="git had the handoff before the time that its file has")
         if disk.kind is FileKind.REFUSED:
             return _Handed(why="the handoff cannot be looked at")
-        # The time of a file can be set back; when its inode was last changed cannot.
+        # When an inode was last changed cannot be set back.
         is_file = disk.kind is FileKind.REGULAR and now == at
         return _Handed(at, max(at, disk.ctime_ns / _NANOSECONDS) if is_file else at)
 
     def _git_facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
         # Of a directory git knows nothing: of the files in it, one may be new and another not.
-        is_known = self.view is not None and self.look(path).kind is not FileKind.DIRECTORY
-        return self.view.facts(path, handed_off_at) if self.view is not None and is_known else None
+        is_known = self._view is not None and self._look(path).kind is not FileKind.DIRECTORY
+        return self._view.facts(path, handed_off_at) if self._view is not None and is_known else None
 
-    # Claimed paths
+    # Claimed files
 
-    def _judge_path(self, claim: Claim, one: Stated, request: Request, handed: _Handed) -> Claim:
-        (path, fault), verdict, detail = self.place(one.claim.path), claim.verdict, claim.detail
-        there = None if path is None else self.where(path, request)
-        disk = MISSING if there is None else self.look(there)
+    def _judge_file(self, claim: Claim, one: Stated, request: Request, handed: _Handed) -> Claim:
+        path, fault = self._place(one.claim.path)
+        if path is None:
+            # Evidence may be anything that was read; only what a child makes has to lie in the workspace.
+            is_open = claim.detail or claim.kind == ClaimKind.EVIDENCE or not claim.path.strip()
+            return claim._replace(verdict=_OPEN if is_open else _NO, detail=claim.detail or fault)
+        there = self._where(path, request)
+        disk, (verdict, detail) = self._look(there), (claim.verdict, claim.detail)
+        git, before = self._git_facts(there, handed.at), self._git_facts(path, handed.at)
+        if git is not None and before is not None and before.tracked_before:
+            git = git._replace(tracked_before=True)
         if detail:
             if verdict is _YES and not disk.is_there:
                 verdict, detail = _OPEN, f"{detail}, but no such file was found"
-        elif there is None or path is None:
-            # Evidence may be anything that was read; only what a child makes has to lie in the workspace.
-            is_read = claim.kind == ClaimKind.EVIDENCE
-            verdict = _OPEN if is_read or fault is Fault.EMPTY else _NO
-            detail = f"{fault}, so it is not looked at" if is_read else f"{fault}"
+        elif disk.kind is FileKind.MISSING:
+            verdict, detail = _missing(one, git, is_gone=request.gone)
         else:
-            known = self._git_facts(there, handed.at)
-            if known is not None and there != path and (before := self._git_facts(path, handed.at)):
-                known = known._replace(tracked_before=known.tracked_before or before.tracked_before)
-            verdict, detail = self._of_path(one, there, known, request, handed)
-            # Against the contract, which says so; but it is clear which file is meant.
-            detail += " (given as an absolute path)" if fault is Fault.ABSOLUTE else ""
+            verdict, detail = self._found(one, there, disk, git, handed)
         if there != path:
             detail = f"moved since, to {there}: {detail}"
-        is_missing = verdict is _NO and path is not None and disk.kind is FileKind.MISSING
-        file = None if there is None else to_path(there)
-        return claim._replace(verdict=verdict, detail=detail, file=file, is_missing=is_missing)
+        is_missing = verdict is _NO and disk.kind is FileKind.MISSING
+        return claim._replace(verdict=verdict, detail=detail, file=to_path(there), is_missing=is_missing)
 
-    def _of_path(self, one: Stated, path: str, known: GitFacts | None, request: Request, handed: _Handed) -> _Judged:
-        kind, disk = ClaimKind(one.claim.kind), self.look(path)
+    def _found(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:
+        kind = ClaimKind(one.claim.kind)
         if disk.kind is FileKind.REFUSED:
             return _OPEN, f"cannot be looked at: {disk.words}"
         if disk.kind is FileKind.OUTSIDE:
             verdict = _NO if kind.is_made or kind is ClaimKind.REFERENCE else _OPEN
             return verdict, "outside the workspace: a symbolic link leads there, and agentwatch does not follow it"
-        if disk.kind is FileKind.MISSING:
-            return self._missing(one, path, known, request)
         if disk.kind is FileKind.OTHER:
             return _NO, f"not a regular file: {disk.words}"
-        return self._made(one, path, disk, known, handed) if kind.is_made else self._cited(one, path, disk)
-
-    def _missing(self, one: Stated, path: str, known: GitFacts | None, request: Request) -> _Judged:
-        kind, was_there = one.claim.kind, known is not None and known.tracked_before
-        words = "missing: git had it before the handoff, and it is gone" if was_there else _MISSING
-        is_lie = was_there and kind == ClaimKind.CREATED
-        doubts = (
-            (request.gone, "missing, and so is its return: the work may have been cleared away as a whole"),
-            (one.unfinished, "missing so far; the return does not say that the work is done"),
-            (one.removed and kind != ClaimKind.MUST_CREATE, "missing, and the return says that it was removed"),
-            (one.doubtful, "nothing of this name is there, and it may not be a path"),
-            (set("*?") & set(one.claim.path), "a pattern, not a path: name the files one by one"),
-            (not is_lie and path in self.elsewhere, f"missing here, but {self.elsewhere.get(path)}"),
-            (was_there and not is_lie and kind != ClaimKind.MUST_CREATE, f"{words}; to delete a file changes it, too"),
-        )
-        doubt = next((words for applies, words in doubts if applies), None)
-        return (_NO, words) if doubt is None else (_OPEN, doubt)
+        return self._made(one, path, disk, git, handed) if kind.is_made else self._cited(one, path, disk)
 
     def _cited(self, one: Stated, path: str, disk: DiskFacts) -> _Judged:
-        said, lines = "the file exists; what is said of it cannot be checked", one.claim.lines
-        if lines is None:
-            return (_OPEN, said) if one.stated else (_YES, "exists, but is empty" if disk.empty else f"exists{_UNREAD}")
-        first, last = lines
-        if disk.kind is FileKind.DIRECTORY:
-            return _NO, "a directory: it has no lines"
-        if not 1 <= first <= last:
-            return _NO, f"lines {first}-{last} are no range: the first is 1 and the last is not before it"
-        try:
-            count = sum(1 for _ in StringIO(read_file(self.root, path, _LARGEST).text))
-        except (FileNotFoundError, FileRefusedError) as error:
-            return _OPEN, f"exists, but its lines were not counted: {getattr(error, 'reason', 'it is gone')}"
-        if last > count:
-            return _NO, f"line range {first}-{last} is beyond the end: the file has {count} line{'s' * (count != 1)}"
-        return (_OPEN, said) if one.stated else (_YES, f"exists, with lines {first}-{last}{_UNREAD}")
+        found = "exists, but is empty" if disk.empty else f"exists{_UNREAD}"
+        if one.claim.lines is not None:
+            first, last = one.claim.lines
+            if disk.kind is FileKind.DIRECTORY:
+                return _NO, "a directory: it has no lines"
+            if not 1 <= first <= last:
+                return _NO, f"lines {first}-{last} are no range: the first is 1 and the last is not before it"
+            try:
+                text = read_file(self._root, path, _LARGEST).text
+            except (FileNotFoundError, FileRefusedError) as error:
+                return _OPEN, f"exists, but its lines were not counted: {getattr(error, 'reason', 'it is gone')}"
+            count = text.count("\n") + bool(text.rpartition("\n")[2])
+            if last > count:
+                return _NO, f"line range {first}-{last} is beyond the end: the file has {count} lines"
+            found = f"exists, with lines {first}-{last}{_UNREAD}"
+        return (_OPEN, "the file exists; what is said of it cannot be checked") if one.is_about else (_YES, found)
 
     def _made(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:
         kind, is_directory = one.claim.kind, disk.kind is FileKind.DIRECTORY
@@ -279,63 +240,54 @@ class _Round:
             if kind in (ClaimKind.DELIVERABLE, ClaimKind.ARTIFACT):
                 # That it is there is all that is said of it, and all that can be seen.
                 return _YES, f"exists{_UNREAD}"
-            how = "made for this task" if kind == ClaimKind.MUST_CREATE else kind
-            return _OPEN, f"exists; {handed.why}, so nothing tells whether it was {how}"
-        why = self.without_git or "a directory" * is_directory
-        if any(os.path.lexists(f"{self.root}/{above}/.git") for above in Path(path).parents[:-1]):
+            return _OPEN, f"exists; {handed.why}, so nothing tells whether it was made for this task"
+        why = self._without_git or "a directory" * is_directory
+        if any(os.path.lexists(f"{self._root}/{above}/.git") for above in Path(path).parents[:-1]):
             git, why = None, "it lies in a git repository of its own"
         had_it = git is not None and git.tracked_before
-        older = _is_older(disk.mtime_ns, handed.at)
-        came = older and not _is_older(disk.ctime_ns, handed.at)
         if kind == ClaimKind.CREATED and had_it:
             return _NO, "claimed created but tracked before the handoff: git already had it"
-        if kind == ClaimKind.CREATED and older:
-            is_open = came or (git is not None and git.committed)
-            return (_OPEN, _CAME) if is_open else (_NO, _OLDER)
-        if older and kind != ClaimKind.MODIFIED:
-            return _OPEN, "exists, but was last written before the handoff: nothing shows that this attempt made it"
-        if older:
-            return _untouched(git, why, came=came, is_directory=is_directory, is_sure=handed.sure <= handed.at + SLACK)
+        if _is_older(disk.mtime_ns, handed.at):
+            if kind not in (ClaimKind.CREATED, ClaimKind.MODIFIED):
+                return _OPEN, "exists, but was last written before the handoff: nothing shows that this attempt made it"
+            if not _is_older(disk.ctime_ns, handed.at) or (git is not None and git.committed):
+                return _OPEN, _CAME
+            if is_directory and kind == ClaimKind.MODIFIED:
+                return _OPEN, "a directory, whose time says nothing of the files in it"
+            return _NO, f"older than the handoff: claimed {kind}, but last written before it"
         if _is_older(disk.mtime_ns, handed.sure):
-            return _OPEN, f"{_SINCE}, {_LATER}"
-        if disk.names > 1 and not had_it:
+            return _OPEN, f"{_SINCE}, but the handoff was put there, or given its time, after that"
+        if disk.links > 1 and not had_it:
             return _OPEN, f"{_SINCE}, but it has another name (a hard link), and may be as old as that"
-        if git is None and not self.has_git:
+        if git is None and not self._has_git:
             return _YES, f"exists, {_SINCE} ({why}){_UNREAD}"
-        return _written(git, why, is_modified=kind == ClaimKind.MODIFIED)
+        if git is None or git.tracked_before is None or git.changed is None:
+            why = why or "its history does not reach back to the handoff, or its index breaks off"
+            return _OPEN, f"{_SINCE}, but git cannot say whether it differs from before ({why})"
+        if not git.tracked_before:
+            if kind == ClaimKind.MODIFIED and not git.untracked:
+                return _OPEN, f"{_SINCE}, but git ignores it, or did not have it before under this name"
+            return _YES, f"exists, {_SINCE}, and git did not have it before{_UNREAD}"
+        if git.committed or git.changed:
+            return _YES, f"differs from {'before' if git.committed else 'the last commit'}, {_SINCE}"
+        return _OPEN, f"{_SINCE}, but git sees no difference: its content is what it was"
 
 
-def _untouched(git: GitFacts | None, why: str, *, came: bool, is_directory: bool, is_sure: bool) -> _Judged:
-    """A file that is claimed to be modified, and was last written before the handoff; `is_sure` is of that time."""
-    if is_directory:
-        return _OPEN, "a directory, whose time says nothing of the files in it"
-    if git is not None and git.tracked_before and git.committed is not False:
-        if git.committed is None:
-            return _OPEN, "only its mode was changed by a commit since the handoff"
-        words = "changed by a commit since the handoff"
-        return (_YES, words) if is_sure else (_OPEN, f"{words}, {_LATER}")
-    if came:
-        return _OPEN, _CAME
-    if git is not None and git.known:
-        why = "it differs from the last commit" if git.changed else "git sees no difference"
-    return _NO, f"claimed modified, but last written before the handoff ({why or 'git does not track it'})"
-
-
-def _written(git: GitFacts | None, why: str, *, is_modified: bool) -> _Judged:
-    """A file that was last written since the handoff, in a git repository."""
-    if git is None or git.tracked_before is None or git.changed is None:
-        why = why or "its history does not reach back to the handoff, or its index breaks off"
-        return _OPEN, f"{_SINCE}, but git cannot say whether it differs from before ({why})"
-    if not git.tracked_before:
-        if is_modified and (git.ignored or git.known):
-            why = "git ignores it" if git.ignored else "git did not have it before under this name"
-            return _OPEN, f"{_SINCE}, but {why}: whether its content is another is not known"
-        return _YES, f"exists, {_SINCE}, and git did not have it before{_UNREAD}"
-    if git.committed:
-        return _YES, "changed by a commit since the handoff"
-    if git.changed:
-        return _YES, f"differs from the last commit, {_SINCE}"
-    return _OPEN, f"{_SINCE}, but git sees no difference: its content is what it was"
+def _missing(one: Stated, git: GitFacts | None, *, is_gone: bool) -> _Judged:
+    """A file that is not there; `is_gone`: nor is its return."""
+    kind, was_there = one.claim.kind, git is not None and git.tracked_before
+    if is_gone:
+        return _OPEN, "missing, and so is its return: the work may have been cleared away as a whole"
+    if one.excuse:
+        return _OPEN, one.excuse
+    if set("*?") & set(one.claim.path):
+        return _OPEN, "a pattern, not a path: name the files one by one"
+    if was_there and kind not in (ClaimKind.CREATED, ClaimKind.MUST_CREATE):
+        return _OPEN, "missing: git had it before the handoff; to delete a file changes it, too"
+    return (
+        _NO,
+        f"missing: {'git had it before the handoff, and it is gone' if was_there else 'no such file in the workspace'}",
+    )
 
 
 def _is_older(nanoseconds: int, time: float) -> bool:

@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
 from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.evidence.disk import LONGEST, Likeness, likeness, pointers
 from agentwatch.sources.sessions.reader import read_stored
 
 NOT_UNDERSTOOD: Final = "not understood"
 MAX_CLAIMS: Final = 1_000  # claims of one return that are checked; one more says that there were more
+LONGEST: Final = 4_096  # characters of a text that are looked at; no path is longer
 
 
 class ClaimKind(StrEnum):
@@ -39,36 +39,37 @@ class ClaimKind(StrEnum):
 
 
 class Stated(NamedTuple):
-    """A claim before it is checked; it has its verdict and a detail where the text alone decides it.
-
-    `doubtful`: it may be no path, so that its absence says nothing. `unfinished`: the return does not say that the work
-    is done. `stated`: more is said about the file than that it is there. `removed`: the return says that it is gone.
-    `is_text`: it is none of a path, but what is said of commands, perhaps.
-    """
+    """A claim before the disk is asked. `is_file`: its path is to be looked at. `excuse` says why it is no lie if
+    nothing is there. `is_about`: more is said about the file than that it is there."""
 
     claim: Claim
-    doubtful: bool = False
-    unfinished: bool = False
-    stated: bool = False
-    removed: bool = False
-    is_text: bool = False
-
-    @property
-    def names_file(self) -> bool:
-        """Its path is to be looked at."""
-        kind = self.claim.kind
-        return kind == ClaimKind.REQUIRED_EVIDENCE or (not self.claim.detail and kind != ClaimKind.CONSTRAINT)
-
-
-def _stated(kind: ClaimKind, path: str, why: str = "", lines: tuple[int, int] | None = None, **flags: bool) -> Stated:
-    return Stated(Claim(kind, path, Verdict.UNVERIFIABLE, why, lines), **flags)
+    is_file: bool = False
+    excuse: str = ""
+    is_about: bool = False
 
 
 Judge = Callable[..., list[Claim]]
+Lines = tuple[int, int] | None
+
+
+def _file(kind: ClaimKind, path: str, excuse: str = "", lines: Lines = None, *, is_about: bool = False) -> Stated:
+    return Stated(Claim(kind, path, Verdict.UNVERIFIABLE, "", lines), True, excuse, is_about)
+
+
+def _text(kind: ClaimKind, text: str, why: str, verdict: Verdict = Verdict.UNVERIFIABLE) -> Stated:
+    return Stated(Claim(kind, text, verdict, why))
+
 
 _NOTHING: Final = re.compile(r"\s*(?:\(?none\)?\.?|\(?n/a\)?|-|\[\]|\(empty\))\s*\Z", re.IGNORECASE)
-_REPO: Final = re.compile(r"repo://(?P<path>.*?)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z", re.DOTALL)
 _NOT_A_PATH: Final = "a command, a result or a reference, not a path: nothing on disk tells whether it is true"
+_UNFINISHED: Final = "missing so far; the return does not say that the work is done"
+_REMOVED: Final = "missing, and the return says that it was removed"
+_DOUBTFUL: Final = "nothing of this name is there, and it may not be a path"
+_SAID_REMOVED: Final = re.compile(
+    r"\b(?:deleted|removed)\b[ \t`*\"'(:\u2013\u2014-]{0,20}(\S{1,300})"
+    r"|(?<!\S)(\S{1,300})(?:[ \t`*\"'(:\u2013\u2014,;.)-]|\b(?:was|is|has been)\b){0,20}(?=\b(?:deleted|removed)\b)",
+    re.IGNORECASE,
+)
 
 
 def claims_of(
@@ -92,152 +93,191 @@ def claims_of(
         opened = read_stored(returned_text)
     if opened is None or not isinstance(opened.document, Return):
         return []
-    found = [one for stated in _of_return(opened.document, opened.model) for one in _resolved(stated, judge)]
-    name = handoff_name or "handoff.json"
-    packet = read(handoff_text or "", name)
+    found = [*_of_return(opened, opened.document, judge)]
+    packet = read(handoff_text or "", handoff_name or "handoff.json")
     if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
         packet = read_stored(handoff_text or "", handed_over=True)
     if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
-        found += _demanded(packet.model, opened, returned_text)
-    removed = _removed_in(returned_text)
-    claims = list(dict.fromkeys(found))
-    kept = [one._replace(removed=one.claim.path in removed) for one in claims[:MAX_CLAIMS]]
+        made = [one.claim.path for one in found if one.is_file and ClaimKind(one.claim.kind).is_made]
+        made = [path for path in made if path not in (returned_name, handoff_name)]
+        found += _demanded(packet.model, opened, opened.document.outcome, returned_text, made)
+    # Beside a word that says that something was removed stand, among others, the paths.
+    removed = {word.strip("`*\"'(),;.:") for words in _SAID_REMOVED.findall(returned_text) for word in words}
+    claims = [
+        one._replace(excuse=one.excuse or _REMOVED)
+        if one.claim.path in removed and one.claim.kind != ClaimKind.MUST_CREATE
+        else one
+        for one in dict.fromkeys(found)
+    ]
     if len(claims) > MAX_CLAIMS:
         more = f"this return claims more than {MAX_CLAIMS} things: the rest was not checked, so look for yourself"
-        kept.append(_stated(ClaimKind(kept[-1].claim.kind), "", more))
-    return kept
+        claims[MAX_CLAIMS:] = [_text(ClaimKind(claims[MAX_CLAIMS].claim.kind), "", more)]
+    return claims
 
 
-def _of_return(document: Return, model: Any) -> Iterator[Stated]:
-    """The claims of a return, by its full model, in the order of the document."""
+def _of_return(opened: OpenDocument, document: Return, judge: Judge | None) -> Iterator[Stated]:
+    """The claims of a return, in the order of the document."""
     is_markdown, is_working = document.contract is Contract.RETURN_FORMAT, document.outcome is Outcome.WORKING
-    unfinished = is_working and not is_markdown
-    if not is_working:
-        yield _stated(ClaimKind.SUMMARY, document.summary or "", is_text=True)
+    if document.summary and not is_working and judge is not None:
+        yield from map(Stated, judge(ClaimKind.SUMMARY, document.summary, prose=True))
     if document.contract is Contract.REPORT_CONTRACT:
-        # As they were written: the model leaves out those that break the contract.
-        rows = (model.findings or {}).get("context_map")
-        for row in rows if isinstance(rows, list) else ():
-            if isinstance(row, list) and len(row) > 1 and isinstance(row[1], str) and row[1].strip():
-                yield _reference(row[1])
+        for entry in opened.model.context_map or ():
+            path, lines = _split_lines(entry.location)
+            if path != "-":
+                yield _file(ClaimKind.REFERENCE, path, lines=lines)
         return
-    artifacts = () if is_markdown else model.artifacts or ()
-    paths = [(ClaimKind.ARTIFACT, one.path or "") for one in artifacts]
-    paths += [(ClaimKind.CREATED, path) for path in document.files_created]
-    paths += [(ClaimKind.MODIFIED, path) for path in document.files_modified]
-    yield from (_stated(kind, path, unfinished=unfinished) for kind, path in paths if not _NOTHING.match(path))
-    for one in (model.deliverables if is_markdown else None) or ():
-        if not _NOTHING.match(one.path):
-            like = likeness(one.path)
-            why = "it names no file, so there is nothing to look for" if like is Likeness.NONE else ""
-            yield _stated(ClaimKind.DELIVERABLE, one.path, why, doubtful=like is Likeness.DOUBTFUL)
-    evidence = (model.evidence if is_markdown else None) or ()
-    yield from (_stated(ClaimKind.EVIDENCE, text, is_text=True) for text in evidence if not _NOTHING.match(text))
+    kinds = (
+        (ClaimKind.ARTIFACT, () if is_markdown else document.artifacts),
+        (ClaimKind.CREATED, document.files_created),
+        (ClaimKind.MODIFIED, document.files_modified),
+        (ClaimKind.DELIVERABLE, document.artifacts if is_markdown else ()),
+    )
+    for kind, path in ((kind, path) for kind, paths in kinds for path in paths if not _NOTHING.match(path)):
+        excuse = path_doubt(path) if kind is ClaimKind.DELIVERABLE else _UNFINISHED if is_working else ""
+        if excuse is None:
+            yield _text(kind, path, "it names no file, so there is nothing to look for")
+        else:
+            yield _file(kind, path, excuse)
+    for bullet in (opened.model.evidence if is_markdown else None) or ():
+        if not _NOTHING.match(bullet):
+            yield from _cited(bullet, judge)
 
 
-def _reference(text: str) -> Stated:
-    """A pointer of a context map."""
-    if (pointer := _REPO.match(text)) is None:
-        why = "not of the form repo://path:first-last, so there is nothing to look for"
-        return _stated(ClaimKind.REFERENCE, text, why)
-    first = pointer["first"]
-    lines = (int(first), int(pointer["last"] or first)) if first is not None else None
-    return _stated(ClaimKind.REFERENCE, pointer["path"], lines=lines)
+def _cited(text: str, judge: Judge | None) -> Iterator[Stated]:
+    """A bullet of the evidence: the files that it points to, or what it says of commands."""
+    held = judge(ClaimKind.EVIDENCE, text) if judge is not None else []
+    if all(one.detail == NOT_UNDERSTOOD for one in held) and (named := pointers(text)):
+        is_about = bool(held or _RESULT.search(text))
+        yield from (one._replace(is_about=one.is_about or is_about) for one in named)
+    else:
+        yield from map(Stated, held)
+        if not held:
+            yield _text(ClaimKind.EVIDENCE, text, _NOT_A_PATH)
 
 
-def _resolved(stated: Stated, judge: Judge | None) -> Iterator[Stated]:
-    """A text as what it says of commands, and a bullet of the evidence also as the files that it points to."""
-    if not stated.is_text:
-        yield stated
-        return
-    kind, text = ClaimKind(stated.claim.kind), stated.claim.path
-    is_bullet = kind is ClaimKind.EVIDENCE
-    held = judge(kind, text, prose=not is_bullet) if judge is not None and text else []
-    named = pointers(text) if is_bullet and all(one.detail == NOT_UNDERSTOOD for one in held) else ()
-    yield from (Stated(one, is_text=True) for one in held if not named)
-    if is_bullet and not named and not held:
-        yield _stated(kind, text, _NOT_A_PATH)
-    for pointer in named:
-        about = pointer.stated or bool(held) or (judge is not None and _RESULT.search(text) is not None)
-        yield _stated(kind, pointer.path, lines=pointer.lines, doubtful=pointer.doubtful, stated=about)
-
+# Words that are paths
 
 _RESULT: Final = re.compile(r"\b\d+ (?:\w+ )?(?:pass|fail|green)|\bexit(?:s|ed)?\b", re.IGNORECASE)
-_REMOVED: Final = re.compile(
-    r"\b(?:deleted|removed)\b[ \t`*\"'(:\u2013\u2014-]{0,20}(\S{1,300})"
-    r"|(?<!\S)(\S{1,300})(?:[ \t`*\"'(:\u2013\u2014,;.)-]|\b(?:was|is|has been)\b){0,20}(?=\b(?:deleted|removed)\b)",
+_NO_PATH: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:(?://|\S*@)|.*[<>|`]|[\W_]*\Z", re.DOTALL)
+_SUFFIX: Final = re.compile(r"\.(?=[A-Za-z0-9_]*[A-Za-z])[A-Za-z0-9_]{1,12}\Z")
+_PATH_CHARACTERS: Final = re.compile(r"[\w.@+~#%=,()\[\]{}$!&'\\/-]+\Z")
+_BARE_SUFFIX: Final = re.compile(
+    r"\.(?:bash|c|cc|cfg|cpp|cs|css|csv|dart|ex|go|gradle|h|hpp|html|ini|java|json|jsonl|kt|lean|lock|lua|md|mdx|mjs"
+    r"|php|png|proto|py|pyi|rb|rs|rst|scala|sh|sql|svg|swift|tex|toml|ts|tsx|txt|vue|xml|yaml|yml|zig)\Z",
     re.IGNORECASE,
 )
+_BARE_NAME: Final = re.compile(r"(?:\.[A-Za-z].*|Makefile|Dockerfile|LICENSE|README|CHANGELOG|Justfile|Procfile)\Z")
+_MARKED: Final = re.compile(
+    r"`([^`\n]{1,4096})`(:\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?)?|\[[^\]\n]{0,400}\]\(([^()\s]{1,4096})\)"
+)
+"""A word in ticks, with its lines perhaps behind them, or a link."""
+_SEPARATOR: Final = re.compile(r"\s(?:\u2014|\u2013|--?|\u2192|=>|\u00a7)\s|[:;]\s|\s\(")
+_LIST: Final = re.compile(r",\s+|\s+and\s+|\s+\+\s+")
+_LINES: Final = re.compile(r"(.+?)(?::|#L)(\d{1,9})(?:\s?[-\u2013]\s?L?(\d{1,9}))?(?::\d{1,9})?\Z", re.DOTALL)
+_SPELLED_LINES: Final = re.compile(
+    r":\s+lines?\s+(?=\d{1,9}(?:\s?[-\u2013]\s?\d{1,9})?[`*_]*\s*(?:\Z|[;,(\u2014\u2013\u2192]|--?\s))"
+)
+"""`a.py: line 5` and `a.py: lines 5-9`: as `a.py:5`."""
 
 
-def _removed_in(text: str) -> set[str]:
-    """The words that stand beside one that says that something was removed; among them the paths."""
-    return {word.strip("`*\"'(),;.:") for words in _REMOVED.findall(text) for word in words}
+def pointers(text: str) -> list[Stated]:
+    """The paths that a bullet of evidence points to; none where it is a command, a result or a reference. It is about
+    them where it goes on behind a colon or around them; what a dash or a bracket adds only describes them."""
+    text = _SPELLED_LINES.sub(":", text.strip()[:LONGEST])
+    if marked := list(_MARKED.finditer(text)):
+        is_leading = marked[0].start() == 0
+        is_about = not is_leading or text[marked[0].end() :].lstrip("*_ ").startswith((":", ";"))
+        named = _pointed(["".join(one.groups("")) for one in marked[: 1 if is_leading else None]], is_about=is_about)
+        return [one for one in named if is_leading or not one.excuse]
+    separator = _SEPARATOR.search(text)
+    head = (text[: separator.start()] if separator else text).strip("*_ ").rstrip(".,;:")
+    words = [word.strip("*\"'") for word in _LIST.split(head)]
+    named = _pointed(words, is_about=separator is not None and separator[0].startswith((":", ";")))
+    return named if len(named) == len(words) else []
+
+
+def _pointed(words: list[str], *, is_about: bool) -> list[Stated]:
+    split = (_split_lines(word.strip()) for word in words)
+    likely = ((path, path_doubt(path), lines) for path, lines in split)
+    return [
+        _file(ClaimKind.EVIDENCE, path, doubt, lines, is_about=is_about)
+        for path, doubt, lines in likely
+        if doubt is not None
+    ]
+
+
+def _split_lines(word: str) -> tuple[str, Lines]:
+    """A word without its `:12-40` or `#L12`, and those lines."""
+    match = _LINES.match(word)
+    return (match[1], (int(match[2]), int(match[3] or match[2]))) if match is not None else (word, None)
+
+
+def path_doubt(word: str) -> str | None:
+    """By its letters, why a word may be no path; "" for one that is one, None for one that is none."""
+    if len(word) > LONGEST or _NO_PATH.match(word):
+        return None
+    name = word.rstrip("/").rpartition("/")[2]
+    is_deep, has_suffix, is_file = "/" in word or "\\" in word, _SUFFIX.search(name), _BARE_SUFFIX.search(name)
+    if len(word.split()) > 1:
+        # A command takes paths too, so a path with blanks in it has to end like a file.
+        return _DOUBTFUL if " -" not in word and (has_suffix if is_deep else is_file) else None
+    is_dotted = word.startswith(("./", "../", "~/")) or (word.endswith("/") and len(word) > 2)
+    if is_file or (is_deep and (has_suffix or is_dotted)):
+        return ""
+    may_be = _PATH_CHARACTERS.match(word) if is_deep else has_suffix or _BARE_NAME.match(name)
+    return _DOUBTFUL if may_be else None
 
 
 # Demands of a handoff
 
 _LOOKED_AT: Final = 256 * 1024
-_WORD: Final = re.compile(
-    r"\b(?!(?:must|should|shall|will|that|this|with|from|into|have|been|when|where|which|each|every|least|there|their"
-    r"|they|them|than|then|also|only|other|under|over|about|after|before|without|within|being|does|done|makes?|made"
-    r"|very|more|most|some|such)\b)[^\W_]{4,}"
-)
-
-
-def _demanded(packet: Any, opened: OpenDocument, text: str) -> Iterator[Stated]:
-    """The demands of a handoff as claims of the return."""
-    outcome = getattr(opened.document, "outcome", None)
-    unfinished = outcome is not Outcome.COMPLETED
-    for one in packet.deliverables or ():
-        if one.must_create and one.path:
-            yield _stated(ClaimKind.MUST_CREATE, one.path, unfinished=unfinished)
-    is_listed = opened.contract is Contract.RETURN_FORMAT
-    cited = "\n".join(opened.model.evidence or ()) if is_listed else text[:_LOOKED_AT]
-    for one in packet.evidence or ():
-        if one.required and one.path and one.path.strip():
-            # An omission is no false statement: what was left out is shown, and is no lie.
-            verdict, detail = Verdict.UNVERIFIABLE, " is not cited; the return does not claim that the work is done"
-            if is_named(one.path.strip().removeprefix("./").rstrip("/") or "/", cited):
-                verdict, detail = Verdict.VERIFIED, ": the return cites it; whether it was read cannot be seen"
-            elif outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
-                detail = " is not cited in the return's Evidence; whether it was read cannot be seen"
-            yield Stated(Claim(ClaimKind.REQUIRED_EVIDENCE, one.path, verdict, f"required evidence{detail}"))
-    told_words = text[:_LOOKED_AT].casefold()
-    for criterion in filter(str.strip, packet.success_criteria or ()):
-        words = {word[:5] for word in _WORD.findall(criterion[:LONGEST].casefold())}
-        is_told = words and 2 * sum(word in told_words for word in words) >= len(words)
-        said = "the return speaks of it; whether it is met was not checked"
-        said = said if is_told else "the return says nothing about it, so look for yourself"
-        yield _stated(ClaimKind.CRITERION, criterion, f"success criterion: {said}")
-    constraints = (one for one in packet.constraints or () if limit_of(one) is not None)
-    yield from (_stated(ClaimKind.CONSTRAINT, one) for one in constraints)
-
-
-def is_named(path: str, text: str) -> bool:
-    """Whether a text names a path, and not only a longer one that ends or begins with it."""
-    before = r"(?:(?<![\w./-])(?:\./)?|(?<=repo://))"
-    return len(path) <= LONGEST and re.search(rf"{before}{re.escape(path)}(?![\w-]|\.\w)", text) is not None
-
-
-# Constraints
-
-_NOT_MARKDOWN: Final = re.compile(r"(?!.*\.(?:md|markdown|mdx)\Z)", re.IGNORECASE)
 _CODE: Final = re.compile(
     r".*\.(?:bash|bat|c|cc|clj|cpp|cs|css|cxx|dart|ex|exs|erl|go|gradle|groovy|h|hpp|hs|html|java|jl|js|jsx|kt|kts"
     r"|lean|lua|m|ml|mjs|cjs|php|pl|pm|ps1|py|pyi|r|rb|rs|sass|scala|scss|sh|sql|svelte|swift|ts|tsx|vue|zig|split)\Z",
     re.IGNORECASE,
 )
 _CHANGE: Final = r"(?:edit|change|modif|writ|touch)\w*"
-_LIMITS: Final = (
-    (re.compile(r"\W*markdown[ -]only(?: \w+)?\W*|\W*only markdown(?: \w+)?\W*", re.IGNORECASE), _NOT_MARKDOWN),
-    (re.compile(rf"\W*(?:no|do not|don't|never) (?:code {_CHANGE}|{_CHANGE} code)\W*", re.IGNORECASE), _CODE),
-)
+_CONSTRAINTS: Final = {
+    re.compile(r"\W*markdown[ -]only(?: \w+)?\W*|\W*only markdown(?: \w+)?\W*", re.IGNORECASE): re.compile(
+        r"(?!.*\.(?:md|markdown|mdx)\Z)", re.IGNORECASE
+    ),
+    re.compile(rf"\W*(?:no|do not|don't|never) (?:code {_CHANGE}|{_CHANGE} code)\W*", re.IGNORECASE): _CODE,
+}
+"""Constraints, and the paths that break them. One that says more is not understood: half of a sentence is a guess."""
 
 
-def limit_of(constraint: str) -> re.Pattern[str] | None:
-    """The paths that break a constraint of a handoff; None for one that cannot be held against paths.
+def _demanded(
+    packet: Any, opened: OpenDocument, outcome: Outcome | None, text: str, made: list[str]
+) -> Iterator[Stated]:
+    """The demands of a handoff as claims of the return, which `made` these files."""
+    for one in packet.deliverables or ():
+        if one.must_create and one.path:
+            yield _file(ClaimKind.MUST_CREATE, one.path, "" if outcome is Outcome.COMPLETED else _UNFINISHED)
+    is_listed = opened.contract is Contract.RETURN_FORMAT
+    cited = "\n".join(opened.model.evidence or ()) if is_listed else text[:_LOOKED_AT]
+    for one in packet.evidence or ():
+        if one.required and one.path and one.path.strip():
+            # An omission is no false statement: what was left out is shown, and is no lie.
+            verdict, detail = Verdict.UNVERIFIABLE, " is not cited"
+            if is_named(one.path.strip().removeprefix("./").rstrip("/") or "/", cited):
+                verdict, detail = Verdict.VERIFIED, ": the return cites it"
+            why = f"required evidence{detail}; whether it was read cannot be seen"
+            yield _text(ClaimKind.REQUIRED_EVIDENCE, one.path, why, verdict)._replace(is_file=True)
+    for criterion in filter(str.strip, packet.success_criteria or ()):
+        yield _text(ClaimKind.CRITERION, criterion, "success criterion: whether it is met was not checked")
+    for constraint in packet.constraints or ():
+        for words, paths in _CONSTRAINTS.items():
+            if words.fullmatch(constraint):
+                verdict, why = (
+                    Verdict.UNVERIFIABLE,
+                    "no claimed file breaks it; what else was changed was not looked at",
+                )
+                if broken := sorted(filter(paths.match, made)):
+                    verdict, why = Verdict.CONTRADICTED, f"the return itself claims {', '.join(broken[:3])}"
+                yield _text(ClaimKind.CONSTRAINT, constraint, why, verdict)
 
-    Only a constraint that says nothing else is understood: half of a sentence would be a guess.
-    """
-    return next((paths for words, paths in _LIMITS if words.fullmatch(constraint)), None)
+
+def is_named(path: str, text: str) -> bool:
+    """Whether a text names a path, and not only a longer one that ends or begins with it."""
+    before = r"(?:(?<![\w./-])(?:\./)?|(?<=repo://))"
+    return len(path) <= LONGEST and re.search(rf"{before}{re.escape(path)}(?![\w-]|\.\w)", text) is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentwatch.evidence.disk import FileKind, look, place_of
-from agentwatch.evidence.git import SECONDS, commit_before, find_repository, plumbing
+from agentwatch.evidence.git import SECONDS, commit_before, open_git
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.worktrees import NoRepositoryError
 
@@ -54,19 +54,16 @@ def difference(workspace: Path, path: str, handed_off_at: float | None, *, secon
         return Inspection(problem=f"This path is not shown: {place.fault}.")
     # git itself would follow a link in the middle of a path.
     facts = look(root, place.relative)
-    if facts.linked or not (facts.is_there or facts.kind is FileKind.MISSING):
+    if facts.real or not (facts.is_there or facts.kind is FileKind.MISSING):
         return Inspection(problem="This is not a regular file of the workspace: there is no difference to show.")
     try:
-        repository = find_repository(root)
-        base = repository.head
-        if base is None:
-            return Inspection(problem="git has no commit to compare with.")
-        git = plumbing(repository, seconds=seconds)
-        if handed_off_at is not None and math.isfinite(handed_off_at):
+        git = open_git(root, seconds=seconds)
+        base = git.head
+        if base is not None and handed_off_at is not None and math.isfinite(handed_off_at):
             base = commit_before(git, base, handed_off_at)
         if base is None:
-            return Inspection(problem="git had no commit before the handoff: everything is new.")
-        file = f"{repository.prefix}{place.relative}"
+            return Inspection(problem="git has no commit to compare with: everything is new.")
+        file = f"{git.prefix}{place.relative}"
         output = git.ask("diff", *_DIFF, base, "--", file, max_bytes=MAX_SHOWN * 4, cuts=True)
     except NoRepositoryError as error:
         return Inspection(problem=f"git cannot show the difference: {error}.")

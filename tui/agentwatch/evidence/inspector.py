@@ -15,16 +15,13 @@ from agentwatch.sources.files.documents import ParsedDocuments
 from agentwatch.sources.files.walk import to_name
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.claims import Deed
+    # These take a while to load, and the first frame needs none of them.
     from agentwatch.delegation.tree import Tree
-    from agentwatch.evidence.checker import Checker, Request
-    from agentwatch.evidence.claims import Judge
+    from agentwatch.evidence.checker import Checker, Request, Result
     from agentwatch.evidence.log import TranscriptOf, WorkspaceLogs
 
-_ROUND: Final = 1_000  # returns that are checked against one answer of git
+_LOOK_SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with its cost
 _PAUSE_SECONDS: Final = (1.0, 60.0)
-_SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with the cost of a look
-_NO_LOG: Final = None, (), lambda _: ""
 _AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
 
 
@@ -50,12 +47,11 @@ class Target(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A target that was checked, how the files that it names looked before, and what was found."""
+    """A target that was checked, how, and what was found."""
 
     target: Target
     request: Request
-    traces: dict[str, object]
-    found: Checked
+    result: Result
 
 
 class Inspector(Background[Sequence[Checked]]):
@@ -85,7 +81,6 @@ class Inspector(Background[Sequence[Checked]]):
         self._tree: Tree | None = None
         self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
-        """The queue, those that were wanted last at the end."""
         self._known: dict[str, _Known] = {}
         # When to look at all that is known, and when to check anything of it again (monotonic seconds).
         self._look_at = self._again_at = 0.0
@@ -107,27 +102,25 @@ class Inspector(Background[Sequence[Checked]]):
         return targets
 
     def want(self, targets: Iterable[Target]) -> None:
-        """Check these returns, soon. A target replaces the one before of the same task, and waits anew."""
+        """Check these returns, soon. A target replaces the one before of the same task."""
         with self._news:
             self.idle = False
-            for target in targets:
-                self._wanted.pop(target.task_id, None)
-                self._wanted[target.task_id] = target
+            self._wanted |= {target.task_id: target for target in targets}
             self._news.notify()
 
     def look_again(self) -> list[Target]:
         """The targets that were checked and of which a named file looks different by now."""
-        from agentwatch.evidence.disk import trace
+        from agentwatch.evidence.disk import look
 
-        if not os.path.isdir(self._workspace):
+        root = str(self._workspace)
+        if not os.path.isdir(root):
             # Nothing can be seen while the workspace is gone: what was found last stays.
             return []
-
         # The last verdict on a return that is gone stays, or is found again where it was moved to.
         return [
             known.target
             for known in self._known.values()
-            if any(trace(f"{self._workspace}/{path}") != one for path, one in known.traces.items())
+            if any(look(root, path) != facts for path, facts in known.result.looks.items())
             and self._is_there(known.target.returned)
         ]
 
@@ -138,13 +131,13 @@ class Inspector(Background[Sequence[Checked]]):
                     self._news.wait(rest)
                 if self._stopped:
                     return
-                targets = [self._wanted.pop(task_id) for task_id in list(self._wanted)[:_ROUND]]
+                targets, self._wanted = list(self._wanted.values()), {}
             let_others_work()
             began = time.thread_time()
             if not targets:
                 targets = self.look_again()
-                pause = min(max((time.thread_time() - began) / _SHARE, _PAUSE_SECONDS[0]), _PAUSE_SECONDS[1])
-                self._look_at = time.monotonic() + pause
+                pause = (time.thread_time() - began) / _LOOK_SHARE
+                self._look_at = time.monotonic() + min(max(pause, _PAUSE_SECONDS[0]), _PAUSE_SECONDS[1])
             found = self.check(targets)
             self._again_at = time.monotonic() + (time.thread_time() - began) / _AGAIN_SHARE
             try:
@@ -168,23 +161,25 @@ class Inspector(Background[Sequence[Checked]]):
         """Check now, in the caller's thread. Returns what is new since each was checked last."""
         from agentwatch.evidence.checker import Checker
 
-        if self._checker is None:
-            self._checker = Checker(self._workspace)
+        asked = [(target, request) for target in targets if (request := self._request(target)) is not None]
+        if not asked:
+            return []
+        self._checker = self._checker or Checker(self._workspace)
         news: list[Checked] = []
-        for start in range(0, len(targets), _ROUND):
-            some = targets[start : start + _ROUND]
-            asked = [(target, request) for target in some if (request := self._request(target)) is not None]
-            results = self._checker.check([request for _, request in asked])
-            for (target, request), result in zip(asked, results, strict=True):
-                known, returned = self._known.get(target.task_id), target.returned
-                found = Checked(0, time.time(), returned.path, returned.digest, result.claims, request.unsaid)
-                self._known[target.task_id] = _Known(target, request, result.traces, found)
-                if known is None or known.target != target or known.found._replace(at=found.at) != found:
-                    news.append(found)
+        for (target, request), result in zip(asked, self._checker.check([one for _, one in asked]), strict=True):
+            known, returned = self._known.get(target.task_id), target.returned
+            self._known[target.task_id] = _Known(target, request, result)
+            if known is None or known.target != target or known.result.claims != result.claims:
+                news.append(Checked(0, time.time(), returned.path, returned.digest, result.claims, request.unsaid))
         return news
 
     def _request(self, target: Target) -> Request | None:
         """A target as it is checked: its texts and its log are read once."""
+        from agentwatch.evidence.checker import Request
+        from agentwatch.evidence.claims import claims_of
+        from agentwatch.evidence.judge import LogJudge
+        from agentwatch.evidence.log import WorkspaceLogs, read_log, unsaid_in
+
         known, returned, handoff = self._known.get(target.task_id), target.returned, target.handoff
         gone = not self._is_there(returned)
         if known is not None and known.target is target:
@@ -192,18 +187,17 @@ class Inspector(Background[Sequence[Checked]]):
         text = self._text_of(returned)
         if text is None:
             return None
-        from agentwatch.evidence.checker import Request
-        from agentwatch.evidence.claims import claims_of
-
+        workspace, runs, until = str(self._workspace), target.runs, returned.at
+        logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of)
+        log = read_log(runs, self._transcript_of) if runs else None
         handoff_name = handoff.path if handoff is not None else None
-        judge, unsaid, changed_since = self._by_log(target, text) if target.runs else _NO_LOG
         stated = claims_of(
             text,
             returned.path,
             self._text_of(handoff) if handoff is not None else None,
             handoff_name,
             stored=returned.stored,
-            judge=judge,
+            judge=LogJudge(log, workspace).judge if log is not None else None,
             read=self._parsed.open,
         )
         return Request(
@@ -216,21 +210,9 @@ class Inspector(Background[Sequence[Checked]]):
             stored=returned.stored,
             former=target.former,
             gone=gone,
-            unsaid=unsaid,
-            changed_since=changed_since,
+            unsaid=unsaid_in(log, text, workspace) if log is not None else (),
+            changed_since=lambda at: logs.changed(runs, at, until),
         )
-
-    def _by_log(self, target: Target, text: str) -> tuple[Judge | None, tuple[Deed, ...], Callable[[float], str]]:
-        """The verdicts of a target's claims by its log, the unreported acts, and the changes."""
-        from agentwatch.evidence.judge import LogJudge
-        from agentwatch.evidence.log import WorkspaceLogs, read_log, unsaid_in
-
-        logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of)
-        if (log := read_log(target.runs, self._transcript_of)) is None:
-            return _NO_LOG
-        workspace = str(self._workspace)
-        judge, until = LogJudge(log, workspace).judge, target.returned.at
-        return judge, unsaid_in(log, text, workspace), lambda at: logs.changed(target.runs, at, until)
 
     def _runs(self) -> list[Run]:
         runs = self._tree.runs.all.values() if self._tree is not None else []

@@ -7,17 +7,16 @@ is contradicted; of everything else the reason says what is missing.
 
 from __future__ import annotations
 
-import math
 import posixpath
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
+from itertools import chain
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.claims import Claim, Verdict
 from agentwatch.evidence.claims import NOT_UNDERSTOOD
 from agentwatch.evidence.log import Done, ToolLog, short
 from agentwatch.evidence.output import (
-    CACHED,
     EMPTY,
     FAULTS,
     FORGIVING,
@@ -25,7 +24,6 @@ from agentwatch.evidence.output import (
     SKIPPED,
     STATUSES,
     TIME,
-    WARNED,
     Counts,
     Quantity,
     number,
@@ -57,69 +55,55 @@ _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
 
 class Mention(NamedTuple):
-    """A command that a clause names, or a kind of checks as such, and where it stands in it."""
+    """A command that a clause names, and where it stands in it; without a line, the tests as such."""
 
     start: int
     end: int
     line: Line | None = None
-    kind: str = ""
+
+
+_UNKNOWN: Final = Line("")
+"""Of a mention: a check that is named, and was not run as it is named."""
 
 
 class Statement(NamedTuple):
-    """The statement of a clause about one of its mentions; `rest` is the clause without commands. `shown` are the
-    literals and words that have to stand in the output as they are, `more` is what no log shows."""
+    """The statement of a clause about what it mentions; `rest` is the clause without commands. `shown` are the literals
+    and words that have to stand in the output as they are, `more` is what no log shows."""
 
-    clause: str
     rest: str
-    passes: bool = False
-    fails: bool = False
-    exit_code: int | None = None
-    quantities: tuple[Quantity, ...] = ()
-    shown: tuple[str, ...] = ()
-    more: str = ""
-    kinds: frozenset[str] = frozenset()
+    passes: bool
+    fails: bool
+    exit_code: int | None
+    quantities: tuple[Quantity, ...]
+    shown: list[str]
+    more: str
+    kinds: set[str]
 
     @property
-    def of_tests(self) -> list[Quantity]:
-        """The numbers that a summary of tests tells."""
-        return [one for one in self.quantities if one.subject in ("", "tests") and (one.subject or one.status)]
+    def tests(self) -> dict[str, list[int]]:
+        """The numbers of tests, by how they ended."""
+        found: dict[str, list[int]] = {}
+        for one in self.quantities:
+            if one.subject in ("", "tests") and one.number.isdigit():
+                found.setdefault(one.status or ("passed" if self.passes else ""), []).append(int(one.number))
+        return found
 
     @property
     def passed(self) -> list[int]:
         """The numbers of tests that are said to have passed."""
-        some = (one for one in self.of_tests if one.status == "passed" or (one.status == "" and self.passes))
-        return [int(one.number) for one in some if one.number.isdigit()]
+        return self.tests.get("passed", [])
 
     @property
     def admits(self) -> bool:
         """It tells of failures."""
-        totals = [int(one.number) for one in self.of_tests if one.status == "total" and one.number.isdigit()]
-        is_part = bool(totals and self.passed) and max(self.passed) < max(totals)
-        failed = any(_is_fault(one) and one.number not in ("0", "0%") for one in self.quantities)
-        return self.fails or is_part or bool(self.exit_code) or failed
+        return self.fails or bool(self.exit_code) or any(map(_is_failure, self.quantities))
 
 
 # Words
 
 _NAUGHT: Final = re.compile(r"\b(?:nothing|nichts|rien|nulla|nada|niente|nobody|any)\b", re.IGNORECASE)
-_FOUND_NO: Final = re.compile(
-    r"(?:エラー|警告|問題|失敗|違反|指摘|脆弱性)(?:は|も|が)?\s?(?:なし|無し|無く|なく|ありません(?:でした)?|ない|見つかりません|ゼロ)|(?:未|没有|没)(?:发现|检测到|报告|出现"
-    r"|报)?(?:任何)?(?:错误|问题|警告|失败|漏洞|差异)|(?:오류|에러|경고|문제|실패|위반)(?:가|는|도|은)?\s?(?:없음|없습니다|없이|없었\w*|없다)|\b(?:ne"
-    r"|n['’])\s?\w+ (?:aucun\w*|pas d['’e]) ?(?:erreurs?|problèmes?|avertissements?|vulnérabilités?|remarques?)"
-    r"|\bno (?:reporta|encuentra|encontró|muestra|hay|detecta|detectó|señala|da) (?:ningún )?(?:errores|problemas"
-    r"|fallos|avisos|advertencias|vulnerabilidades)|\bnon (?:segnala|trova|riporta|ci sono|rileva"
-    r"|ha trovato) (?:errori|problemi|avvisi|vulnerabilità)|\bnão (?:há|encontra|encontrou|reporta|apresenta|aponta"
-    r"|acusa) (?:erros|problemas|falhas|avisos)|(?:ошибок|предупреждений|проблем)\s(?:нет|не (?:найдено|обнаружено))",
-    re.IGNORECASE,
-)
-"""That none was found, in languages that deny with words that also say that something was not done."""
-_OF_WARNINGS: Final = re.compile(r"警告|경고|avert|avis|advert|avvis|предупр", re.IGNORECASE)
 _VAGUE: Final = re.compile(r"\bspecs\b|\A(?!.*\btests?\b).*\d\s?/\s?\d", re.IGNORECASE)
 """Numbers that are perhaps of something else than tests."""
-_MOVED: Final = re.compile(
-    r"\b(?:by|up|down|um|more|higher|lower|increas\w*|improv\w*|from|von|plus|mehr)\b|\+", re.IGNORECASE
-)
-_RAN: Final = re.compile(r"\b(?:ran|execut\w*|ausgeführt|exécut\w*|ejecut\w*)\b|执行|運行|実行", re.IGNORECASE)
 _SENTENCE: Final = re.compile(
     r";\s+(?!(?:\d[\d,]*|no|zero) (?:failed|failures?|ignored|skipped|pending|errors?|filtered))"
     r"|(?<=[\w`)%”\"])[.!?]\s+(?=[^a-zß-ÿ])|\s\|\s|\n+|[。；！]"
@@ -128,10 +112,6 @@ _PIECE: Final = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)
 _LAST_WORD: Final = re.compile(r"[\s,]+(?:and|und|et|y|e|but|aber|mais|pero|while)\Z")
 _TICKED: Final = re.compile(r"`+([^`\n]{1,1000})`+")
 _LITERAL: Final = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„([^“\n]{2,200})“|«([^»\n]{2,200})»")
-_ASIDE: Final = re.compile(
-    r"[(（][^()（）`]*(?:before|previous|earlier|vorher|zuvor|avant|antes|prima|之前)[^()（）`]*[)）]", re.IGNORECASE
-)
-"""Words of another time."""
 _HEDGED: Final = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
     r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*|original\w*"
@@ -250,8 +230,6 @@ _EACH: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_EACH: Final = re.compile(r"\.\.\.| -r\b|--(?:workspace|all|workspaces|recursive)\b|run-many|\.sln\b")
-_BUILT: Final = re.compile(r"/(?:_?build|out|cmake-build)[\w.-]*")
-"""Directories that hold the build of the whole workspace."""
 _PREBUILT: Final = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")
 """Checks of what was built before."""
 _ASSERTS: Final = re.compile(
@@ -261,7 +239,6 @@ _ASSERTS: Final = re.compile(
 """Something is said, if of no result, of something else."""
 _IDENTIFIER: Final = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND: Final = "\"'“”(„:,;"
-_ONE_WORD: Final = re.compile(r"[a-z][a-z0-9+]*(?:-(?!tests?\Z)[a-z]+)?\Z")
 _TELLING: Final = re.compile(r"\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
@@ -285,12 +262,11 @@ class LogJudge:
         self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
         self.commands: dict[str, list[Command]] = {}
         for command in dict.fromkeys(one.command for one in self.ran):
-            for name in command.names:
+            for name in {command.name, command.nickname}:
                 self.commands.setdefault(name, []).append(command)
         self.starts = {one.command.name.removeprefix("./") for one in self.ran}
-        self.starts |= {words[0].removeprefix("./") for one in self.ran for words in (one.parts or ())}
-        named = {one.command.nickname.casefold() for one in self.ran if not LOOKING.match(one.command.name)}
-        self.nicknames = {name for name in named if name not in _ORDINARY and re.fullmatch(r"[a-z][\w.-]+", name)}
+        named = {one.command.nickname for one in self.ran if not LOOKING.match(one.command.name)}
+        self.nicknames = named - _ORDINARY
 
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
         """The statements of a text as claims, clause by clause. `prose`: a command in it is no claim by itself."""
@@ -298,28 +274,15 @@ class LogJudge:
         unknown: list[Claim] = []
         for clause in self._clauses(text[:LONGEST_TEXT]):
             claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
-            plain = _FOUND_NO.sub(
-                lambda found: " no warnings " if _OF_WARNINGS.search(found[0]) else " no errors ",
-                _ASIDE.sub(self._of_past, clause),
-            )
-            mentions, said = self._read(plain, prose=prose)
-            if said is None and mentions:
-                found.append(claim)
-            elif said is None and not prose and re.search(r"\d", clause):
-                unknown.append(claim)
-            for line, of_kind, part in _parts_of(said, mentions[:_MOST]) if said is not None else ():
-                judged = self._of_command(part, line.command, line.place) if line else self._of_kind(part, of_kind)
+            mentions, said = self._read(clause, prose=prose)
+            if said is None:
+                # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
+                (found if mentions else unknown).extend([claim] if mentions or re.search(r"\d", clause) else ())
+                continue
+            for line in (one.line for one in mentions[:_MOST]):
+                judged = self._of_tests(said) if line is None else self._of_command(said, line.command, line.place)
                 found.append(self._settle(claim, *judged))
-            if len(found) >= _MOST:
-                break
-        # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
         return [*found, *unknown][:_MOST] if found else []
-
-    def _of_past(self, aside: re.Match[str]) -> str:
-        """An aside of another time: nothing where a run shows its numbers, or else a word of doubt."""
-        numbers = re.findall(r"\d+", aside[0])
-        is_shown = any(all(_stands(number, one.output) for number in numbers) for one in self.ran)
-        return " " if is_shown or not numbers else " before "
 
     # What a text says
 
@@ -330,15 +293,11 @@ class LogJudge:
             for start, end in _split(_PIECE, sentence):
                 piece, before = sentence[start:end], sentence[begin:start]
                 kinds = {kind_of(one.line.command) for one in self._commands(piece) if one.line is not None}
-                others = {kind for kind, words in _KIND.items() if words.search(_TICKED.sub(" ", piece))} - names
-                is_cited = not names and re.search(r"[(（]`[^`]+`[^()（）]*[)）]\W*\Z", piece) is not None
-                is_other = _is_about_checks(piece) and (not names or ("" not in names and others))
-                is_subject = is_other or (kinds and not is_cited)
-                is_open = not (names or _is_about_checks(before) or _HEDGED.search(before))
-                if start and is_subject and (_tells(before) or is_open):
+                about = {kind for kind, pattern in _KIND.items() if pattern.search(_TICKED.sub(" ", piece))}
+                if start and (kinds or (about - names and "" not in names)) and (_tells(before) or not names):
                     yield _LAST_WORD.sub("", before.strip(" ,，、"))
                     begin, names = start, set()
-                names |= kinds
+                names |= kinds or about
             if clause := sentence[begin:].strip():
                 yield clause
 
@@ -353,111 +312,93 @@ class LogJudge:
             for match, line in ticked
             if self._is_known(line) or _is_command(line, self.starts)
         ]
-        found = list(re.finditer(r"[^\s`（），：、]+", _TICKED.sub(_blank, clause))) if not mentions else []
-        taken = 0
-        for place, first in enumerate(found):
+        words, taken = list(re.finditer(r"[^\s`（），：、]+", _TICKED.sub(_blank, clause))) if not mentions else [], 0
+        for place, first in enumerate(words):
             name = first[0].strip(_AROUND).removeprefix("./")
-            if first.start() < taken or not (name in self.starts | _PROGRAMS or name.casefold() in self.nicknames):
+            nickname = name.casefold() if name.casefold() in self.nicknames else ""
+            if first.start() < taken or not (nickname or name in self.starts | _PROGRAMS):
                 continue
-            spans = [clause[first.start() : last.end()].lstrip(_AROUND) for last in found[place : place + _MOST_WORDS]]
+            spans = (clause[first.start() : last.end()].lstrip(_AROUND) for last in words[place : place + _MOST_WORDS])
             lines = [parse_line(re.sub(r"[:,;)\"”]+\Z|(?<![./])\.\Z", "", span)) for span in spans]
             # A word alone is the name of a program only where it is no ordinary one.
-            lines[0] = (
-                lines[0] if "/" in name else parse_line(name.casefold() if name.casefold() in self.nicknames else "")
-            )
+            lines[0] = lines[0] if "/" in name else parse_line(nickname)
             known = next((count for count in range(len(lines), 0, -1) if self._is_known(lines[count - 1])), 0)
-            if known:
-                taken = found[place + known - 1].end()
-                mentions.append(Mention(first.start(), taken, lines[known - 1]))
-            elif len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command):
-                mentions.append(Mention(first.start(), found[place + 1].end(), kind=lines[1].command.text))
+            if not known and not (len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command)):
+                continue
+            taken = words[place + (known or 2) - 1].end()
+            mentions.append(Mention(first.start(), taken, lines[known - 1] if known else _UNKNOWN))
         return mentions
-
-    def _mentions(self, clause: str) -> list[Mention]:
-        """The commands of a clause, and the kinds of checks that it speaks of beside them."""
-        mentions = self._commands(clause)
-        for start, end in _split(_PIECE, clause) if not (mentions and "`" in clause) else ():
-            piece = clause[start:end]
-            if not (any(start <= one.start < end for one in mentions) or (mentions and re.search(r"\d", piece))):
-                some = ((kind, match) for kind, words in _KIND.items() if (match := words.search(piece)))
-                mentions += [Mention(start + match.start(), start + match.end(), None, kind) for kind, match in some]
-        return sorted(mentions)
 
     def _read(self, clause: str, *, prose: bool) -> tuple[list[Mention], Statement | None]:
         """The mentions of a clause and what it says of them; None where it is not understood, no mentions where it
         speaks of no check."""
-        mentions, rest = self._mentions(clause), clause
+        mentions, rest = self._commands(clause), clause
         for one in reversed(mentions):
-            rest = f"{rest[: one.start]} \0 {rest[one.end :]}" if one.line is not None else rest
+            rest = f"{rest[: one.start]} \0 {rest[one.end :]}"
         outside = _TICKED.sub(" ", rest)
         codes = {number(code) for code in _EXIT.findall(outside)}
         quantities, left = read_quantities(_EXIT.sub(" ", outside))
-        is_named = any(one.line is not None for one in mentions)
+        is_named, is_of_tests = bool(mentions), _KIND["test"].search(_TICKED.sub(" ", clause)) is not None
         is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
-        unknown = [Mention(0, 0)] if is_named or is_result else []
-        if len(quantities) > _MOST or _HEDGED.search(outside) or _QUOTED.search(rest):
-            return unknown or [Mention(0, 0)] * (bool(mentions) and _PASSES.search(outside) is not None), None
-        failures = [one for one in quantities if _is_fault(one) and one.number not in ("0", "0%")]
+        unknown = mentions or [Mention(0, 0)] * (is_result or (is_of_tests and _PASSES.search(outside) is not None))
+        is_strange = any(one.line is _UNKNOWN for one in mentions)
+        if is_strange or len(codes) > 1 or _HEDGED.search(outside) or _QUOTED.search(rest):
+            return unknown, None
+        failures, code = list(filter(_is_failure, quantities)), min(codes, default=None)
         is_well = any(one.status == "passed" or (one.number == "0" and _is_fault(one)) for one in quantities)
-        told = is_well or _PASSES.search(outside) is not None
-        fails = bool(failures) or _FAILS.search(left) is not None
-        code = min(codes) if codes else None
+        told, fails = is_well or _PASSES.search(outside) is not None, bool(failures or _FAILS.search(left))
         more: list[str] = _MORE.findall(outside) + _NAUGHT.findall(_PASSES.sub(" ", outside))
-        more += ["two exit codes"] * (len(codes) > 1)
         pieces = (outside[first:last] for first, last in _split(_PIECE, outside))
-        more += [
-            piece.strip() for piece in pieces if _ASSERTS.search(piece) and not _tells(piece) and "\0" not in piece
-        ]
-        spans: list[str] = _TICKED.findall(rest)
-        spans += re.findall(_NUMERAL, _LITERAL.sub(" ", left))
+        more += [piece for piece in pieces if _ASSERTS.search(piece) and not _tells(piece) and "\0" not in piece]
+        spans = [*_TICKED.findall(rest), *re.findall(_NUMERAL, left)]
         spans += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(match[0] for match in TIME.finditer(outside)))
         if is_named:
-            shown = [*("".join(one) for one in _LITERAL.findall(rest)), *spans, *_to_show(outside, left)]
+            names = filter(_IDENTIFIER.match, re.findall(r"[\w.:]+", outside))
+            shown = [*("".join(one) for one in _LITERAL.findall(rest)), *spans, *names, *_to_show(outside, left)]
             # Where no result is told, a bullet that is nothing but the command says that it was run.
-            says_how = told or fails or code is not None or bool(quantities)
+            says_how = told or fails or code is not None or quantities
             if not (says_how or (not prose and (shown or not re.search(r"\w", rest)))):
                 return unknown, None
         else:
             counted = {one.status or "tests" for one in quantities if one.subject in ("", "tests") and any(one[1:3])}
-            is_counted = "passed" in counted or len(counted) > 1 or any(one.subject == "coverage" for one in quantities)
-            mentions = mentions or [Mention(0, 0, kind="test")] * is_counted
+            counted |= {"passed"} if any(one.subject == "coverage" for one in quantities) else set()
+            is_counted = "passed" in counted or len(counted) > 1
+            mentions = [Mention(0, 0)] * (is_counted or is_of_tests)
             if not mentions or not (told or is_counted) or len(rest.split()) > _MOST_WORDS:
-                return unknown, None
+                return unknown if is_result else [], None
             words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _PASSES.sub(" ", _TICKED.sub(" ", left)))
-            known = _NEUTRAL | self.starts | self.nicknames
-            strange = [one for one in words if one.casefold().rstrip(".'") not in known]
+            strange = [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.nicknames]
             shown = [one for one in strange if _IDENTIFIER.match(one)]
             more += [*spans, *(one for one in strange if one not in shown)]
-        kinds = frozenset(kind_of(one.line.command) if one.line is not None else one.kind for one in mentions)
+            quantities = tuple(one if any(one[1:3]) else one._replace(subject="tests") for one in quantities)
+        kinds = {kind_of(one.line.command) if one.line is not None else "test" for one in mentions}
         passes, more_words = told and not failures and not code, " ".join(dict.fromkeys(more))
-        return mentions, Statement(clause, rest, passes, fails and code != 0, code, (), tuple(shown), more_words, kinds)
+        return mentions, Statement(rest, passes, fails and code != 0, code, quantities, shown, more_words, kinds)
 
     # Verdicts
 
     def _settle(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
         """The claim with this verdict, unless the files may be others by now than when its run was."""
-        changes, doubt = self.changes, ""
-        if done is not None and verdict is _NO:
-            same = (one.act.at for one in self.ran if one.command.name == done.command.name and not one.is_bad)
-            good = max((at for at in same if at < done.act.at), default=math.inf)
-            if any(good < one.act.at <= done.act.at for one in changes) and changes[-1].act.at > done.act.at:
-                doubt = f"{detail}; but it was good before, and files were changed after that"
+        if done is None:
+            return claim._replace(verdict=verdict, detail=detail)
+        doubts = [f"; after that {one.change}" for one in self.changes if one.over_at > done.at and one is not done]
+        same = [one for one in self.ran if one.command.program == done.command.program]
+        if verdict is _NO:
+            was_good = any(one.at < done.at and not one.is_bad for one in same)
+            doubts = ["; but it was good before, and files were changed after that"] if was_good and doubts else []
             if any(_PUTTING_BACK.search(one.act.what) for one in self.ran if one is not done):
-                doubt = f"{detail}; but files were put back, or copied"
-        elif done is not None and verdict is _YES:
-            later = (one for one in changes if one.over_at > done.act.at and one is not done)
-            doubt = next((f"outdated: {detail}; after that {one.change}" for one in later), "")
-            bad = [one for one in self.ran if one.act.at > done.act.at and one.is_bad]
-            bad = [one for one in bad if one.command.program == done.command.program]
-            doubt = f"{detail}; after that {bad[0].words}" if bad else doubt
+                doubts.append("; but files were put back, or copied")
+        else:
+            doubts += [f"; after that {one.words}" for one in same if one.at > done.at and one.is_bad]
+            doubts += [f", but {self.log.gap}"] * self.log.is_partial
             if _PREBUILT.match(done.command.text):
-                builds = (one.act.at for one in self.ran if kind_of(one.command) == "build")
-                built = max((at for at in builds if at < done.act.at), default=0.0)
-                early = (one for one in changes if one.line is None and built < one.act.at < done.act.at)
-                doubt = next((f"{detail}; it was built before {one.change}" for one in early), doubt)
-            doubt = f"{detail}, but {self.log.gap}" if self.log.is_partial else doubt
-        call = None if done is None else done.call
-        return claim._replace(verdict=_OPEN if doubt else verdict, detail=doubt or detail, call=call)
+                builds = (one.at for one in self.ran if kind_of(one.command) == "build" and one.at < done.at)
+                built = max(builds, default=0.0)
+                early = (one for one in self.changes if one.line is None and built < one.at < done.at)
+                doubts += [f"; it was built before {one.change}" for one in early]
+        if doubts and verdict is not _OPEN:
+            verdict, detail = _OPEN, f"{detail}{doubts[0]}"
+        return claim._replace(verdict=verdict, detail=detail, call=done.call)
 
     def _of_command(self, said: Statement, asked: Command, place: str) -> _Judged:
         """A command that is named."""
@@ -465,10 +406,10 @@ class LogJudge:
         known = [(one, rest) for one in self.ran if (rest := rests.get(one.command)) is not None]
         same = [one for one, rest in known if not rest]
         if not same:
-            return self._not_found(said, asked, *(known[-1] if known else (None, "")))
+            return self._not_found(asked, *(known[-1] if known else (None, "")))
         words = {place, *(word.strip("`'\"(),:;./") for word in said.rest.split())}
         places = {posixpath.normpath(posixpath.join(self.workspace, word)) for word in words}
-        here = [one for one in same if one.place in places or _BUILT.fullmatch(one.place.removeprefix(self.workspace))]
+        here = [one for one in same if one.place in places]
         if not here:
             return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
         done = here[-1]
@@ -477,19 +418,14 @@ class LogJudge:
         verdict, detail = _weigh(said, done)
         if verdict is _NO and said.admits:
             return _OPEN, f"{detail}; but it is said to have failed", done
-        if verdict is _NO and any(one.act.at > done.act.at and _is_program(one, asked) for one in self.ran):
+        if verdict is _NO and any(one.at > done.at and _is_program(one, asked) for one in self.ran):
             return _OPEN, f"{detail}; something like it was run after that", done
         return verdict, detail, done
 
-    def _is_inside(self, done: Done) -> bool:
-        return f"{done.place}/".startswith(f"{self.workspace}/")
-
-    def _not_found(self, said: Statement, asked: Command, part: Done | None, rest: str) -> _Judged:
+    def _not_found(self, asked: Command, part: Done | None, rest: str) -> _Judged:
         """No command that was run is the one that is named."""
         if part is not None:
             return _OPEN, f"{part.words}; it covers only {rest}", part
-        if like := [one for one in self.ran if one.command.program == asked.program]:
-            return _OPEN, f"{like[-1].words}; it was not run as it is named", like[-1]
         if self.log.gap:
             return _OPEN, f"it is not in the log, but {self.log.gap}", None
         kind, name = kind_of(asked), asked.name
@@ -497,48 +433,32 @@ class LogJudge:
             return _OPEN, f"it was not run as it is named; `{short(maybe[-1].act.what)}` may be it", maybe[-1]
         if LOOKING.match(name):
             return _OPEN, "it is not in the log, but there are other tools to look at files", None
-        return _NO, f"never run{self._printed(said)}", None
+        return _NO, "never run", None
 
-    def _printed(self, said: Statement) -> str:
-        """The command that only printed a result that is claimed."""
-        printed = (one for one in self.ran if one.counts and one.counts.passed in said.passed)
-        return next((f"; `{short(one.act.what)}` printed these words" for one in printed), "")
-
-    def _of_kind(self, said: Statement, kind: str) -> _Judged:
-        """The tests, linters, type checks or builds as such."""
-        is_plain, is_test = said.passes and not said.more, kind == "test"
-        runs = [one for one in self.ran if one.line and one.line.sole and kind_of(one.command) == kind]
+    def _of_tests(self, said: Statement) -> _Judged:
+        """The tests as such."""
+        runs = [one for one in self.ran if one.line and one.line.sole and kind_of(one.command) == "test"]
         runs = [one for one in runs if not checks_nothing(one.command)]
-        vague = [one for one in self.ran if one not in runs and _may_start(one, kind)]
+        vague = [one for one in self.ran if one not in runs and _may_start(one, "test")]
         if not runs:
             doubt = self.log.gap or (vague and f"what `{short(vague[-1].act.what)}` ran is not known")
             doubt = doubt or (said.more and f"more is said than that: {said.more[:80]}")
-            if is_test and not doubt:
-                return _NO, f"no test was run{self._printed(said)}", None
-            return _OPEN, f"no {kind} is in the log; but {doubt}" if is_test else f"no {kind} is in the log", None
+            return (_OPEN if doubt else _NO), "no test was run" + f"; but {doubt}" * bool(doubt), None
         last = runs[-1]
-        if any(one.command.odd or not self._is_inside(one) for one in runs):
-            return _OPEN, f"{last.words}; it may be about something else", last
         others = list({(one.command.text, one.place): one for one in runs}.values())[:-1]
-        if any(one.is_bad or (one.code is None and one.counts is None) for one in others if one is not last):
-            return _OPEN, f"others failed, or it is not known how they ended; the last time, {last.words}", last
-        is_here = last.place == self.workspace and last.command.text != "make"
-        whole, found = is_here and is_whole(last.command), last.counts or Counts()
-        if last.is_bad:
-            is_final = last.code not in _NOT_BEGUN and not any(one.act.at > last.act.at for one in vague)
-            # Of a part whose failures are not counted, it may be the call that was wrong.
-            is_lie = (
-                (whole and found.failed and found.passed not in said.passed) if said.passed else whole or found.failed
-            )
-            is_lie = is_lie and is_plain and is_final and (is_test or not others) and not said.admits
-            return _NO if is_lie else _OPEN, f"the last time, {last.words}", last
-        is_named = is_test and is_here and leftover(Command(last.command.name), last.command, said.rest) == ""
-        if not whole and (not is_named or _ALL.search(said.rest)):
-            return _OPEN, f"only a part was run: {last.words}", last
+        is_elsewhere = any(one.command.odd or not f"{one.place}/".startswith(f"{self.workspace}/") for one in runs)
+        if is_elsewhere or any(one.is_bad or (one.code is None and one.counts is None) for one in others):
+            return _OPEN, f"others failed, or may be about something else; the last time, {last.words}", last
         verdict, detail = _weigh(said, last)
-        if verdict is _NO and (others or vague or not is_plain or _VAGUE.search(said.rest)):
+        is_whole_run = last.place == self.workspace and last.command.text != "make"
+        is_bare = leftover(Command(last.command.name), last.command, said.rest) == "" and not _ALL.search(said.rest)
+        is_whole_run = is_whole_run and (is_bare or is_whole(last.command))
+        if not is_whole_run and not (verdict is _NO and last.counts and last.counts.failed and not said.passed):
+            return _OPEN, f"only a part was run: {last.words}", last
+        is_sure = said.passes and not (said.more or said.admits or vague) and last.code not in _NOT_BEGUN
+        if verdict is _NO and (not is_sure or (others and not last.code) or _VAGUE.search(said.rest)):
             return _OPEN, f"the last run does not show it: {detail}", last
-        return verdict, detail, last
+        return verdict, f"the last time, {last.words}" if verdict is _NO and last.is_bad else detail, last
 
 
 def _is_program(done: Done, asked: Command) -> bool:
@@ -549,13 +469,11 @@ def _is_program(done: Done, asked: Command) -> bool:
 def _may_start(done: Done, kind: str, name: str = "") -> bool:
     """Whether a line may have run a command that is named, or any check of a kind, without being known for it."""
     commands = [command_of(words) for words in done.parts or () if not starts_nothing(words)]
+    names = {name} if name else _BUILDERS
     return done.parts is None or any(
         kind_of(one) == ""
         or (not name and kind_of(one) == kind)
-        or (
-            RUNNERS.match(one.name)
-            and (kind_of(one) == kind or one.name == name or (not name and one.name in _BUILDERS))
-        )
+        or (RUNNERS.match(one.name) and (kind_of(one) == kind or one.name in names))
         for one in commands
     )
 
@@ -567,16 +485,16 @@ def _is_fault(one: Quantity) -> bool:
     return one.status == "failed" or one.subject in ("errors", "issues")
 
 
-def _agrees(said: Quantity, other: Quantity, *, is_split: bool) -> bool:
+def _is_failure(one: Quantity) -> bool:
+    return _is_fault(one) and one.number not in ("0", "0%")
+
+
+def _agrees(said: Quantity, other: Quantity) -> bool:
     """Whether two numbers are of the same: `12 tests` may be a total or how many passed."""
-    if (said.number[-1] == "%") != (other.number[-1] == "%") or not (other.subject or other.status):
-        return False
     subjects = {said.subject, other.subject}
-    if not is_split and "errors" in subjects and "failed" in (said.status, other.status):
-        return subjects <= {"errors", "tests", ""}
-    wanted = {"": ("", "total", "passed"), "total": ("", "total")}.get(said.status, (said.status,))
     if said.subject not in ("", "tests"):
         return len(subjects) == 1 and (not said.status or other.status in ("", "total", said.status))
+    wanted = {"": ("", "total", "passed"), "total": ("", "total")}.get(said.status, (said.status,))
     return (len(subjects) == 1 or ("" in subjects and said.status != "")) and other.status in wanted
 
 
@@ -584,35 +502,22 @@ def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
     """The numbers that an output contradicts, and those that it does not show."""
     wrong, absent = list[str](), list[str]()
     summed = {key: count for key, count in (done.counts or Counts())._asdict().items() if count is not None}
-    # Failures and errors are counted together where they are not told apart.
-    is_split = {"failed", "errors"} <= {word for one in said.quantities for word in one[1:3]}
-    added = {key: count for key, count in summed.items() if not (is_split and key == "failed")}
-    shown = {*quantities_in(done.output), *(Quantity(str(count), "tests", key) for key, count in added.items())}
-    if "passed" in summed:
-        shown.add(Quantity(str(summed["passed"] + summed.get("failed", 0)), "tests", "total"))
+    shown = {*quantities_in(done.output), *(Quantity(str(count), "tests", key) for key, count in summed.items())}
     for one in said.quantities:
-        same = {other.number for other in shown if _agrees(one, other, is_split=is_split)}
-        is_zero = one.number == "0"
+        same = {other.number for other in shown if _agrees(one, other)}
         if not (one.subject or one.status):
             if not _stands_near(one, f"{done.output}\n{done.command.text}"):
                 absent.append(f"{one.number} {one.near.strip()}"[:40])
-        elif is_zero and one.status in ("failed", "skipped") and summed.get(one.status):
+        elif one.number not in same and same and _is_sure(one, same):
             wrong.append(one.words)
-        elif one.number in same:
-            continue
-        elif (same and _is_sure(one, same)) or (one.subject == "warnings" and is_zero and WARNED.search(done.output)):
-            wrong.append(one.words)
-        elif not (is_zero and _is_fault(one)):
+        elif one.number not in same and not (one.number == "0" and _is_fault(one)):
             absent.append(one.words)
     return wrong, absent
 
 
 def _is_sure(one: Quantity, same: Set[str]) -> bool:
     """Whether other numbers of the same contradict one; a share may be rounded, or a change."""
-    if one.number[-1] == "%":
-        shown = float(next(iter(same))[:-1])
-        return len(same) == 1 and not _MOVED.search(one.near) and abs(float(one.number[:-1]) - shown) >= 1
-    return len(same) == 1 or one.number == "0" or one.subject in ("", "tests", "errors")
+    return one.number[-1] != "%" and (len(same) == 1 or one.number == "0" or one.subject in ("", "tests", "errors"))
 
 
 def _stands_near(one: Quantity, output: str) -> bool:
@@ -627,8 +532,7 @@ def _stands(value: str, output: str) -> bool:
     """Whether a number or a literal stands in an output."""
     value, output = (" ".join(text.split()).casefold().replace(",", "") for text in (value, output))
     more = r"(?:\.?\d*m?s?\b|)" if re.fullmatch(r"\d+(?:\.\d+)?", value) else r"\w*" if value.isalpha() else ""
-    before = r"\w" if value.isalpha() else r"\w."
-    return re.search(rf"(?<![{before}]){re.escape(value)}{more}(?!\w|\.\d)", output) is not None
+    return re.search(rf"(?<![\w.]){re.escape(value)}{more}(?!\w|\.\d)", output) is not None
 
 
 def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
@@ -636,7 +540,7 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     code, output, found, clause = done.code, done.output, done.counts or Counts(), said.rest
     kind, is_counted, passed = kind_of(done.command), done.counts is not None, said.passed
     wrong, absent = _compare(said, done)
-    if said.passes and ((found.failed and not passed) or (LISTING.match(done.command.text) and output.strip())):
+    if said.passes and ((found.failed and not passed) or (LISTING.match(done.command.text) and output)):
         wrong.append("that it passes")
     if wrong and not said.more:
         return _NO, f"says {', '.join(wrong)}; its output says {found.words if is_counted else 'otherwise'}"
@@ -645,51 +549,35 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     is_shown = said.more or said.admits or found.passed in passed
     if said.passes and code and not is_shown and not LOOKING.match(done.command.name):
         return _NO, f"it ended with exit code {code}"
-    beside = f"{output}\n{done.act.what}\n{done.place}"
+    # What stands only where something failed or was left out did not pass.
+    bad = (re.match("=== ", line) or SKIPPED.search(line) or _FAILS.search(line) for line in output.splitlines())
+    good = "\n".join(line for line, is_bad in zip(output.splitlines(), bad, strict=True) if not is_bad)
+    beside = f"{good if said.passes else output}\n{done.act.what}\n{done.place}"
     absent += [one for one in said.shown if not _stands(one, beside)]
-    # A name that stands only where something failed or was left out did not pass.
-    names = {word for word in re.findall(r"[\w.:]+", clause) if said.passes and _IDENTIFIER.match(word)}
-    lines = output.splitlines() if names else []
-    good = "\n".join(
-        line for line in lines if not (line.startswith("=== ") or SKIPPED.search(line) or _FAILS.search(line))
-    )
-    absent += [one for one in sorted(names) if _stands(one, output) and not _stands(one, good)]
-    known = said.kinds | ({"build"} if "types" in said.kinds else set())
-    others = (words for of_kind, words in _KIND.items() if not (known & {of_kind, ""} or words.search(beside)))
+    others = (words for of_kind, words in _KIND.items() if not (said.kinds & {of_kind, ""} or words.search(beside)))
     absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", clause)))]
-    says_all, says_ran = _ALL.search(clause) is not None, _RAN.search(clause) is not None
-    has_skips = bool(found.skipped) if is_counted else said.passes and SKIPPED.search(output) is not None
-    numbers = {sum(passed), *(int(one.number) for one in said.of_tests if one.number.isdigit())}
-    is_told = found.passed in numbers or (found.total in numbers and not passed)
-    is_told = is_told and not (says_all and (says_ran or not passed))
-    hides = has_skips and not is_told and not any(one.status == "skipped" for one in said.quantities)
-    is_unequal = is_counted and passed and not {sum(passed), *passed} & {found.passed, found.total}
-    is_idle, has_result = EMPTY.search(output) is not None, RESULT.search(output) is not None
-    is_empty = found.passed == 0 and not found.failed if is_counted else not code and (is_idle or not has_result)
-    subjects = {one.subject for one in said.quantities}
-    is_aside = subjects and subjects <= {"suites", "files"} and not _PASSES.search(read_quantities(clause)[1])
-    is_strict = said.passes and kind not in ("", "test") and not (said.admits or "warnings" in subjects)
-    faulty = FORGIVING.search(output) or (is_strict and FAULTS.search(output))
-    each = _EACH.search(clause) and "that have" not in clause
+    numbers = {sum(passed), *chain(*said.tests.values())}
+    has_skips = found.skipped if is_counted else SKIPPED.search(output)
+    hides = has_skips and found.passed not in numbers and not any(one.status == "skipped" for one in said.quantities)
+    is_unequal = passed and (is_counted or kind == "test") and not {sum(passed), *passed} & {found.passed, found.total}
+    is_empty = found.passed == 0 if is_counted else EMPTY.search(output) or not RESULT.search(output)
+    is_aside = said.quantities and all(one.subject in ("suites", "files") for one in said.quantities)
+    is_strict = kind not in ("", "test") and all(one.subject != "warnings" for one in said.quantities)
+    is_faulty = FORGIVING.search(output) or (is_strict and FAULTS.search(output))
+    is_part = "[no test" in output or not _OF_EACH.search(done.command.text)
     doubts = (
         (not (done.line and done.line.sole), "; the line hides how its commands ended"),
         (code is None, ": the line hides it, or it was in the background, or stopped"),
         (code and not (said.exit_code == code or said.admits), ", which it does not say"),
-        (not code and said.fails and not (found.failed or said.quantities), ", and not as it says"),
+        (not code and said.fails and not found.failed, ", and not as it says"),
         (said.more, f"; but more is said than a log can show: {said.more[:80]}"),
-        (each and ("[no test" in output or not _OF_EACH.search(done.command.text)), "; that is not each, perhaps"),
-        (kind and is_idle and not code, "; it had nothing to do"),
+        (_EACH.search(clause) and is_part, "; that is not each, perhaps"),
         (wrong or is_unequal, "; its output does not show all of it"),
-        (hides or (found.failed and not code and not said.admits), ", which it does not say"),
-        (says_all and says_ran and CACHED.search(output), "; some of it is from a cache"),
+        (hides or (found.failed and not code), ", which it does not say"),
         (absent, f", but its output does not say {', '.join(dict.fromkeys(absent))[:80]}"),
-        (
-            not is_counted and kind == "test" and passed and ("tests" in subjects or not has_result),
-            ", but its output does not count them",
-        ),
-        (checks_nothing(done.command) and (said.passes or not kind), "; with these options it checks nothing"),
-        (kind == "test" and (is_empty or is_aside), "; it printed no result, or no test was in it"),
-        (faulty and not code, ", but its output speaks of faults"),
+        (checks_nothing(done.command), "; with these options it checks nothing"),
+        (kind == "test" and (is_empty or is_aside) and not code, "; it printed no result, or no test was in it"),
+        (not code and is_faulty, ", but its output speaks of faults"),
     )
     words = next((words for applies, words in doubts if applies), None)
     return (_YES, done.words) if words is None else (_OPEN, f"{done.words}{words}")
@@ -710,20 +598,6 @@ def _to_show(outside: str, left: str) -> Iterator[str]:
     yield from (word for word in tools if word not in _ORDINARY and kind_of(Command(word)))
 
 
-def _parts_of(said: Statement, mentions: Sequence[Mention]) -> Iterator[tuple[Line | None, str, Statement]]:
-    """The statements of a clause: an ending belongs to all mentions, a number to the one before it."""
-    ends = [*(one.start for one in mentions[1:]), len(said.clause)]
-    for one, first, last in zip(mentions, [0, *ends], ends, strict=False):
-        around = said.clause[first : one.start] if first == 0 else ""
-        behind = said.clause[one.end if one.line is not None else one.start : last]
-        quantities = read_quantities(_EXIT.sub(" ", _TICKED.sub(" ", f"{around} \0 {behind}")))[0]
-        if one.kind == "test":
-            quantities = tuple(
-                two if two.subject or two.status else two._replace(subject="tests") for two in quantities
-            )
-        yield one.line, one.kind, said._replace(quantities=quantities)
-
-
 def _blank(match: re.Match[str]) -> str:
     return "`" * len(match[0])
 
@@ -737,24 +611,16 @@ def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _is_about_checks(piece: str) -> bool:
-    words = _TICKED.sub(" ", piece)
-    is_about = any(pattern.search(words) for pattern in _KIND.values())
-    return is_about and (_PASSES.search(words) is not None or not re.search(r"\d", words))
-
-
 def _tells(piece: str) -> bool:
     """Whether something is said of a result."""
     words = _TICKED.sub(" ", piece)
-    return any(pattern.search(words) for pattern in (_PASSES, _FAILS, _TELLING)) or bool(read_quantities(words)[0])
+    return any(pattern.search(words) for pattern in (_PASSES, _FAILS, _TELLING))
 
 
 def _is_command(line: Line, starts: Set[str]) -> bool:
     """Whether a text in ticks is a command, by its letters."""
-    words = line.sole or (line.parts or ((),))[-1]
-    command = command_of(words)
-    if len(words) < 2:
-        is_check = kind_of(command) != "" and _ONE_WORD.match(command.text) is not None
-        return is_check or re.fullmatch(r"\./(?:[\w.-]+/)*[\w-]+(?:\.sh)?", "".join(words)) is not None
-    is_known = kind_of(command) != "" or CHECKING_NOTHING.match(words[0]) is not None
-    return is_known or not {words[0], command.name}.isdisjoint(_PROGRAMS | starts)
+    name, command = "".join(line.sole[:1]), command_of(line.sole)
+    if name.startswith("./") or kind_of(command):
+        return True
+    known = _PROGRAMS | starts
+    return len(line.sole) > 1 and (CHECKING_NOTHING.match(name) is not None or bool({name, command.name} & known))

@@ -54,7 +54,7 @@ _HOOK: Final = re.compile(
 
 class Done(NamedTuple):
     """An act that happened; of a command, where it ran ("" where that is not told), its exit code, None where that is
-    not told, and the end of its output, which may show that git ran a hook (`hooked`)."""
+    not told, the end of its output and the tests that it counts. `hooked`: git ran a hook."""
 
     act: Act
     call: Call
@@ -66,6 +66,10 @@ class Done(NamedTuple):
     hooked: bool = False
 
     @property
+    def at(self) -> float:
+        return self.act.at
+
+    @property
     def counts(self) -> Counts | None:
         """The tests that its output counts."""
         return counts_in(self.output)
@@ -73,7 +77,7 @@ class Done(NamedTuple):
     @property
     def is_bad(self) -> bool:
         """It failed, or counts failures."""
-        return bool(self.code) or bool(self.counts and self.counts.failed)
+        return bool(self.code or (self.counts and self.counts.failed))
 
     @property
     def words(self) -> str:
@@ -97,18 +101,15 @@ class Done(NamedTuple):
     @property
     def change(self) -> str:
         """In words, how it may have changed a file that is no document; "" where it did not."""
-        kind, what = self.act.kind, self.act.what
-        if kind is ActKind.WRITE:
-            return "" if self.act.failed or is_document(what) else f"{what} was changed"
-        # A hook may have formatted files.
-        is_quiet = (
-            self.parts
-            and all(map(changes_nothing, self.parts))
-            and not (kind_of(self.command) and REWROTE.search(self.output))
-        )
-        if kind is ActKind.COMMAND and not is_quiet:
-            return f"`{short(what)}` may have changed files"
-        return f"{self.act.tool[:60]} may have changed files" if kind is ActKind.STRANGE else ""
+        what = short(self.act.what)
+        if self.line is not None:
+            # A hook may have formatted files.
+            is_quiet = self.parts is not None and all(map(changes_nothing, self.parts))
+            is_quiet = is_quiet and not (kind_of(self.command) and REWROTE.search(self.output))
+            return "" if is_quiet else f"`{what}` may have changed files"
+        if self.act.kind is ActKind.WRITE:
+            return "" if self.act.failed or is_document(self.act.what) else f"{what} was changed"
+        return f"{self.act.tool[:60]} may have changed files" if self.act.kind is ActKind.STRANGE else ""
 
 
 class ToolLog(NamedTuple):
@@ -141,26 +142,23 @@ def read_log(runs: Sequence[Run], transcript_of: TranscriptOf) -> ToolLog | None
 
     Blocks for as long as reading their transcripts takes.
     """
-    gaps: list[str] = []
-    made: list[Done] = []
+    gap, made = "", list[Done]()
     for run in runs:
-        if (transcript := transcript_of(run)) is None:
-            if run is runs[0]:
-                return None
-            gaps.append("an agent that it asked has no transcript")
-            continue
+        transcript = transcript_of(run)
+        if transcript is None and run is runs[0]:
+            return None
         try:
-            made += _of_run(run, transcript.records())
+            made += _of_run(run, transcript.records()) if transcript is not None else ()
         except Exception as error:  # noqa: BLE001  what somebody else's reader gives must not end all checks
-            gaps.append(f"not all of its transcript can be read ({error})")
-        if len(made) > _MOST:
-            gaps.append("it did too much to keep in mind")
-            del made[:-_MOST]
-    made.sort(key=lambda one: (one.act.at, one.act.place))
-    is_partial, done = bool(gaps), tuple(one for one in made if not one.act.refused)
+            gap = f"not all of its transcript can be read ({error})"
+        gap = gap if transcript is not None else "an agent that it asked has no transcript"
+    if len(made) > _MOST:
+        gap = "it did too much to keep in mind"
+    done = sorted((one for one in made[-_MOST:] if not one.act.refused), key=lambda one: (one.act.at, one.act.place))
     strange = (one.act.tool[:60] for one in done if one.act.kind is ActKind.STRANGE)
-    gaps += (f"it used {tool}, and what that does is not known" for tool in strange)
-    return ToolLog(done, gaps[0] if gaps else "", is_partial)
+    is_partial = bool(gap)
+    gap = gap or next((f"it used {tool}, and what that does is not known" for tool in strange), "")
+    return ToolLog(tuple(done), gap, is_partial)
 
 
 def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Done]:
@@ -198,8 +196,7 @@ class WorkspaceLogs:
 
     def changed(self, own: Iterable[Run], since: float, until: float | None) -> str:
         """Changes by other than the `own` runs in a span of time, in words; "" for none."""
-        mine = {run.session for run in own}
-        last = math.inf if until is None else until
+        mine, last = {run.session for run in own}, math.inf if until is None else until
         for run in self._runs():
             is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since
             if run.session in mine or is_over or run.started_at > last:
@@ -207,8 +204,9 @@ class WorkspaceLogs:
             known = self._changes.get(run.session)
             if known is None or known[0] != run:
                 log = read_log([replace(run, rounds=())], self._transcript_of)
-                some = None if log is None or log.is_partial else log.changes
-                spans = None if some is None else [(one.act.at, one.over_at, one.change) for one in some]
+                spans = None
+                if log is not None and not log.is_partial:
+                    spans = [(one.at, one.over_at, one.change) for one in log.changes]
                 known = self._changes[run.session] = run, spans
             if known[1] is None:
                 return "another agent was at work, and no log tells what it did"
@@ -264,14 +262,15 @@ _SENTENCE: Final = re.compile(r"[.!?;]\s|\n|,\s+(?:and|but)\s")
 def unsaid_in(log: ToolLog, returned_text: str, workspace: str) -> tuple[Deed, ...]:
     """The deeds of a log that a return does not speak of, each once, in their order."""
     text = returned_text[:_LOOKED_AT].replace("*", "")
-    sentences = _SENTENCE.split(_ATTESTED.sub("\n", text)), _SENTENCE.split(text)
+    listed, sentences = _SENTENCE.split(text), _SENTENCE.split(_ATTESTED.sub("\n", text))
 
     @cache
     def is_spoken_of(kind: DeedKind, subject: str) -> bool:
         word = rf"(?<![\w./-])(?:{_SAID.get(kind, _NOTHING)})(?![\w-])(?![:\s]+(?:not|nothing|none|no|never)\b)"
         name = rf"(?<![\w.-]){re.escape(subject)}(?!/?[\w-])" if len(subject) > 2 else _NOTHING
-        pattern, some = re.compile(f"(.*?)(?:{word}|{name})", re.IGNORECASE), sentences[kind is DeedKind.OUTSIDE]
-        return any(one is not None and _DENIED.search(one[1]) is None for one in map(pattern.match, some))
+        some = listed if kind is DeedKind.OUTSIDE else sentences
+        found = map(re.compile(f"(.*?)(?:{word}|{name})", re.IGNORECASE).match, some)
+        return any(one is not None and _DENIED.search(one[1]) is None for one in found)
 
     found: dict[tuple[DeedKind, str], Deed] = {}
     for done in log.done:

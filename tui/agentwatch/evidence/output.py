@@ -60,10 +60,6 @@ _NUMERAL: Final = re.compile(
     rf"|(?P<none>{_NONE}|{_NOTHING})",
     re.IGNORECASE,
 )
-_COVERED: Final = re.compile(
-    rf"\A\W*(?:total|all files)\b|\b(?:stmts|statements|lines|branches|functions)\b|{_SUBJECTS['coverage']}",
-    re.IGNORECASE,
-)
 _BREAK: Final = re.compile(r"[,;|()（）、，；。]|\.(?=\s|\Z)|\s[-–—→]\s|…|\s(?:and|und|et|y|e)\s(?=\d|\Z)")
 _LABELLED: Final = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)\s*[:=：\]]\s*\Z")
 _SCOPE: Final = re.compile(r"\W*(?:\[\w+\]\s*)?((?!test result)[^\W\d_]+(?: [^\W\d_]+)?)(?:: *|\s{2,})")
@@ -73,7 +69,6 @@ _FILLER: Final = re.compile(
     r"|件|개)\s*)*"
 )
 _ADJACENT: Final = re.compile(r"([^\W\d_]+)[ \t]{1,2}\Z")
-_NEXT_LABEL: Final = re.compile(r"[^\W\d_]+\s*[=:：]\s*\Z")
 _VERB: Final = re.compile(
     r"(?:.* )?(?:pass(?:es|ent?)?|ok|green|succeeds?|success(?:ful)?|grün|erfolgreich|通过|成功)\Z", re.IGNORECASE
 )
@@ -107,9 +102,9 @@ def number(digits: str) -> int:
     return int(kept) if kept else 0
 
 
-def _named(table: dict[str, re.Pattern[str]], text: str, *, begins: bool = False) -> tuple[str, int]:
+def _named(table: dict[str, re.Pattern[str]], text: str) -> tuple[str, int]:
     """The noun of a table that stands in a text, and where it ends."""
-    matches = ((name, one.match(text) if begins else one.search(text)) for name, one in table.items())
+    matches = ((name, one.search(text)) for name, one in table.items())
     return next(((name, match.end()) for name, match in matches if match is not None), ("", 0))
 
 
@@ -117,58 +112,50 @@ def _following(text: str) -> tuple[str, str, int]:
     """The (subject, status) of the words behind a number, and where they end."""
     head = _HEAD.match(text)
     subject, end = _named(_SUBJECT, head[0]) if head is not None else ("", 0)
-    rest = text[:60] if subject else _FILLER.sub("", text, count=1)
-    status, last = _named(_STATUS, rest, begins=not subject)
-    return subject, status, max(end, last + len(text[:60] if subject else text) - len(rest))
+    if subject:
+        status, last = _named(_STATUS, text[:60])
+        return subject, status, max(end, last)
+    rest = _FILLER.sub("", text, count=1)
+    found = ((name, match.end()) for name, one in _STATUS.items() if (match := one.match(rest)))
+    status, last = next(found, ("", len(rest) - len(text)))
+    return "", status, last + len(text) - len(rest)
 
 
 @lru_cache(4096)
 def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity, ...], str]:
-    """The numbers of a clause or a line with the nouns near them, and the text without them. `12/12` says that all
-    passed where it is `claimed`; in an output it may be a step."""
+    """The numbers of a clause or a line with the nouns near them, and the text without them. A verb is no label where
+    it is `claimed`: that tests pass says nothing of what is counted behind a colon."""
     text = TIME.sub(" ", text.replace("(s)", "s"))
-    marks, rest = list(_NUMERAL.finditer(text)), list(text)
-    led = _SCOPE.match(text) if marks else None
-    is_led = led is not None and re.fullmatch(r"\w*\s*", text[led.end() : marks[0].start()]) is not None
-    scope = _named(_SUBJECT, led[1])[0] if led is not None and is_led else ""
-    quantities: list[Quantity] = []
-    inheriting: list[int] = []
+    marks, rest, quantities, at = list(_NUMERAL.finditer(text)), list(text), list[Quantity](), 0
+    led = _SCOPE.match(text)
+    scope = _named(_SUBJECT, led[1])[0] if led is not None else ""
     for place, mark in enumerate(marks):
         last = marks[place + 1].start() if place + 1 < len(marks) else len(text)
-        after = _NEXT_LABEL.sub("", _BREAK.split(text[mark.end() : last], maxsplit=1)[0])
-        before = _BREAK.split(text[marks[place - 1].end() if place else 0 : mark.start()])[-1]
+        after = _BREAK.split(text[mark.end() : last], maxsplit=1)[0]
+        before = _BREAK.split(text[at : mark.start()])[-1]
         subject, status, end = _following(after)
-        begin, near = mark.start(), f"{before[-40:]} {after[:40]}"
-        label = _LABELLED.search(before) or (None if subject or status else _ADJACENT.search(before))
+        begin, at, near = mark.start(), mark.end(), f"{before[-40:]} {after[:40]}"
         if mark["none"] is not None:
             # `no pending changes` counts nothing that was skipped.
             status, near = status if subject or end == len(after.rstrip()) else "", after[:40]
-            if not (subject or status) and re.fullmatch(_NOTHING, mark[0], re.IGNORECASE):
+            if not status and (not subject or re.fullmatch(_NOTHING, mark[0], re.IGNORECASE)):
                 continue
-        elif label is not None and not (claimed and ":" in label[0] and _VERB.match(label[1])):
+        elif (label := _LABELLED.search(before) or _ADJACENT.search(before)) and not (
+            claimed and ":" in label[0] and _VERB.match(label[1])
+        ):
             names = _named(_SUBJECT, label[1])[0], _named(_STATUS, label[1])[0]
             begin -= len(before) - label.start() if any(names) else 0
             subject, status = subject or names[0], status or names[1]
-        if not (subject or status) and mark["none"] is None and re.fullmatch(r"\s+[\w-]+\s*", after):
-            inheriting.append(len(quantities))
         subject = subject or (scope if mark["none"] is None and (status or not claimed) else "")
         rest[begin : mark.end() + end] = " " * (mark.end() + end - begin)
         if mark["percent"]:
-            subject = "coverage" if _COVERED.search(text) else subject
-            quantities.append(Quantity(f"{mark['percent'].replace(',', '.')}%", subject, status, near))
-        elif mark["whole"]:
-            part, whole, is_bare = number(mark["part"]), number(mark["whole"]), not after.strip()
-            is_all = claimed and 0 < part == whole and subject in ("", "tests") and (subject or is_bare)
-            quantities.append(Quantity(str(part), subject, status or ("passed" if is_all else ""), near))
-            quantities.append(Quantity(str(whole), subject, "total" if subject or status or is_bare else "", near))
-        else:
-            subject, status = (subject or "tests", "total") if mark["of"] else (subject, status)
-            quantities.append(Quantity(str(number(mark["of"] or mark["n"] or "")), subject, status, near))
-    for place in inheriting:
-        # `30 unit and 12 other tests`
-        named = (one for one in quantities[place + 1 :] if one.number != "0" and (one.subject or one.status))
-        other = next((one for one in named if one.subject and one.status in ("", "passed")), quantities[place])
-        quantities[place] = quantities[place]._replace(subject=other.subject, status=other.status)
+            quantities.append(Quantity(f"{mark['percent'].replace(',', '.')}%", "coverage", status, near))
+            continue
+        subject, status = (subject or "tests", "total") if mark["of"] else (subject, status)
+        digits = mark["part"] or mark["of"] or mark["n"] or ""
+        quantities.append(Quantity(str(number(digits)), subject, status, near))
+        if mark["whole"]:
+            quantities.append(Quantity(str(number(mark["whole"])), subject, "total" if subject else "", near))
     return tuple(quantities), "".join(rest)
 
 
@@ -187,7 +174,7 @@ class Counts(NamedTuple):
     def words(self) -> str:
         pairs = ((self.passed, "passed"), (self.failed or None, "failed"), (self.skipped or None, "skipped"))
         told = [f"{count:,} {word}" for count, word in pairs if count is not None]
-        return ", ".join(told) or ("none failed" if self.failed == 0 else f"{self.total:,} tests")
+        return ", ".join(told) or (f"{self.total:,} tests" if self.total is not None else "none failed")
 
 
 _FRAME: Final = words_of(
@@ -230,30 +217,26 @@ def counts_in(output: str) -> Counts | None:
     groups: list[dict[str, int]] = []
     adding = True
     for line in _lines(output):
-        if not _COUNTED.search(line):
-            continue
-        quantities, rest = read_quantities(line, claimed=False)
+        quantities, rest = read_quantities(line, claimed=False) if _COUNTED.search(line) else ((), line)
         values: dict[str, int] = {}
         for one in quantities:
-            is_error = one.subject == "errors" and not one.status
-            is_error = is_error and bool(groups or any(two.status or two.subject == "tests" for two in quantities))
+            is_error = one.subject == "errors" and bool(groups or any(two.status for two in quantities))
             if one.number.isdigit() and (is_error or (one.subject in ("", "tests") and (one.subject or one.status))):
                 key = "failed" if is_error else one.status or "total"
                 more = values.get(key, 0) if key in ("failed", "skipped") else 0
                 values[key] = more + int(one.number)
-        # `No errors` counts no tests.
-        is_empty = values in ({}, {"failed": 0}) and not re.search(r"\d", line)
-        if (groups or values) and _ALL_WELL.match(line) and not (groups and "passed" in values):
+        if (groups or values) and _ALL_WELL.match(line) and "passed" not in values:
             values.setdefault("failed", 0)
-            is_empty = is_empty and not groups
         words = {word.casefold().rstrip(".'/-") for word in re.findall(r"[^\W\d_][\w.'/-]*", rest)} - _FRAME
+        # `No errors` alone counts no tests.
+        is_empty = not groups and values in ({}, {"failed": 0}) and not re.search(r"\d", line)
         if not values or is_empty or not all(_named(_STATUS, word)[0] for word in words):
             continue
         adding = adding and _ADDING.match(line) is not None
         if not groups or adding or any(groups[-1].get(key, count) != count for key, count in values.items()):
             groups.append({})
         groups[-1] |= values
-    made = [_completed(one) for one in groups]
+    made = [_completed(**one) for one in groups]
     if made and adding:
         return Counts(*(sum(one or 0 for one in values) for values in zip(*made, strict=True)))
     if made:
@@ -262,15 +245,17 @@ def counts_in(output: str) -> Counts | None:
     return Counts(failed=packages.count(None)) if packages else None
 
 
-def _completed(found: dict[str, int]) -> Counts:
+def _completed(
+    total: int | None = None, passed: int | None = None, failed: int | None = None, skipped: int = 0
+) -> Counts:
     """The numbers that follow from the others: a list without failures has none."""
-    total, passed, failed, skipped = (found.get(key) for key in Counts._fields)
-    others = (failed or 0) + (skipped or 0)
-    passed = 0 if total == 0 else passed
-    if passed is None and (total is None or len(found) > 1):
-        passed = max(total - others, 0) if total is not None else 0
-    failed = failed if failed is not None or passed is None else 0
-    return Counts(total if total is not None else (passed or 0) + others, passed, failed, skipped or 0)
+    others = (failed or 0) + skipped
+    if total is None:
+        passed = passed or 0
+        return Counts(passed + others, passed, failed or 0, skipped)
+    if passed is None and (total == 0 or failed is not None or skipped):
+        passed = max(total - others, 0)
+    return Counts(total, passed, failed if passed is None else failed or 0, skipped)
 
 
 RESULT: Final = re.compile(
@@ -286,7 +271,6 @@ EMPTY: Final = re.compile(
     re.IGNORECASE,
 )
 """A runner says that there was nothing to do."""
-WARNED: Final = re.compile(r"^(?:.*[ :])?warning:|\[WARN(?:ING)?\]|\b[1-9]\d* warnings?\b", re.MULTILINE)
 FORGIVING: Final = re.compile(
     r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
     r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
@@ -300,7 +284,6 @@ FAULTS: Final = re.compile(
 )
 """A check found something."""
 SKIPPED: Final = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE)
-CACHED: Final = re.compile(r"\bcached?\b|up-to-date", re.IGNORECASE)
 REWROTE: Final = re.compile(
     r"\b(?:[1-9]\d* files? (?:\w+ )?(?:reformatted|modified|changed|fixed|rewritten)"
     r"|[1-9]\d* (?:\w+ )?(?:auto)?corrected|[1-9]\d* fixed|Fixed [1-9]\d*|files were modified)\b|^[>$] .*(?:--(?:fix"

@@ -10,7 +10,6 @@ import posixpath
 import re
 import shlex
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 
@@ -37,7 +36,6 @@ _PASSED_ON: Final = re.compile(
     r"\s*(?:\|\s*(?:tail|head|tee|cat)\b[^|;&<>\n]*|(?:;|\|\|)\s*(?:true|echo\b[^|;&<>\d\n]*))\Z"
 )
 """Behind a command, these have the exit code and print nothing of their own."""
-_ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*\+?=\S*(?: |\Z)")
 
 
 class Line(NamedTuple):
@@ -99,31 +97,24 @@ def _split(text: str) -> tuple[Words, ...] | None:
 # Wrappers
 
 _WRAPPERS: Final = re.compile(
-    r"(?:time|env|nice|nohup|sudo|command|xvfb-run|stdbuf -\w+|timeout (?:-\S+ )*\S+|(?:uv|poetry|pipenv|pdm|rye) run"
+    r"(?:(?:(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|DEBUG|PORT|\w+_ENV|\w*LOG(?:_LEVEL)?|DATABASE_URL"
+    r"|PYTHON(?:UNBUFFERED|HASHSEED|DONTWRITEBYTECODE)|RUST_(?:BACKTRACE|LOG)|CARGO_TERM_COLOR)=\S*"
+    r"|(?P<odd>[A-Za-z_]\w*\+?=\S*))(?: |\Z)"
+    r"|(?:time|env|nice|nohup|sudo|command|xvfb-run|stdbuf -\w+|timeout (?:-\S+ )*\S+|(?:uv|poetry|pipenv|pdm|rye) run"
     r"|hatch run(?= (?:pytest|ruff|mypy|python))|conda run -n \S+|coverage run -m|mise exec --|direnv exec \S+"
     r"|dotenv --|bundle exec|npx|bunx|pnpm (?:exec|dlx)|yarn exec|npm exec|nix develop -c"
     r"|(?P<box>docker[ -]compose (?:-\S+ \S+ )?(?:exec|run) (?:-\S+ )*\S+|(?:docker"
     r"|podman) exec (?:-\S+ )*\S+))(?: (?:-y|--yes|--no-install|--frozen|--locked|--no-sync|-q|--quiet"
-    r"|--preserve-status|--))* "
+    r"|--preserve-status|--))* )"
 )
-_QUIET_VARIABLES: Final = re.compile(
-    r"(?:CI|NO_COLOR|FORCE_COLOR|COLUMNS|TERM|TZ|LC_ALL|LANG|DEBUG|PORT|\w+_ENV|\w*LOG(?:_LEVEL)?|PYTHON(?:UNBUFFERED"
-    r"|HASHSEED|DONTWRITEBYTECODE)|RUST_(?:BACKTRACE|LOG)|CARGO_TERM_COLOR|DATABASE_URL)="
-)
+"""Before a command; a variable that is not known to change nothing may make it another program: it is `odd`."""
 _BINARIES: Final = re.compile(
     r"(?:\.?/)?(?:[\w.@-]+/)*(?:\.?v?env[\w.-]*/bin|node_modules/\.bin|vendor/bin)\Z|/(?:usr/(?:local/)?)?bin\Z"
 )
 _RENAMED: Final = [
-    (re.compile(pattern), name)
-    for pattern, name in (
-        (r"\A(?:\S*/)?gradlew(?= |\Z)", "gradle"),
-        (r"\A(?:\S*/)?mvnw(?= |\Z)", "mvn"),
-        (r"\A(?:python[\d.]*|py) -m build(?= |\Z)", "python build"),
-        (r"\A(?:python[\d.]*|py) -m (?=\S)", ""),
-        (r"\Apy\.test(?= |\Z)", "pytest"),
-        (r"\A(?:npm|pnpm|yarn|bun(?! test\b)) (?:run |run-script )?(?=\S)", "npm "),
-        (r"\Anpm t(?= |\Z)", "npm test"),
-    )
+    (re.compile(r"\A(?:\S*/)?(gradle|mvn)w(?= |\Z)"), r"\1"),
+    (re.compile(r"\A(?:python[\d.]*|py) -m (?=\S)"), ""),
+    (re.compile(r"\A(?:npm|pnpm|yarn|bun(?! test\b)) (?:run |run-script )?(?=\S)"), "npm "),
 ]
 _NEUTRAL: Final = re.compile(
     r"(?<= )(?:-(?:[qsvxi]{1,4}|l|D \S+|p tsconfig\S*|ntp|r[A-Za-z]{1,6}|[jn]\d+|j|B|W \S+|[nj] (?:auto|\d+)|count=1"
@@ -131,17 +122,10 @@ _NEUTRAL: Final = re.compile(
     r"|timeout)(?:[= ]\S+)?|no-(?:cache|header|summary|color|cov|watch|error-summary|fail-fast|progress|ansi|pager"
     r"|transfer-progress|daemon|bail|build|restore)|quiet|silent|verbose|exitfirst|watch(?:All)?=false|ci|coverage"
     r"|run-?[iI]n-?[bB]and|pretty|show-error-codes|locked|nocapture|parallel|strict-markers|passWithNoTests|batch-mode"
-    r"|nologo|stacktrace|output-on-failure|continue|diff))(?= |\Z)"
+    r"|nologo|stacktrace|output-on-failure|continue|diff)|--test-dir[ =]\S+|-[Cp] (?:\S*build\S*|out))(?= |\Z)"
+    r"|(?<=cmake --build) \S+"
 )
 """Options that say how much is printed or how a check is done, and not of what."""
-_PRINTING: Final = re.compile(
-    r"(?<= )(?:-[qsvx]+|-B|--(?:tb|colou?rs?|quiet|silent|verbose|no-color|no-header|no-progress"
-    r"|batch-mode)(?:=\S+)?)(?= |\Z)"
-)
-"""Those of them that only say how much is printed."""
-_WHERE_BUILT: Final = re.compile(
-    r"(?<= )(?:--test-dir[ =]\S+|-[Cp] (?:\S*build\S*|out))(?= |\Z)|(?<=cmake --build) \S+"
-)
 
 
 class Command(NamedTuple):
@@ -158,11 +142,6 @@ class Command(NamedTuple):
         return self.text.partition(" ")[0]
 
     @property
-    def names(self) -> set[str]:
-        """The words by which it may be called."""
-        return {self.name, self.nickname, self.name.removeprefix("./")}
-
-    @property
     def nickname(self) -> str:
         """The tool that a program such as cargo or go starts, by which people call it."""
         words = self.text.split()
@@ -172,8 +151,7 @@ class Command(NamedTuple):
     def program(self) -> tuple[str, ...]:
         """The program, with the word behind it that chooses another one."""
         chosen = [word for word in self.text.split()[1:] if not word.startswith("-")][:1]
-        is_chosen = _CHOOSING.match(self.name) or (kind_of(self) == "" and all(map(str.isalpha, chosen)))
-        return (self.name, *chosen) if is_chosen else (self.name,)
+        return (self.name, *chosen) if _CHOOSING.match(self.name) else (self.name,)
 
 
 _STARTING_TOOLS: Final = words_of("cargo go dotnet npm bundle composer mix")
@@ -187,16 +165,14 @@ _CHOOSING: Final = re.compile(
 def command_of(words: Words) -> Command:
     """The command that a part of a line starts."""
     text, odd, box = " ".join(words), False, ""
-    while match := _ASSIGNED.match(text) or _WRAPPERS.match(text):
-        odd = odd or (match.re is _ASSIGNED and _QUIET_VARIABLES.match(text) is None)
-        box = match.groupdict().get("box") or box
-        text = text[match.end() :]
+    while match := _WRAPPERS.match(text):
+        odd, box, text = odd or match["odd"] is not None, match["box"] or box, text[match.end() :]
     directory, name = posixpath.split(text.partition(" ")[0])
     if _BINARIES.match(directory):
         text = name + text[len(directory) + 1 + len(name) :]
     for pattern, name in _RENAMED:
         text = pattern.sub(name, text, count=1)
-    return Command(" ".join(text.replace(" -- ", " ").split() if text.startswith("npm ") else text.split()), odd, box)
+    return Command(text.replace(" -- ", " ") if text.startswith("npm ") else text, odd, box)
 
 
 _LONGEST_COMPARED: Final = 600  # characters of a command that is compared word by word
@@ -206,30 +182,23 @@ def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
     """The words of a run by which it is less than the command that a clause names: "" where it is the same; None where
     it is another. It may print more or less, check in a way that was not asked for, or be narrowed as the clause says.
     """
-    if asked.odd != ran.odd or (asked.box and asked.box != ran.box):
+    wanted, words = asked.text.split(), ran.text.split()
+    if asked.odd != ran.odd or (asked.box and asked.box != ran.box) or not wanted or not words:
         return None
-    if len(ran.text) > _LONGEST_COMPARED or len(asked.text) > _LONGEST_COMPARED:
-        return "" if asked == ran else None
-    known = ran.name != "make" and kind_of(ran) != ""
-    wanted = (_PRINTING.sub("", asked.text) if known else asked.text).split()
-    words = ran.text.split()
-    if wanted and f"./{wanted[0]}" == words[0] and "/" in wanted[0]:
-        wanted[0] = words[0]
-    if not wanted or wanted[0] not in (words[:1] if len(wanted) > 1 else {words[0], ran.nickname}):
+    is_known, is_nickname = ran.name != "make" and kind_of(ran) != "", wanted == [ran.nickname] != words[:1]
+    if (wanted[0] != words[0] and not is_nickname) or max(len(ran.text), len(asked.text)) > _LONGEST_COMPARED:
         return None
-    plain = _WHOLE | {"test"} if len(wanted) == 1 and known else _WHOLE
-    place, rest = 0, list[str]()
-    first = wanted[0] if wanted[0] == ran.nickname else words[0]
-    for word in (first, *words[2 if words[0] in _STARTING_TOOLS and first != words[0] else 1 :]):
-        if place < len(wanted) and word == wanted[place]:
+    place, rest = 1, list[str]()
+    for word in words[2 if is_nickname and words[0] in _STARTING_TOOLS else 1 :]:
+        if wanted[place : place + 1] == [word]:
             place += 1
         else:
             rest.append(word)
     if place < len(wanted):
         return None
     more = " " + " ".join(rest)
-    more = _NEUTRAL.sub("", _WHERE_BUILT.sub("", more)) if known else more
-    return " ".join(word for word in more.split() if word not in plain and not _is_mentioned(word, clause))
+    more = _NEUTRAL.sub("", more) if is_known else more
+    return " ".join(word for word in more.split() if word not in {*_WHOLE, "test"} and not _is_mentioned(word, clause))
 
 
 def _is_mentioned(word: str, clause: str) -> bool:
@@ -283,6 +252,7 @@ _NO_CHECK: Final = re.compile(
     r"|--if-present|--ignore-scripts|--list-tests)\Z"
 )
 """Options with which nothing is checked, or nothing need be."""
+_NO_TESTS: Final = re.compile(r"gradle .*-x \S*[tT]est\b|.* -DskipTests\b|.* -Dmaven\.test\.skip\b")
 _FORMATTERS: Final = re.compile(
     r"(?:black|prettier|isort|ruff format|cargo fmt|gofmt|goimports|mix format|pint|php-cs-fixer|clang-format"
     r"|dotnet format)(?= |\Z)"
@@ -293,7 +263,6 @@ _LOOKING_ONLY: Final = re.compile(
 )
 LISTING: Final = re.compile(r"(?:gofmt|goimports) (?:.* )?-l(?= |\Z)(?!.* -w)")
 """A formatter that names the files that it would change, and ends with 0."""
-_REWRITING: Final = re.compile(r"(?!prettier|gofmt|goimports|clang-format)")
 _PARTIAL: Final = re.compile(r" -(?![tTrj]|-target|-build)")
 
 
@@ -303,8 +272,9 @@ def kind_of(command: Command) -> str:
     if not re.match(r"[A-Za-z./]", command.text) or CHECKING_NOTHING.match(command.name):
         return ""
     text = re.sub(r"\Acargo \+\S+", "cargo", command.text)
-    kinds = (("lint", _LINT), ("types", _TYPES), ("test", _TESTS), ("build", _BUILD))
-    return next((kind for kind, pattern in kinds if pattern.match(text)), "")
+    kinds = {"lint": _LINT, "types": _TYPES, "test": _TESTS, "build": _BUILD}
+    found = [kind for kind, pattern in kinds.items() if pattern.match(text)]
+    return next((kind for kind in found if kind != "test" or not _NO_TESTS.match(text)), "")
 
 
 def checks_nothing(command: Command) -> bool:
@@ -313,14 +283,14 @@ def checks_nothing(command: Command) -> bool:
         return any(word.startswith("-") and not _MAKING.fullmatch(word) for word in command.text.split())
     options = [word for word in _NEUTRAL.sub("", command.text).split() if word.startswith("-")]
     if _FORMATTERS.match(command.text):
-        return not (any(map(_LOOKING_ONLY.match, options)) or "-c" in options or LISTING.match(command.text))
+        return not (any(map(_LOOKING_ONLY.match, options)) or LISTING.match(command.text))
     is_shell = re.match(r"(?:ba|z|da)?sh -\w*c", command.text) is not None
     return is_shell or (any(map(_NO_CHECK.match, options)) and kind_of(command) != "")
 
 
 def is_whole(command: Command) -> bool:
     """Whether a check is of all there is, as far as its arguments tell."""
-    text = " ".join(_NEUTRAL.sub("", _WHERE_BUILT.sub("", command.text)).split())
+    text = " ".join(_NEUTRAL.sub("", command.text).split())
     match = next((match for pattern in (_LINT, _TYPES, _TESTS, _BUILD) if (match := pattern.match(text))), None)
     if match is None or command.odd or _OWN.search(match[0]) or _PARTIAL.search(match[0]):
         return False
@@ -391,16 +361,13 @@ def starts_nothing(words: Words) -> bool:
 def changes_nothing(words: Words) -> bool:
     """Whether a command surely leaves the files of a workspace as they are."""
     command = command_of(words)
-    is_dry = any(map(_LOOKING_ONLY.match, words[1:])) and not re.match(r"(?:ba|z|da)?sh\b|python3? -c", command.text)
-    if is_dry and ">" not in "".join(words):
-        return True
-    if any(
-        ">" in mark and not to.startswith("/dev/") for mark, to in pairwise((*words, "")) if set(mark) <= set("<>&|")
-    ):
+    if any(">" in mark and set(mark) <= set("<>&|") for mark in words):
         return False
+    if any(map(_LOOKING_ONLY.match, words[1:])) and not re.match(r"(?:ba|z|da)?sh\b|python3? -c", command.text):
+        return True
     if not kind_of(command):
         return not command.text or _READING.match(command.text) is not None
     # What is built lies beside what it is built of; what `make` does is anybody's guess.
-    writes = _REWRITING.match(command.text) and checks_nothing(command)
     guessed = command.name.startswith("make") and kind_of(command) == "build"
-    return not (command.odd or writes or guessed or any(map(_FIXING.match, words[1:])))
+    is_writing = _FORMATTERS.match(command.text) and checks_nothing(command)
+    return not (command.odd or is_writing or guessed or any(map(_FIXING.match, words[1:])))

@@ -7,7 +7,6 @@ documents have them: foreign and unsanitised.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
@@ -37,7 +36,6 @@ from agentwatch.view.words import (
 
 SCHEMA_VERSION: Final = 1
 _NO_RETURN: Final = Return(Contract.RETURN_FORMAT, None, None)
-_NO_PRICES: Final[Mapping[str, float]] = MappingProxyType({})
 
 Time = Annotated[str | None, BeforeValidator(lambda at: at if isinstance(at, str) else iso(at))]
 """A moment, given in epoch seconds: ISO 8601 in UTC, null where nobody knows it."""
@@ -333,7 +331,7 @@ def tree_document(
     workspace: str,
     problems: Iterable[tuple[str, str, str]] = (),
     found: Found | None = None,
-    prices: Mapping[str, float] = _NO_PRICES,
+    prices: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """The whole tree, a `TreeDoc`: tasks in preorder, siblings in the order first seen.
 
@@ -384,7 +382,7 @@ def problem_documents(problems: Iterable[tuple[str, str, str]]) -> list[ProblemD
     return [ProblemDoc(source=source, place=place, message=message) for source, place, message in problems]
 
 
-def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, float] = _NO_PRICES) -> TaskDoc:
+def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, float] | None = None) -> TaskDoc:
     """One task; `depth` is how many are above it."""
     result, worst, since = task.result or _NO_RETURN, task.below and task.below.worst_waiting, stands_since(task)
     a2a = a2a_state(task)
@@ -406,7 +404,7 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
         updated_at=task.updated_at or task.alive_at,
         activity=activity_document(task.doing, tree.now),
         tokens_below=task.below.tokens if task.below else None,
-        cost=cost_of(task, prices),
+        cost=cost_of(task, prices or {}),
         worst_below=str(worst) if worst else None,
         attempts=[_attempt(task, attempt) for attempt in task.attempts],
         unsaid=[DeedDoc.of(deed, at=deed.call.at) for deed in task.unsaid],

@@ -33,7 +33,7 @@ _LEAST: Final = 2
 _NEAR: Final = 0.81
 """How like a known key another is that is meant for it: `stat` is, `code` is not `mode`."""
 _LONGEST: Final = 40
-"""Characters of a wrong value that are compared with those that are known."""
+"""Characters of a wrong value that are told."""
 _EXAMPLES: Final = {
     "state": "failed",
     "is": "needs-you",
@@ -174,9 +174,7 @@ def _check(key: str, value: str) -> _Holds:
         name = value.replace("_", "-").replace(" ", "-")
         begun = [_WORDS[name]] if name in _WORDS else [_WORDS[full] for full in _WORDS if full.startswith(name)]
         if not begun:
-            near = get_close_matches(name[:_LONGEST], (one for one in _WORDS if one != "false"), 1)
-            meant = f"did you mean {near[0]}?" if near else f"try {', '.join(list(_WORDS)[:3])}"
-            raise WrongTermError(f"no {quoted(f'{key}:{value}', _LONGEST)}: {meant}")
+            raise WrongTermError(f"no {quoted(f'{key}:{value}', _LONGEST)}: try {', '.join([*_WORDS][:3])}")
         return lambda task, _now: any(holds(task) for holds in begun)
     if key == "since":
         seconds = seconds_of(value)

@@ -1,8 +1,9 @@
-"""A task's attempts and waits as spans of time. Pure and without a clock: what still goes on has no end."""
+"""A task's attempts and waits as spans of time, and time as columns. Pure, without a clock: what goes on has no end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -77,16 +78,11 @@ def _signs(attempt: Attempt) -> _Signs | None:
     return _Signs(attempt, max(first, 0.0), max(last, 0.0))
 
 
-def spans_of(task: Task, first: float | None = None) -> list[Span]:
-    """The spans of a task, in the order of its attempts; empty for one that no file speaks of.
-
-    `first` is the first sign of anything below it: who hands work on has begun before.
-    """
+def spans_of(task: Task) -> list[Span]:
+    """The spans of a task, in the order of its attempts; empty for one that no file speaks of."""
     attempts = [one for one in map(_signs, task.attempts) if one is not None]
     if not attempts:
         return []
-    if first is not None and first < attempts[0].start and task.attempts[0].started_at is None:
-        attempts[0] = attempts[0]._replace(start=first)
     spans: list[Span] = []
     for one, following in pairwise(attempts):
         face, is_queued = LOOKS[one.attempt.state], one.attempt.state is State.SUBMITTED
@@ -136,3 +132,56 @@ def busy_times(task: Task) -> tuple[Interval, ...]:
         else:
             times.append((start, end))
     return tuple(times)
+
+
+# Moments to columns and back
+
+
+class Fold(NamedTuple):
+    """A pause that takes fewer columns than its time would."""
+
+    left: float
+    right: float
+    seconds: float
+
+
+class Axis:
+    """Columns of time, 0 at the first sign, at `scale` seconds a column.
+
+    A pause between the stretches takes `fold` columns, where its time would take more.
+    """
+
+    def __init__(self, stretches: Sequence[Interval], now: float, scale: float, fold: float) -> None:
+        self.scale = scale
+        self.folds: list[Fold] = []
+        busy = [*stretches, (now, now)] if not stretches or now > stretches[-1][1] else stretches
+        self._times = [busy[0][0], busy[0][1]]
+        self._columns = [0.0, (busy[0][1] - busy[0][0]) / scale]
+        for (_, end), (start, until) in pairwise(busy):
+            column, pause = self._columns[-1], start - end
+            if pause / scale > fold:
+                self.folds.append(Fold(column, column + fold, pause))
+                column += fold
+            else:
+                column += pause / scale
+            self._times += [start, until]
+            self._columns += [column, column + (until - start) / scale]
+
+    def column(self, moment: float) -> float:
+        """Where a moment is."""
+        return _between(moment, self._times, self._columns, 1 / self.scale)
+
+    def moment(self, column: float) -> float:
+        """Which moment is there."""
+        return _between(column, self._columns, self._times, self.scale)
+
+
+def _between(value: float, known: list[float], wanted: list[float], slope: float) -> float:
+    """The value on the line through the known points, with `slope` in front of the first and behind the last."""
+    if value <= known[0]:
+        return wanted[0] + (value - known[0]) * slope
+    if value >= known[-1]:
+        return wanted[-1] + (value - known[-1]) * slope
+    after = bisect_right(known, value)
+    low, high = known[after - 1], known[after]
+    return wanted[after - 1] + (value - low) / (high - low) * (wanted[after] - wanted[after - 1])

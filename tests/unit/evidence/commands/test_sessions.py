@@ -68,19 +68,6 @@ def test_a_child_that_says_that_its_tests_pass_after_a_run_that_failed_is_caught
     assert task.ask.startswith("a claim is false: all tests pass (the last time, `pytest -q` ended with exit code 1")
 
 
-def test_whoever_looks_again_and_again_catches_it_as_well(tmp_path: Path) -> None:
-    store, main = store_of(tmp_path)
-    agent = child(store, main, "a1", "shop.cart")
-    ran(agent, "t1", "pytest -q", RED, 1)
-    agent.said(returned(summary="All tests pass."))
-    store.save()
-    kept = SessionsSource(lambda known, _: () if known else (store.reader(),))
-    for _ in range(2):
-        monitor = Monitor(store.workspace, Settings(), kept, clock=lambda: 2e9, inspects=True)
-        monitor.scan()
-        assert monitor.tree.tasks["shop.cart"].contradicted
-
-
 def test_the_call_that_a_verdict_rests_on_is_found_in_the_transcript_again(tmp_path: Path) -> None:
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")

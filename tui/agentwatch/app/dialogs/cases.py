@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.content import Content
@@ -15,6 +13,7 @@ from agentwatch.decisions.form import (
     DIGITS_OF_FILE,
     DecisionForm,
     Fact,
+    Missing,
     RequestForm,
     fact,
     facts,
@@ -27,81 +26,31 @@ from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.delegation.task import BETWEEN, Task
-from agentwatch.text import clean, clean_lines, quoted, whole
+from agentwatch.text import clean, quoted, whole
 from agentwatch.view.requests import standing_words
-from agentwatch.view.words import name_of, plural, program_of, told_apart
+from agentwatch.view.words import name_of, program_of
 
 if TYPE_CHECKING:
     from agentwatch.decisions.service import DecisionService
     from agentwatch.monitor import Monitor
 
-_COMPARED: Final = 100
-"""Tasks that ask, to which the name of the one that asks this is compared."""
-_MOST_LINES: Final = 400
-"""Lines of a return that are shown beside a decision; the details have the rest."""
-BAR: Final = "┊ "
-"""In front of every line of foreign text."""
-_GOES_ON: Final = "┊›"
-"""The same, where the line above has not ended."""
 _QUOTED: Final = 13
 """Cells of the column with the labels of foreign words."""
-SHORT: Final = 200
-"""Characters of a call that is whole among the facts, where the words below are out of sight."""
 _DONE: Final = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
 _EFFECTS: Final = {Action.ALLOW: "allows it, this once", Action.DENY: "denies it", Action.ANSWER: "answers it"}
 
 
-class Case(ABC):
-    """One decision as it was begun, and what is true of it now. `where` is the top row of its workspace, else ""."""
+class AttemptCase:
+    """A decision about one attempt of a task, as it stood when the dialog opened. `where` is the top row of its
+    workspace, "" where it has none."""
 
     advice = "Leave with escape, look at it, and open this again."
     title = "the child's words"
+    asker = "the child's"
     to_read = 0
-    """Of the words below, so many have to be read before the key counts."""
-    form: DecisionForm | RequestForm
 
-    def __init__(self, monitor: Monitor, desk: DecisionService, where: str) -> None:
+    def __init__(self, monitor: Monitor, desk: DecisionService, where: str, task: Task, action: Action) -> None:
         self.monitor, self.desk, self.where = monitor, desk, where
-
-    @abstractmethod
-    def facts(self, now: float, cautions: Iterable[str], *, low: bool) -> Iterator[Fact]:
-        """The facts; `low`: the words below the frame are out of sight."""
-
-    @abstractmethod
-    def change(self, now: float) -> str | None:
-        """The difference to what the operator saw, a sentence; None if there is none."""
-
-    @abstractmethod
-    async def words(self) -> list[Block]:
-        """The words of others, each line of them behind the bar."""
-
-    def effect(self) -> str:
-        """The effect of the key, now that nothing is missing."""
-        return "records this decision; nothing is recorded before"
-
-    @abstractmethod
-    async def sign(self, document: str, note: str) -> DecisionMade:
-        """Record it as it is filled in. Raises DecisionError."""
-
-    @abstractmethod
-    def outcome(self, decided: DecisionMade, width: int) -> str:
-        """How that came out, in a sentence of so many cells if it can be."""
-
-    def place(self) -> Iterator[Fact]:
-        """Its workspace and its host."""
-        if self.where:
-            yield fact("in", quoted(self.where, 200))
-        if self.monitor.host:
-            yield fact("host", quoted(self.monitor.host, 200), "bold")
-
-
-class AttemptCase(Case):
-    """One attempt of one task, as it stood when the dialog opened, and the action about it."""
-
-    form: DecisionForm
-
-    def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, action: Action, where: str = "") -> None:
-        super().__init__(monitor, desk, where)
         self.seen, self.subject, self.action = task, desk.subject(task), action
         self.form = DecisionForm(task, self.subject, action, monitor.tree.tasks.values(), dict(monitor.settings.modes))
 
@@ -111,6 +60,7 @@ class AttemptCase(Case):
         return self.monitor.tree.tasks.get(self.subject.task_id)
 
     def change(self, now: float) -> str | None:  # noqa: ARG002 - it is the task that changes
+        """The difference to what the operator saw, a sentence; None if there is none."""
         task = self.task
         if task is None:
             return "The task is gone."
@@ -122,7 +72,8 @@ class AttemptCase(Case):
                 return f"The {name} has changed since you opened this."
         return f"It was decided meanwhile: {task.binding.action}." if task.binding is not None else None
 
-    def facts(self, now: float, cautions: Iterable[str], *, low: bool) -> Iterator[Fact]:  # noqa: ARG002
+    def facts(self, now: float, cautions: Iterable[str]) -> Iterator[Fact]:  # noqa: ARG002 - it has none
+        """The facts of the frame."""
         where = "in the ledger, copy in .agentwatch/decisions"
         if self.monitor.host:
             where = f"in the ledger of {quoted(self.monitor.host, 60)}, once it has checked this"
@@ -130,44 +81,55 @@ class AttemptCase(Case):
             where = "in the ledger, nowhere else (read only)"
         writes = f"{self.subject.decision_id[:DIGITS_OF_FILE]}….json {where}"
         about = self.seen, self.task or self.seen, self.subject, self.action, self.form.params()
-        first, *others = facts(*about, now=now, writes=writes)
-        return chain([first], self.place(), others)
+        return _placed(self, facts(*about, now=now, writes=writes))
+
+    def missing(self, note: str, unread: str) -> Missing | None:  # noqa: ARG002 - nothing has to be read first
+        """The step that the operator has to take first."""
+        return self.form.missing(self.task, note) if self.task is not None else Missing("the task has gone")
 
     async def words(self) -> list[Block]:
-        task = self.task
-        version = task.latest.returned if task is not None and task.latest is not None else None
-        returned = await asyncio.to_thread(self.monitor.content, version) if version is not None else None
-        blocks: list[Block] = [_Quotation(*part) for part in words_of_child(self.seen)]
+        """The words of others, each line of them behind the bar."""
+        returned = self.seen.latest.returned if self.seen.latest is not None else None
+        content = await asyncio.to_thread(self.monitor.content, returned) if returned is not None else None
+        blocks: list[Block] = [Quotation(*part, wrap=True) for part in words_of_child(self.seen)]
         if self.seen.result is None:
             blocks.insert(0, text(faint("The child has returned nothing that can be read.")))
-        return [*blocks, *([_Quotation("whole return", returned)] if returned else [])]
+        return [*blocks, *([Quotation("whole return", content, wrap=True)] if content else [])]
+
+    def effect(self) -> str:
+        """The effect of the key, now that nothing is missing."""
+        return "records this decision; nothing is recorded before"
 
     async def sign(self, document: str, note: str) -> DecisionMade:
-        return await self.monitor.decide(
-            self.subject, self.action, with_document(self.action, self.form.params(), document), note
-        )
+        """Record it as it is filled in. Raises DecisionError."""
+        params = with_document(self.action, self.form.params(), document)
+        return await self.monitor.decide(self.subject, self.action, params, note)
 
-    def outcome(self, decided: DecisionMade, width: int) -> str:  # noqa: ARG002 - each has its own length
-        task = quoted(name_of(self.seen), 24)
+    def outcome(self, decided: DecisionMade) -> str:
+        """How that came out, in a sentence."""
         done = "recorded" if decided.fresh else "the very same was recorded before"
         delivered = "delivered" if decided.undelivered is None else f"not delivered: {clean(decided.undelivered, 500)}"
-        return f"{self.form.spec.word} {task}: {done}, {delivered}."
+        return f"{self.form.spec.word} {quoted(name_of(self.seen), 24)}: {done}, {delivered}."
 
 
-class RequestCase(Case):
+class RequestCase:
     """A request as it was when its dialog opened. It stays with its request, whatever else is asked meanwhile."""
 
     advice = "Leave with escape."
-    form: RequestForm
+    asker = "its"
 
-    def __init__(self, monitor: Monitor, desk: DecisionService, task_id: str, request: Request, where: str) -> None:
-        super().__init__(monitor, desk, where)
-        self._task_id, self.request, self.form = task_id, request, RequestForm(request)
+    def __init__(self, monitor: Monitor, desk: DecisionService, where: str, task: Task, request: Request) -> None:
+        self.monitor, self.desk, self.where = monitor, desk, where
+        self.request, self.form = request, RequestForm(request)
         is_permission = request.kind is RequestKind.PERMISSION
         self.title = "what it wants to do" if is_permission else "what belongs to it"
         self.to_read = 2 if request.beside else 1
+        """Of the blocks of words, so many have to be read before it can be allowed."""
+        self._names = [monitor.tree.tasks[one].called for one in reversed(monitor.tree.ancestors(task.task_id))]
+        self._names.append(task.called)
 
     def change(self, now: float) -> str | None:
+        """As that of an attempt."""
         asked, seen = self.monitor.tree.request(self.request.request_id), self.request
         if asked is None:
             return "It is not offered any more."
@@ -178,50 +140,21 @@ class RequestCase(Case):
             return "It is not the one that you looked at."
         return "Its time is over: answer it in its terminal." if now >= (request.until or now + 1) else None
 
-    @property
-    def call(self) -> str:
-        """The call, whole: a line break in it is made visible where it stands in one line."""
-        pieces = whole(self.request.shown or self.request.input)
-        return "".join(f"{chr(10) if piece.begins else ''}{piece.text}" for piece in pieces).removeprefix("\n")
+    def facts(self, now: float, cautions: Iterable[str]) -> Iterator[Fact]:
+        """As those of an attempt."""
+        asker = quoted(BETWEEN.join(self._names), 200)
+        return _placed(self, request_facts(self.request, now, asker=asker, cautions=cautions))
 
-    def facts(self, now: float, cautions: Iterable[str], *, low: bool) -> Iterator[Fact]:
-        first, *others = request_facts(self.request, now, asker=self._asker(), more=self._beside(), cautions=cautions)
-        yield from chain([first], self.place(), others)
-        if low and self.request.kind is RequestKind.PERMISSION:
-            # The words below the frame are out of sight there.
-            yield fact("the call", quoted(self.call, SHORT))
-
-    def _asker(self) -> str:
-        tree = self.monitor.tree
-        asked = tree.request(self.request.request_id)
-        task_id = asked.task_id if asked is not None else self._task_id
-        if task_id not in tree.tasks:
-            return quoted(task_id, 200)
-        names = [tree.tasks[one].called for one in (*reversed(tree.ancestors(task_id)), task_id)]
-        task, asking = tree.tasks[task_id], [tree.tasks[one] for one in tree.queue[:_COMPARED]]
-        alike = [task, *(one for one in asking if one.task_id != task_id and one.called == task.called)]
-        which = f", {quoted(told_apart(alike)[0], 30)}" if len(alike) > 1 else ""
-        return quoted(BETWEEN.join(names), 200) + which
-
-    def _beside(self) -> Iterator[str]:
-        """Equal requests of the same task, and others, that wait as well."""
-        request, tree = self.request, self.monitor.tree
-        asked = tree.request(request.request_id)
-        task = tree.tasks.get(asked.task_id) if asked is not None else None
-        others = sorted(
-            (one for one in task.requests if one.waits_for_operator) if task else (),
-            key=lambda one: (one.asked_at, one.request_id),
-        )
-        ids = [one.request_id for one in others if (one.tool, one.input_sha256) == (request.tool, request.input_sha256)]
-        if len(ids) > 1 and request.request_id in ids:
-            yield f"number {ids.index(request.request_id) + 1} of {len(ids)} equal ones"
-        if ids and len(others) > len(ids):
-            yield f"{plural(len(others) - len(ids), 'other')} open beside it"
+    def missing(self, note: str, unread: str) -> Missing | None:
+        """The same; `unread` is the part of the call that was not in sight yet."""
+        return self.form.missing(note.strip(), unread)
 
     async def words(self) -> list[Block]:
-        return [_Verbatim(*part) for part in words_of_request(self.request)]
+        """The call, whole, and what belongs to it."""
+        return [Quotation(*part) for part in words_of_request(self.request)]
 
     def effect(self) -> str:
+        """As that of an attempt."""
         if self.form.params().rule is not None:
             return "allows it, and what the rule covers"
         action = self.form.action or Action.ANSWER
@@ -229,42 +162,44 @@ class RequestCase(Case):
         return _EFFECTS[action] + always
 
     async def sign(self, document: str, note: str) -> DecisionMade:  # noqa: ARG002 - it hands nothing on
+        """Record the answer. Raises DecisionError."""
         return await self.monitor.answer(self.request, self.form.action or Action.DENY, self.form.params(), note)
 
-    def outcome(self, decided: DecisionMade, width: int) -> str:
+    def outcome(self, decided: DecisionMade) -> str:
+        """As that of an attempt."""
         request, before = self.request, "" if decided.fresh else " before"
-        program = clean(program_of(request.source), 20)
-        done = f"{_DONE[self.form.action or Action.DENY]}{before} {program}: "
-        query = request.queries[0].question if request.queries else ""
-        return done + quoted(query or request.shown or request.input, max(width - len(done), 8))
+        query = request.queries[0].question if request.queries else request.shown or request.input
+        return f"{_DONE[self.form.action or Action.DENY]}{before} {clean(program_of(request.source), 20)}: " + quoted(
+            query, 30
+        )
 
 
-class _Verbatim(NamedTuple):
-    """Foreign text under a label of ours, whole, line by line: a line that goes on is told from a new one."""
+Case = AttemptCase | RequestCase
+
+
+def _placed(case: Case, facts: Iterator[Fact]) -> Iterator[Fact]:
+    """The facts, with workspace and host behind the first."""
+    yield next(facts)
+    if case.where:
+        yield fact("in", quoted(case.where, 200))
+    if case.monitor.host:
+        yield fact("host", quoted(case.monitor.host, 200), "bold")
+    yield from facts
+
+
+class Quotation(NamedTuple):
+    """Foreign text under a label of ours, whole: each line of it begins behind a bar, one that goes on behind another.
+    `wrap` is False for what is folded at the edge, character by character."""
 
     label: str
     source: str
+    wrap: bool = False
 
     def lines(self, width: int) -> Iterator[Line]:
-        under, goes_on = " " * _QUOTED + BAR, " " * _QUOTED + _GOES_ON
-        first = faint(f"{self.label:<{_QUOTED}}{BAR}")
+        """Its lines, none wider than `width` cells."""
+        under = " " * _QUOTED
+        first = faint(f"{self.label:<{_QUOTED}}┊ ")
         for piece in whole(self.source):
             part = Content.styled(piece.text, FAINT if piece.counted else "")
-            yield from Text(part, first if piece.begins else faint(goes_on), goes_on, wrap=False).lines(width)
-            first = faint(under)
-
-
-class _Quotation(NamedTuple):
-    """Foreign text under a label of ours: whatever is in it, each of its lines begins behind the bar."""
-
-    label: str
-    source: str
-
-    def lines(self, width: int) -> Iterator[Line]:
-        lines, cut = clean_lines(self.source.removesuffix("\n"), _MOST_LINES)
-        first, under = faint(f"{self.label:<{_QUOTED}}{BAR}"), " " * _QUOTED + BAR
-        for line in lines:
-            yield from Text(Content(line), first, under).lines(width)
-            first = faint(under)
-        if cut:
-            yield Line(faint(cut))
+            yield from Text(part, first if piece.begins else faint(f"{under}┊›"), f"{under}┊›", self.wrap).lines(width)
+            first = faint(f"{under}┊ ")

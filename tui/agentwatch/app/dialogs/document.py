@@ -38,13 +38,10 @@ _LARGEST_FILE: Final = 1024 * 1024
 """Bytes of an edited file that are read back."""
 
 
-class Said(Static):
-    """Lines of ours that are painted again where they read differently."""
-
-    def tell(self, content: Content) -> None:
-        """Say this from now on."""
-        if not (isinstance(self.content, Content) and content.is_same(self.content)):
-            self.update(content)
+def tell(line: Static, content: Content) -> None:
+    """Have a line of ours read so; one that does already is not painted again."""
+    if not (isinstance(line.content, Content) and content.is_same(line.content)):
+        line.update(content)
 
 
 class Document(Vertical):
@@ -69,19 +66,14 @@ class Document(Vertical):
     class Checked(Message):
         """The text, or what is known of it, is another."""
 
-    class Appeared(Message):
-        """A text that could not be had is there now: nobody has read it yet."""
-
-    def __init__(self, form: DecisionForm, monitor: Monitor, state: Path) -> None:
-        """`state` is a directory of ours, for the file that the operator's editor gets."""
+    def __init__(self, form: DecisionForm, monitor: Monitor, state: Path, appeared: Callable[[], object]) -> None:
+        """`state` is a directory of ours, for the file that the operator's editor gets. `appeared` is called when a
+        text is there that could not be had: nobody has read it yet."""
         super().__init__()
-        self.is_unread = False
-        """It came after the dialog was seen, and the time to read it has not begun."""
-        self.border_title = form.title
-        self.label = form.spec.document
-        self.status = Said(id="checked", markup=False)
+        self.border_title, self.label = form.title, form.spec.document
+        self.status = Static(id="checked", markup=False)
         """One line about the text: whether it is valid, and how much of it is changed."""
-        self._form, self._monitor, self._state = form, monitor, state
+        self._form, self._monitor, self._state, self._appeared = form, monitor, state, appeared
         self._note = ""
         self.area = TextArea(show_cursor=False, show_line_numbers=True, compact=True, highlight_cursor_line=False)
         self.area.match_cursor_bracket = False
@@ -90,8 +82,8 @@ class Document(Vertical):
         self._why_blank = ""
         self._no_answer = ""
         """Why the text cannot be had; "" where it is here."""
-        self._is_unseen = self._is_lent = False
-        """The text is too large for the screen, and the operator's editor has not had it; the editor has it now."""
+        self._is_unseen = False
+        """Whether the text is too large for the screen, and the operator's editor has not had it."""
         self.text = ""
         self.problems: list[str] | None = None
         """The faults of the text, None as long as it is being checked."""
@@ -116,7 +108,7 @@ class Document(Vertical):
             self._follow(_PAUSE)
 
     def _follow(self, pause: float) -> None:
-        """Make it again, and check it, a while later. What it was before is not signed any more."""
+        """Make it again, and check it, a while later. The one before is not signed any more."""
         self.problems = None
         self.post_message(self.Checked())
         self._refresh_later(pause)
@@ -134,7 +126,7 @@ class Document(Vertical):
         form, tree = self._form, self._monitor.tree
         if self.is_edited or form.task.task_id not in tree.tasks:
             return
-        before, self._no_answer, failed = self._no_answer, "", list(tree.failed_below(form.task))
+        failed = list(tree.failed_below(form.task))
         try:
             proposal = await asyncio.to_thread(form.propose, self._monitor.text, self._note, failed, operator_name())
             self._why_blank = "none was ever seen: write one, or the next attempt gets your note only"
@@ -145,15 +137,15 @@ class Document(Vertical):
             return
         except DecisionError as error:
             proposal, self._why_blank = blank_handoff(form.task, form.subject), clean(str(error), 500)
+        was_away, self._no_answer = bool(self._no_answer), ""
         if not self.is_edited:
-            is_new = self._proposal is None or bool(before) or proposal.text != self.text
+            is_new = self._proposal is None or was_away or proposal.text != self.text
             self._proposal = proposal
             if is_new:
                 # Else the operator's editor may have had a text that is too large for the screen.
                 self._show(proposal.text)
-            if before:
-                self.is_unread = True
-                self.post_message(self.Appeared())
+            if was_away:
+                self._appeared()
 
     def write(self, text: str) -> None:
         """Put another text in the place of this one."""
@@ -174,8 +166,8 @@ class Document(Vertical):
     def show_status(self) -> None:
         """Say how the text stands now."""
         parts = [Content.styled("… checking", "$text-muted")]
-        if self._no_answer or (self._why_blank and not self.text):
-            parts = [Content.styled(self._no_answer or self._why_blank, "$text-warning")]
+        if why := self._no_answer or (not self.text and self._why_blank):
+            parts = [Content.styled(why, "$text-warning")]
         elif self.problems is not None:
             more = f"  (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
             wrong = f"✗ {clean(self.problems[0], 300)}{more}" if self.problems else ""
@@ -184,15 +176,13 @@ class Document(Vertical):
                 parts.append(self._difference.counted)
             if self.is_edited:
                 parts.append(Content.styled("edited by you: a note is handed on beside it", "$text-muted"))
-        self.status.tell(Content("   ").join(parts))
+        tell(self.status, Content("   ").join(parts))
 
     def missing(self) -> str | None:
         """The step before it can be handed on, in small letters; None if it can."""
-        if self._is_lent:
-            return f"the edited {self.label} is being read"
         if self._no_answer:
             return f"the {self.label} is not here: {self._no_answer}"
-        if self._proposal is None or self.problems is None or self.is_unread:
+        if self._proposal is None or self.problems is None:
             return f"the {self.label} is being checked"
         if self._is_unseen:
             return f"the {self.label} is too large to be shown here: read it with ctrl+e"
@@ -216,13 +206,10 @@ class Document(Vertical):
             return
 
         def look() -> tuple[list[str], Difference | None]:
-            difference = compare(proposal.before, checked) if proposal.before is not None else None
-            problems = proposal.problems(checked)
-            if unseen := count_unseen(checked):
-                problems.insert(
-                    0, f"it holds {plural(unseen, 'character')} that cannot be seen: take them out with ctrl+e"
-                )
-            return problems, difference
+            unseen = count_unseen(checked)
+            hidden = f"it holds {plural(unseen, 'character')} that cannot be seen: take them out with ctrl+e"
+            problems = [*([hidden] if unseen else []), *proposal.problems(checked)]
+            return problems, compare(proposal.before, checked) if proposal.before is not None else None
 
         problems, difference = await asyncio.to_thread(look)
         if checked == self.text:
@@ -232,33 +219,28 @@ class Document(Vertical):
 
     # Editing
 
-    async def edit(self, ended: Callable[[], None]) -> str | None:
-        """Have the text changed in the operator's editor; the screen waits. `ended` is called when the editor ends.
-
-        Returns the trouble, a sentence; None if there is none.
-        """
+    def edit(self) -> str | None:
+        """Have the text changed in the operator's editor. Returns the trouble, a sentence; None if there is none."""
         if self._no_answer or self._proposal is None:
             return f"The {self.label} is not here yet."
-        self._is_lent = True
-        directory: TemporaryDirectory[str] | None = None
         try:
-            # Not in the workspace: an agent could change the text between the editor and the signature.
-            directory = await asyncio.to_thread(_private_directory, self._state)
-            path = Path(directory.name) / Path(self._proposal.name).name
-            await asyncio.to_thread(_write_file, path, self.text)
-            trouble = hand_over(self.app, self._monitor.settings.editor, path)
-            ended()
-            if trouble is None:
-                if (text := await asyncio.to_thread(_read_file, path)) != self.text:
+            # Not in the workspace: an agent could change the text between the editor and the signature. The disk is
+            # asked here because the loop waits for the editor anyway.
+            self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with TemporaryDirectory(prefix="editing-", dir=self._state, ignore_cleanup_errors=True) as directory:
+                path = Path(directory, Path(self._proposal.name).name)
+                path.touch(mode=0o600, exist_ok=False)
+                path.write_bytes(self.text.encode())
+                if trouble := hand_over(self.app, self._monitor.settings.editor, path):
+                    return trouble
+                if path.stat().st_size > _LARGEST_FILE:
+                    return f"The edited text is too large: it has more than {_LARGEST_FILE:,} bytes."
+                if (text := path.read_bytes().decode()) != self.text:
                     self.write(text)
                 self._is_unseen = False
         except (OSError, ValueError) as error:
             return f"The edited text cannot be read: {clean(str(error), 200)}."
-        finally:
-            if directory is not None:
-                await asyncio.to_thread(directory.cleanup)
-            self._is_lent = False
-        return trouble
+        return None
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
@@ -284,26 +266,6 @@ class Document(Vertical):
 
     def _show_changes(self) -> None:
         if self.has_class("-changes"):
-            words = "There is no earlier one to compare it with."
-            if self._difference is not None:
-                words = "" if self._difference.rows else "It is the same as the last one."
-            blocks = [text(faint(words))] if words or self._difference is None else self._difference.noted
-            self._page.show(blocks, keep=True)
-
-
-def _private_directory(state: Path) -> TemporaryDirectory[str]:
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return TemporaryDirectory(prefix="editing-", dir=state, ignore_cleanup_errors=True)
-
-
-def _write_file(path: Path, text: str) -> None:
-    """Write the text into a private file. Raises OSError."""
-    path.touch(mode=0o600, exist_ok=False)
-    path.write_bytes(text.encode())
-
-
-def _read_file(path: Path) -> str:
-    """The text that is there now. Raises OSError, and ValueError if it is too large or none."""
-    if path.stat().st_size > _LARGEST_FILE:
-        raise ValueError(f"it has more than {_LARGEST_FILE:,} bytes")
-    return path.read_bytes().decode()
+            same = [text(faint("It is the same as the last one, or there is none."))]
+            changes = self._difference
+            self._page.show(changes.noted if changes is not None and changes.rows else same, keep=True)

@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from agentwatch.app.actions import VIEWS, Home, Place, bindings
-from agentwatch.app.messages import STILL_READING, Missing, ScreenComplete, TreeUpdated
+from agentwatch.app.messages import STILL_READING, Missing, TreeUpdated
 from agentwatch.app.screens.detailed import PERIOD, DetailedScreen, TaskScreen
 from agentwatch.app.widgets.cells import shown
 from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
@@ -28,7 +28,6 @@ from agentwatch.view.order import end_of_chain
 from agentwatch.view.query import Query, parse
 
 if TYPE_CHECKING:
-    from agentwatch.contracts.shapes import Finding
     from agentwatch.monitor import Monitor
 
 _WIDE: Final = 100
@@ -121,7 +120,6 @@ class MainScreen(DetailedScreen[None]):
             self.set_focus(self.task_tree)
         self.needs_you.fit()
         self.set_interval(PERIOD, self.show_details)
-        self.call_after_refresh(self.post_message, ScreenComplete())
         self.run_worker(self._add_details())
 
     async def _add_details(self) -> None:
@@ -208,21 +206,21 @@ class MainScreen(DetailedScreen[None]):
 
     def _is_on(self, command_id: str) -> bool:
         sought = self.filter_bar.sought
-        return (
-            (command_id == "follow" and self.task_tree.follows)
-            or (command_id == "filter" and len(sought.terms) > int(sought.step is not None))
-            or (command_id == "filter.state" and sought.step is not None)
-            or (command_id == "views" and sought.text in self._views.values())
-        )
+        return {
+            "follow": self.task_tree.follows,
+            "filter": len(sought.terms) > int(sought.step is not None),
+            "filter.state": sought.step is not None,
+            "views": sought.text in self._views.values(),
+        }.get(command_id, False)
 
     def is_useless(self, command_id: str) -> bool:
-        return (
-            (command_id == "focus.next" and not self.has_class("-wide"))
-            or (command_id == "notices" and not (self._monitor.tree.notices or self._monitor.messages))
-            or (command_id == "views" and not self._views)
-            or (command_id == "back" and not self.filter_bar.sought and not self._is_in_details)
-            or super().is_useless(command_id)
-        )
+        useless = {
+            "focus.next": not self.has_class("-wide"),
+            "notices": not (self._monitor.tree.notices or self._monitor.messages),
+            "views": not self._views,
+            "back": not self.filter_bar.sought and not self._is_in_details,
+        }
+        return useless.get(command_id, False) or super().is_useless(command_id)
 
     # Commands
 
@@ -293,15 +291,12 @@ class MainScreen(DetailedScreen[None]):
         self.notify(words, markup=False, timeout=2)
 
     def action_notices(self) -> None:
-        from agentwatch.app.screens.pages import NoticesScreen  # rarely wanted
+        from agentwatch.app.screens.pages import PageScreen, notices_of  # rarely wanted
 
-        def read() -> tuple[list[Finding], list[str]]:
-            notices, said = [*self._monitor.tree.notices], [*self._monitor.messages]
-            if not notices and not said and self._monitor.health.mode == "starting":
-                said = [STILL_READING]
-            return notices, said
-
-        self.app.push_screen(NoticesScreen(read))
+        notices, own = self._monitor.tree.notices, self._monitor.messages
+        if not notices and not own and self._monitor.health.mode == "starting":
+            own = [STILL_READING]
+        self.app.push_screen(PageScreen("Problems", notices_of(notices, own)))
 
     # The filter
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 from textual import events
@@ -28,11 +27,6 @@ _KEYS: Final = 15
 """Cells of the column with the keys."""
 _SHOWN: Final = 200
 """Files with a problem that are listed."""
-_REFRESH: Final = 0.5
-"""Seconds between two looks at the problems, while they are shown."""
-
-_Problems = tuple[Sequence[Finding], Sequence[str]]
-"""Problems of files and messages of agentwatch itself."""
 
 
 def _as(command_id: str, action: str) -> Binding:
@@ -48,7 +42,7 @@ class PageScreen(ModalScreen[None]):
         Binding("escape", "dismiss", show=False),
         # That leaves agentwatch: of the keys that leave it, the others only close.
         Binding("ctrl+c", "copy_or_quit", show=False),
-        *(_as("help", "dismiss"), _as("quit", "dismiss"), _as("up", "scroll_up"), _as("down", "scroll_down")),
+        *(_as("help", "dismiss"), _as("quit", "dismiss")),
     ]
 
     DEFAULT_CSS = f"""
@@ -61,18 +55,15 @@ class PageScreen(ModalScreen[None]):
     PageScreen #page-text {{ height: auto; width: 1fr; }}
     """
 
-    def __init__(self, title: str, write: Callable[[], Iterable[Block]], hint: str = "esc back") -> None:
+    def __init__(self, title: str, blocks: Iterable[Block], hint: str = "esc back") -> None:
         super().__init__()
-        self._title = title
-        self._write = write
-        self._hint = hint
+        self._blocks = list(blocks)
         # Held, not looked for: at the end of the app a size still arrives when they are no longer on the screen.
         self._text = Static(id="page-text", markup=False)
         self._page = VerticalScroll(self._text, id="page")
+        self._page.border_title, self._page.border_subtitle = title, hint
 
     def compose(self) -> ComposeResult:
-        self._page.border_title = self._title
-        self._page.border_subtitle = self._hint
         yield self._page
 
     def on_mount(self) -> None:
@@ -81,15 +72,15 @@ class PageScreen(ModalScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         self._fill(event.size.width)
 
-    def turn_to(self, title: str, write: Callable[[], Iterable[Block]]) -> None:
+    def turn_to(self, title: str, blocks: Iterable[Block]) -> None:
         """Show another text from its beginning."""
-        self._write = write
+        self._blocks = list(blocks)
         self._page.border_title = title
         self._page.scroll_home(animate=False)
         self._fill(self.size.width)
 
     def _fill(self, width: int) -> None:
-        lines = lay_out(self._write(), min(width, _WIDTH) - _EDGES)
+        lines = lay_out(self._blocks, min(width, _WIDTH) - _EDGES)
         self._text.update(Content("\n").join(line.content for line in lines))
 
     async def action_copy_or_quit(self) -> None:
@@ -99,30 +90,9 @@ class PageScreen(ModalScreen[None]):
         except SkipAction:
             await self.app.action_quit()
 
-    def action_scroll_up(self) -> None:
-        self._page.scroll_up(animate=False)
 
-    def action_scroll_down(self) -> None:
-        self._page.scroll_down(animate=False)
-
-
-class NoticesScreen(PageScreen):
-    """Each with what is wrong with it and what to do, as `read` has it now; then what agentwatch says of itself."""
-
-    def __init__(self, read: Callable[[], _Problems]) -> None:
-        super().__init__("Problems", lambda: _notices(*self._problems))
-        self._read, self._problems = read, read()
-
-    def on_mount(self) -> None:
-        self.set_interval(_REFRESH, self._refresh)
-
-    def _refresh(self) -> None:
-        if (problems := self._read()) != self._problems:
-            self._problems = problems
-            self._fill(self.size.width)
-
-
-def _notices(notices: Sequence[Finding], own: Sequence[str]) -> Iterator[Block]:
+def notices_of(notices: Sequence[Finding], own: Sequence[str]) -> Iterator[Block]:
+    """Each file with what is wrong with it and what to do; before, what agentwatch says of itself."""
     if not notices and not own:
         yield text(Content("Every file that looks like a handoff or a return could be read and belongs to a task."))
     for sentence in own:
@@ -141,7 +111,7 @@ class HelpScreen(PageScreen):
 
     def __init__(self, commands: Sequence[ActionSpec], views: Sequence[tuple[str, str]]) -> None:
         """`views` are the saved ones: the name of each, and what it looks for."""
-        self._keys = partial(help_blocks, commands, views)
+        self._keys = list(help_blocks(commands, views))
         super().__init__("Keys", self._keys, hint="← → manual   esc back")
         self._topics = ("keys", *(topic for topic in manual.topics() if topic != "keys"))
         self._shown = 0
@@ -150,8 +120,7 @@ class HelpScreen(PageScreen):
         """Go on to the next topic, or back."""
         self._shown = (self._shown + step) % len(self._topics)
         topic = self._topics[self._shown]
-        paragraphs = list(markdown(manual.unwrapped(topic)))
-        self.turn_to(topic.capitalize(), (lambda: paragraphs) if self._shown else self._keys)
+        self.turn_to(topic.capitalize(), markdown(manual.unwrapped(topic)) if self._shown else self._keys)
 
 
 def help_blocks(commands: Sequence[ActionSpec] = COMMANDS, views: Sequence[tuple[str, str]] = ()) -> Iterator[Block]:

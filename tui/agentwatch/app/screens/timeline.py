@@ -29,9 +29,8 @@ from agentwatch.app.widgets.task_line import Columns
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.task import Task
 from agentwatch.view import times
-from agentwatch.view.axis import Axis
 from agentwatch.view.looks import look
-from agentwatch.view.spans import Interval, Kind, Span, busy_times, spans_of
+from agentwatch.view.spans import Axis, Interval, Kind, Span, busy_times, spans_of
 from agentwatch.view.words import in_line, name_of
 
 if TYPE_CHECKING:

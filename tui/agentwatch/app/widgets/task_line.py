@@ -162,14 +162,14 @@ def task_line(task: Task, state: RowState, tasks: Mapping[str, Task]) -> Strip:
         *_title_and_words(task, state, tasks, spare),
         *([Part(" "), *note] if note else []),
     ]
-    if columns.state:
-        word = "no tasks" if task.workspace and task.below is None and task.state is not State.UNKNOWN else face.word
-        parts.append(Part(" " + left(word, columns.state), palette.muted if quiet else color))
-    if columns.agent:
-        parts.append(Part(" " + left(_agent_of(task), columns.agent), palette.muted))
-    if columns.age:
-        style = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
-        parts.append(Part(" " + right(state.age, columns.age), palette.muted if is_lost else style))
+    is_empty = task.workspace and task.below is None and task.state is not State.UNKNOWN
+    aged = palette.accent if task.needs_operator else Style.null() if task.state.is_open else palette.muted
+    cells = (
+        (columns.state, "no tasks" if is_empty else face.word, palette.muted if quiet else color),
+        (columns.agent, _agent_of(task), palette.muted),
+        (columns.age, right(state.age, columns.age), palette.muted if is_lost else aged),
+    )
+    parts += [Part(" " + left(text, width), style) for width, text, style in cells if width]
     return strip_of(parts, columns.width, palette, selected=state.selected)
 
 
@@ -208,7 +208,7 @@ def _title_and_words(task: Task, state: RowState, tasks: Mapping[str, Task], spa
     # The common beginning is known of titles, not of chains.
     title = _cut_name(name, max(title_room - len(attempts), 1), 0 if state.chain else state.shared)
     used = cell_len(title) + len(attempts)
-    words, nearest = words or _reason(task, state, tasks), used + 1 + (used >= start)
+    words, nearest = words or _reason(task, state, tasks), used + 2 - (used + 1 == start)
     whole = _joined(_program(task), words)
     if not words or nearest + cell_len(whole) <= room:
         words = whole
@@ -291,8 +291,9 @@ def _note(task: Task, state: RowState) -> Iterator[Part]:
         yield Part(left(" ".join(state.decided), width), palette.muted)
     elif state.row.folded and below is not None and (worst := worst_look(below)) is not None:
         count = f"{below.needs_operator:,}"
-        whole = f"{worst.glyph} {count} need{'' if below.needs_operator > 1 else 's'} you"
-        yield Part(left(whole if len(whole) <= width else f"{worst.glyph} {count}", width), needs)
+        words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"
+        whole = next((way for way in (f"{worst.glyph} {words}", words) if len(way) <= width), f"{worst.glyph} {count}")
+        yield Part(left(whole, width), needs)
     elif task.answers_in_prose:
         yield Part(left("no return", width), palette.states["state-stale"])
     else:

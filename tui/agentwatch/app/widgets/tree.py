@@ -5,7 +5,7 @@ Every draw compares the lines in sight with the ones on screen and repaints thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence, Set
+from collections.abc import Callable, Collection, Set
 from copy import copy
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -76,11 +76,6 @@ class Outline:
     def is_outdated(self) -> bool:
         """Whether runs stand elsewhere by now."""
         return self._groups is not self.order.groups
-
-    def successor(self, at: int, before: Sequence[Row]) -> int:
-        """Where the cursor goes from a row that stood among those `before` and is no more: up to one that is left."""
-        left = (row.row_id for row in (*before[:at][::-1], *before[at:]))
-        return next((self.places[one] for one in left if one in self.places), 0)
 
     def settle(self, room: int) -> None:
         """The first scan is over: where there are more than `room` rows without the history, fold what is finished and
@@ -295,8 +290,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         outline, cursor, top, height = self.outline, self._cursor, self.scroll_offset.y, self.size.height
         rows, row = outline.rows, self._row
         outline.build()
-        is_gone = cursor not in outline.places and row < len(rows)
-        self._set_cursor(outline.successor(row, rows) if is_gone else outline.places.get(cursor or "", 0))
+        # From a row that is gone, the cursor goes up to one that is left.
+        left = (one.row_id for one in (*rows[:row][::-1], *rows[row:]) if one.row_id in outline.places)
+        place = outline.places.get(cursor or "")
+        self._set_cursor(outline.places.get(next(left, ""), 0) if place is None else place)
         if top <= row < top + height and (top or self._row >= height):
             top += self._row - row
         self._scroll_to_offset(top)

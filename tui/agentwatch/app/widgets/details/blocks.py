@@ -179,6 +179,11 @@ def text(content: Content, indent: int = 0) -> Text:
     return Text(content, Content(" " * indent), " " * indent)
 
 
+def remark(words: str) -> Text:
+    """A paragraph of safe words of ours that stand back."""
+    return text(faint(words))
+
+
 def caution(words: str, indent: int = 0) -> Text:
     """A paragraph of safe words that warn."""
     return text(Content.styled(words, "$text-warning"), indent)
@@ -204,7 +209,7 @@ def fields(*pairs: tuple[str, str | Content | Iterable[Text] | None]) -> Iterato
 def left_out(count: int, most: int = MAX_ROWS, where: str = "", indent: str = "") -> Iterator[Text]:
     """Say how many of `count` are not shown, if any."""
     if count > most:
-        yield text(faint(f"{indent}… and {count - most:,} more{where}"))
+        yield remark(f"{indent}… and {count - most:,} more{where}")
 
 
 def listed(
@@ -293,15 +298,14 @@ def document(values: dict[str, Any]) -> Iterator[Block]:
 
 
 def _part(key: str, value: Any) -> Iterator[Block]:
-    is_list = not isinstance(value, dict) and bool(value)
-    label = _label(key)
-    yield from heading(label[:1].upper() + label[1:], len(value) if is_list else None)
-    if key in ("metadata", "attestation") and not is_list:
+    items = () if isinstance(value, dict) else value
+    yield from heading(_label(key).capitalize(), len(items) or None)
+    if isinstance(value, dict) and key in ("metadata", "attestation"):
         yield from _values(value)
-    elif is_list and all(isinstance(item, str) for item in value):
-        yield from listed(value, *_MARKS.get(key, ("•", FAINT)))
-    elif is_list and all(isinstance(item, dict) and ("path" in item or "location" in item) for item in value):
-        yield _table(value)
+    elif items and all(isinstance(item, str) for item in items):
+        yield from listed(items, *_MARKS.get(key, ("•", FAINT)))
+    elif items and all(isinstance(item, dict) and ("path" in item or "location" in item) for item in items):
+        yield _table(items)
     else:
         yield from _outline(value)
 

@@ -29,12 +29,13 @@ _MARKS: Final = {
     EntryKind.THOUGHT: ("·", FAINT),
     EntryKind.NOTE: ("!", "$text-warning"),
 }
-_ENDED: Final = {
+ENDED: Final = {
     Outcome.OPEN: ("○", FAINT),
     Outcome.DONE: ("✓", FAINT),
     Outcome.FAILED: ("✗", "$text-error"),
     Outcome.REFUSED: ("⊘", "$text-warning"),
 }
+"""How a call came out."""
 
 
 def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name: str = "") -> Content:
@@ -43,9 +44,9 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
     `is_working`: open calls are at work; `name`: of the task that a call handed work to.
     """
     is_call, is_open = step.kind is EntryKind.CALL, step.outcome is Outcome.OPEN
-    mark, style = ("◐", "$state-working") if is_open and is_working else _ENDED[step.outcome]
-    if not is_call and step.outcome is Outcome.DONE:
-        mark, style = _MARKS.get(step.kind, (" ", ""))
+    mark, style = ("◐", "$state-working") if is_open and is_working else ENDED[step.outcome]
+    if step.outcome is Outcome.DONE and (not is_call or step.is_checklist):
+        mark, style = ("≡", "$state-completed") if is_call else _MARKS.get(step.kind, (" ", ""))
     clock = times.local(step.at)[11:19] if step.at else ""
     start = Content.assemble((f" {clock:>8}  ", FAINT), (mark, style), " ")
     room = max(width - start.cell_length - _TOOK, 1)
@@ -53,7 +54,7 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
         is_told = step.kind in (EntryKind.WORDS, EntryKind.PROMPT) and step.outcome is Outcome.DONE
         return start + Content.styled(clip(summary(step.about), room), "" if is_told else style)
     tool, handed = shown(step.tool), f"▸ {summary(name)}  " if name else ""
-    result = "" if step.is_checklist or not step.result else _ARROW + shown(step.result)
+    result = "" if mark == "≡" or not step.result else _ARROW + shown(step.result)
     about = "" if name and name == step.about else shown(step.about)
     # A long result leaves more than half of the line to the call.
     said = clip(f"{tool} {handed}{about}".rstrip(), max(room - len(result), int(room * 0.6)))

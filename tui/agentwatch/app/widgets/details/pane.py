@@ -19,7 +19,7 @@ from agentwatch.app.actions import Home, bindings
 from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.messages import Inspect, KeysChanged, PageTranscript, ReadStep
 from agentwatch.app.widgets.cells import clip, clip_name, shown, summary
-from agentwatch.app.widgets.details.blocks import ACCENT, FAINT, LABEL_WIDTH, faint, gist, in_color, plain, text
+from agentwatch.app.widgets.details.blocks import ACCENT, FAINT, LABEL_WIDTH, faint, gist, in_color, plain, remark
 from agentwatch.app.widgets.details.live import LiveLog
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
@@ -141,8 +141,9 @@ class DetailsPane(Widget):
 
     def action_search(self) -> None:
         """Look for words in the transcript, where one is shown."""
-        self._search.display = self._is_live
-        self._search.focus()
+        if self._is_live:
+            self._search.display = True
+            self._search.focus()
 
     def action_page_transcript(self) -> None:
         """Open the whole transcript in the operator's pager; elsewhere the key is another's."""
@@ -195,15 +196,15 @@ class DetailsPane(Widget):
         shown = (view.task.task_id, self.active) if view else ("", "")
         before, self._written = self._written, shown
         if shown != before:
-            self.leave_search()
+            self._search.display, self._search.value = False, ""
         try:
-            blocks = list(TABS[self.active].write(view)) if view else [text(faint("No task is selected."))]
+            blocks = list(TABS[self.active].write(view)) if view else [remark("No task is selected.")]
             self.page.show(blocks, keep=shown == before)
         except NotMadeError as missing:
             self._make(view, *missing.args)
             # The last that was whole stays until the next one is.
             if shown != before:
-                self.page.show([text(faint("reading…"))], keep=False)
+                self.page.show([remark("reading…")], keep=False)
         self._tell()
 
     @work(exclusive=True, exit_on_error=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -31,12 +31,13 @@ from agentwatch.app.widgets.details.blocks import (
     listed,
     markdown,
     plain,
+    remark,
     text,
 )
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, Finding, Handoff
 from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.claims import Claim
 from agentwatch.delegation.run import Message, RunState
 from agentwatch.delegation.task import Attempt, Basis, Task
 from agentwatch.text import clean_lines, exact
@@ -143,7 +144,7 @@ def overview(view: View) -> Iterator[Block]:
     yield from fields(("why", plain(why, 1_000) if task.workspace else gist(why)), ("answer", where(task)))
     for request in task.requests[:ITEMS]:
         standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
-        yield from fields(("request", [text(plain(request_words(request))), text(faint(standing))]))
+        yield from fields(("request", [text(plain(request_words(request))), remark(standing)]))
     states = {state: count for state, count in task.below.states.items() if count} if task.below else {}
     below = [Content(plural(sum(states.values()), "task"))] if states else []
     urgent = sorted(states, key=lambda state: -state.urgency)
@@ -211,9 +212,9 @@ def _provenance(view: View) -> Iterator[Block]:
 def live(view: View) -> Iterator[Block]:
     """Why there is no transcript; where there is one, it is shown instead."""
     if view.task.run is None:
-        yield text(faint("Only files speak of this task, so there is no transcript."))
+        yield remark("Only files speak of this task, so there is no transcript.")
     else:
-        yield text(faint("No transcript of its own is to be had. Its parent's may tell; a recording has none."))
+        yield remark("No transcript of its own is to be had. Its parent's may tell; a recording has none.")
 
 
 def handoff(view: View) -> Iterator[Block]:
@@ -225,7 +226,7 @@ def handoff(view: View) -> Iterator[Block]:
         yield from _said(view, "Asked in words, without a handoff packet:", run.prompt)
     else:
         missing = plain((run.prompt_missing if run else None) or "no handoff was seen").plain
-        yield text(faint(f"What was asked is not known: {missing}."))
+        yield remark(f"What was asked is not known: {missing}.")
     if todos:
         yield from heading("Todos", len(todos))
         words = (f"{todo.phase}: {todo.text}" if todo.phase else todo.text for todo in todos)
@@ -242,14 +243,14 @@ def returned(view: View) -> Iterator[Block]:
         yield from _said(view, "Its answer follows none of the contracts; these are its words:", run.said)
     else:
         is_over = run is not None and run.state not in (RunState.SUBMITTED, RunState.WORKING)
-        yield text(faint("It ended without an answer." if is_over else "Nothing has come back yet."))
+        yield remark("It ended without an answer." if is_over else "Nothing has come back yet.")
         yield text(plain(run.reason or "" if run else ""))
 
 
 def _older(view: View, attempt: Attempt) -> Iterator[Block]:
     """Say where it is not the latest attempt that is told of."""
     if attempt is not view.task.latest:
-        yield text(faint(f"This is of attempt {attempt.number}: attempt {view.task.attempt} has none yet."))
+        yield remark(f"This is of attempt {attempt.number}: attempt {view.task.attempt} has none yet.")
         yield GAP
 
 
@@ -259,7 +260,7 @@ def _document(view: View, attempt: Attempt, version: Seen) -> Iterator[Block]:
     values = model.model_dump(exclude_none=True) if model else {}
     if not any(values.values()):
         words = "It cannot be read in whole; this is what was understood. The Raw tab has its text."
-        yield text(faint(words if source else "Its text is gone; this is what was read of it."))
+        yield remark(words if source else "Its text is gone; this is what was read of it.")
         yield GAP
         values = {name: value for name in _READ_OF_IT.split() if (value := getattr(version.document, name, None))}
     yield from document(values)
@@ -268,7 +269,7 @@ def _document(view: View, attempt: Attempt, version: Seen) -> Iterator[Block]:
 def _said(view: View, words: str, message: Message) -> Iterator[Block]:
     """The whole of what was said in a session."""
     said = view.source(message)
-    yield text(faint(words))
+    yield remark(words)
     yield GAP
     yield from markdown(message.opening + " …" if said is None else said)
 
@@ -289,20 +290,18 @@ def attestation(view: View) -> Iterator[Block]:
     """The words of the return on itself, what the evidence says of every claim, and what nobody speaks of."""
     task, attempt = view.task, next((attempt for attempt, _ in view.latest("returned")), None)
     if attempt is None or (result := attempt.result) is None:
-        yield text(faint("Nothing has come back yet, so nothing is attested."))
+        yield remark("Nothing has come back yet, so nothing is attested.")
     else:
         yield from _older(view, attempt)
         if result.contract is Contract.RETURN_FORMAT:
             model, mode = model_of(result.model, attempt.run), mode_of(result.mode, attempt.packet or task.packet)
             yield from fields(("model", _reported(model)), ("mode", _reported(mode)))
         else:
-            yield text(faint(f"There is no attestation in this contract ({result.contract})."))
+            yield remark(f"There is no attestation in this contract ({result.contract}).")
         if view.monitor.checks and attempt is task.latest and not task.is_checked:
             yield from heading("Claims", note=faint("not checked yet"))
     if claims := looks.claims_of(task):
-        counts = Counter(claim.verdict for claim in claims)
-        tally = [in_color(looks.VERDICTS[verdict], f"{counts[verdict]:,}") for verdict in Verdict if counts[verdict]]
-        yield from heading("Claims", len(claims), Content("  ").join(tally))
+        yield from heading("Claims", len(claims))
     for claim in claims:
         verdict = in_color(looks.VERDICTS[claim.verdict])
         lead = Content("  ") + verdict.pad_right(_VERDICT - verdict.cell_length)
@@ -310,7 +309,7 @@ def attestation(view: View) -> Iterator[Block]:
         yield Text(about(claim), Content("    "), "    ", choice=claim)
     if deeds := task.unsaid:
         yield from heading("Done and not said", len(deeds))
-        yield text(faint("what this attempt did by its tools, and its return does not speak of"))
+        yield remark("what this attempt did by its tools, and its return does not speak of")
         for deed in deeds[:_SHOWN]:
             lead = faint(f"  {deed.kind:<12}")
             yield Text(plain(deed.what), lead, " " * len(lead), choice=deed)
@@ -347,7 +346,7 @@ def findings(view: View) -> Iterator[Block]:
         ]
         yield Table(("severity", "rule", "place", "message"), rows)
     yield GAP
-    yield text(faint("agentwatch rules --explain RULE says why a rule is there, with an example that keeps it"))
+    yield remark("agentwatch rules --explain RULE says why a rule is there, with an example that keeps it")
 
 
 def raw(view: View) -> Iterator[Block]:
@@ -370,14 +369,14 @@ def raw(view: View) -> Iterator[Block]:
             yield Listing(lines, by_line)
         yield GAP
     if not versions:
-        yield text(faint("No file speaks of this task."))
+        yield remark("No file speaks of this task.")
 
 
 def attempts(view: View) -> Iterator[Block]:
     """Every execution, the newest first, and what was changed from one to the next."""
     task, every, now = view.task, view.task.attempts, view.now
     if not every:
-        yield text(faint("No file speaks of this task, so no attempt is known."))
+        yield remark("No file speaks of this task, so no attempt is known.")
     for attempt in reversed(every):
         started = times.clock(attempt.started_at, now) if attempt.started_at is not None else "?"
         state = in_color(looks.LOOKS[attempt.state])
@@ -392,7 +391,7 @@ def attempts(view: View) -> Iterator[Block]:
                 yield caution(trouble, _INDENT)
     yield GAP
     if len(every) == 1:
-        yield text(faint("Only one attempt is known. After a retry, what changed is shown here."))
+        yield remark("Only one attempt is known. After a retry, what changed is shown here.")
     until = every[: max(len(every) - view.back, 2)]
     handed = ((one.number, one.handoff or (one.run.prompt if one.run else None)) for one in until)
     back = ((one.number, one.returned or (one.run.said if one.run else None)) for one in until)
@@ -421,7 +420,7 @@ def _changes(title: str, view: View, texts: Iterable[tuple[int, Seen | Message |
         return
     difference = view.later((before.digest, after.digest), lambda: compare(old, new))
     yield from heading(title, note=Content.assemble((between, FAINT), difference.counted))
-    yield from difference.noted if difference.rows else [text(faint("No line of it has changed."))]
+    yield from difference.noted if difference.rows else [remark("No line of it has changed.")]
 
 
 class Tab(NamedTuple):
