@@ -18,7 +18,7 @@ from typing import Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, string, text, todos_in
+from agentwatch.sources.sessions.fields import Fields, mapping, number, object_in, string, text
 from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, is_at
 from agentwatch.sources.sessions.registry import roo_storages
@@ -186,7 +186,7 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
         state = RunState.CANCELED
     if is_over and state is not RunState.ENDED:
         # A result that was not accepted.
-        task.begin_round(Turn(task.ended_at or at))
+        task.begin_round(task.ended_at or at)
     reason = task.reason or status or "" if state is RunState.CANCELED else ""
     run = run_of(
         task,
@@ -217,12 +217,10 @@ def _add(task: Account, message: Fields) -> None:
         if task.state is RunState.ENDED:
             is_asked = say == "user_feedback" and bool(words)
             asker = StartedBy.PARENT if is_asked else StartedBy.PROGRAM
-            task.begin_round(Turn(at, task.keep(words, at) if is_asked else None, asker))
+            task.begin_round(at, task.keep(words, at) if is_asked else None, asker)
             task.go_on(at)
         if say == "api_req_started":
             task.reason = _CANCELED if text(inside, "cancelReason") == _CANCELED else ""
-    elif text(inside, "tool") == "updateTodoList":
-        task.list(todos_in(listed(inside, "todos"), "content") or task.todos, at)
 
 
 def _waits(last: Fields) -> str:

@@ -17,7 +17,7 @@ from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.sessions.fields import Fields, mapping, text
+from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, text
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
@@ -40,7 +40,6 @@ _OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
 class Fold(Protocol):
     """The fold of the records of one file: it depends on these alone, however they came."""
 
-    cwd: str | None  # the directory in which its agent began, None where no record says it yet
     not_understood: int  # lines that are left out
 
     def add(self, fields: Record) -> None:
@@ -105,7 +104,6 @@ class Session(Generic[F]):
     runs: dict[str, Run] = field(default_factory=dict)
     is_changed: bool = False
     is_whole: bool = False  # all was read to its end once
-    sketched_at: int = 0  # bytes that were read when its runs were made last, before all was
     program: object = UNKNOWN
 
     @property
@@ -373,30 +371,23 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         if restarted:
             file.fold = self.begin(file.agent, os.fspath(file.tail.path))
         for _, record in lines:
-            if record is not None:
-                file.fold.add(record)
-            else:
+            if record is None:
                 file.fold.not_understood += 1
+                continue
+            file.fold.add(record)
+            if session.belongs is None and (place := directory_in(record)) is not None:
+                session.belongs = holds(self.workspace, place)
         let_others_work()
         file.unread = file.tail.behind
         session.is_changed |= restarted or bool(lines)
-        if session.belongs is None and file.fold.cwd is not None:
-            session.belongs = holds(self.workspace, file.fold.cwd)
 
     def _refold(self, session: Session[F]) -> bool:
-        """Make the runs of a session anew where something has changed. One that is large is told of, as far as it is
-        read, each time that this has doubled, before all of it is."""
+        """Make the runs of a session anew where something has changed, once all of it was read."""
         program = self.program_of(session) if session.belongs else UNKNOWN
         if program.gone and time.time() - session.newest <= _QUIET:
             program = UNKNOWN
-        if not session.is_whole and session.unread:
-            read = sum(file.tail.position for file in session.files.values())
-            if read < max(2 * session.sketched_at, LARGE):
-                return False
-            session.sketched_at, program = read, UNKNOWN
-        else:
-            session.is_whole = True
-        if not session.is_changed and program == session.program:
+        session.is_whole |= not session.unread
+        if not session.is_whole or (not session.is_changed and program == session.program):
             return False
         session.is_changed, session.program = False, program
         session.runs = self.runs_of(session) if session.belongs else {}
