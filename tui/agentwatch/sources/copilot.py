@@ -38,8 +38,8 @@ class Agent(Account):
     asker = SESSION
     last: Answer | None = None  # the last words of the round
     asking = ("ask_user",)
-    calls_tools = True  # the last message of the turn calls tools, or there is none yet
     was_over = False
+    calls_tools = True  # the last message of the turn calls tools, or there is none yet
 
     def __init__(self, keep: Keep, places: Sequence[str]) -> None:
         super().__init__(keep, places)
@@ -68,7 +68,7 @@ class Agent(Account):
         self.go_on(at)
 
     def complete(self, data: Fields, at: float) -> None:
-        """One that idles, after it was sent on, may be told to be cancelled when Copilot ends."""
+        """One that idles may be told to be cancelled when Copilot ends."""
         if data.get("cancelled") is not True:
             self.end(RunState.ENDED, at)
         elif self.reason != LEFT_BEHIND and not (self.was_over and self.state is RunState.ENDED):

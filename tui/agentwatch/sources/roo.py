@@ -90,23 +90,17 @@ class RooReader(StoreReader):
         refused = self._refused | {path: task.refusal for path, task in self._tasks.items()}
         return next((f"{path} cannot be read: {why}." for path, why in refused.items() if why), None)
 
-    def read(self, seconds: float) -> Sequence[Change]:
-        """The tasks that have changed. At least one is read, however short the time."""
-        deadline = time.monotonic() + seconds
+    def read(self, seconds: float) -> Sequence[Change]:  # noqa: ARG002
+        """The tasks that have changed."""
         if time.monotonic() >= self._search_at:
             self._search_at = time.monotonic() + _SEARCH_SECONDS
             self._storages = [self._storage] if self._storage is not None else roo_storages(user_home())
         self._tasks = {path: self._tasks.get(path) or _Task() for path in self._paths()}
-        is_behind = has_read = False
         for path, task in self._tasks.items():
             stamps = _stamp(path / _ITEM), _stamp(path / _MESSAGES)
             if stamps != task.stamps:
-                is_behind = has_read and time.monotonic() >= deadline
-                if is_behind:
-                    break
                 self._read(path, task)
-                task.stamps, has_read = stamps, True
-        self.progress = Progress(0 if is_behind else len(self._tasks), len(self._tasks))
+                task.stamps = stamps
         tasks = reversed(self._tasks.values())
         return self.give({task.run.session_id: task.run for task in tasks if task.run is not None})
 
@@ -278,7 +272,7 @@ def _entry(message: Fields, *, is_first: bool) -> Entry | None:
         reason = text(fields, "streamingFailedMessage") or text(fields, "cancelReason") or words
         return Entry(at, EntryKind.NOTE, "broken off by the user" if reason == _CANCELED else reason, failed=True)
     tool, given = _TOOLS.get(ask or ""), fields or {"command": words}
-    if "tool" in (ask, say):
+    if "tool" in (ask, say) or say == "user_edit_todos":
         tool, given = text(fields, "tool") or "tool", {key: value for key, value in fields.items() if key != "tool"}
         if tool == "newTask":
             given["prompt"] = given.pop("content", "")

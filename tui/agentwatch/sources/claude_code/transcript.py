@@ -81,8 +81,8 @@ class Transcript(Account):
         super().__init__(keep, places, is_agent=is_agent)
         self.ends: dict[str, AgentAnswer] = {}
         self.titles: dict[str, str] = {}
-        self._uuids: set[int] = set()
         self._told: dict[str, object] = {}
+        self._uuids: set[int] = set()
         self._message_id: str | None = None
         self._usage = 0
         self._text: Answer | None = None  # that of the last message
@@ -219,7 +219,7 @@ class Transcript(Account):
             self.end(RunState.FAILED, at, first_line(said) or text(fields, "error") or "API error")
         elif reason == "refusal":
             self.end(RunState.FAILED, at, "the model refused to answer")
-        elif (reason in _ENDS and not (kinds and kinds <= _THOUGHTS)) or str(fields.get("version")).startswith("1."):
+        elif reason in _ENDS and not (kinds and kinds <= _THOUGHTS):
             self._end_turn(at)
         if fields.get("forkedFrom") is None:
             for entry in told:

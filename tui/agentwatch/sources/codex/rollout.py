@@ -1,5 +1,4 @@
-"""One rollout of Codex: what a record says, and the fold of all of them. Sessions of before Codex wrote turns have
-`user_message` and `agent_message` only; there an answer ends what a message began."""
+"""One rollout of Codex: what a record says, and the fold of all of them."""
 
 from __future__ import annotations
 
@@ -139,7 +138,6 @@ class Rollout(Account):
         self.spawned: dict[str, AgentCall] = {}  # by the ids of other sessions, the calls that they came of
         self.refused: dict[str, AgentCall] = {}  # by their ids, the calls that came to nothing
         self._history = History(header)
-        self._has_turns = False
         self._last: Answer | None = None  # what it said last in a round that has not ended
         self._failure: str | None = None
         self._spawns: dict[str, AgentCall] = {}
@@ -159,7 +157,6 @@ class Rollout(Account):
                     self._called(entry)
         match kind:
             case "task_started" | "turn_started":
-                self._has_turns = True
                 self._begin(at)
             case "task_complete" | "turn_complete":
                 self._complete(payload, at)
@@ -176,8 +173,6 @@ class Rollout(Account):
             case "agent_message" | "AgentMessage":
                 if (answer := answer_in(payload)) is not None:
                     self._last = self.later(answer, at)
-                    if not self._has_turns:
-                        self._complete({}, at)
             case "token_count":
                 self.tokens = whole(inner(payload, "info", "total_token_usage"), "total_tokens") or self.tokens
             case "token_usage_record":
@@ -206,8 +201,6 @@ class Rollout(Account):
         self._last = None
 
     def _prompted(self, words: str | None, at: float, *, is_agents: bool = False) -> None:
-        if not self._has_turns:
-            self._begin(at)
         prompt = self.keep(words, at) if words is not None else None
         if self.prompt is None and not self.is_encrypted:
             self.prompt, self.is_encrypted = prompt, prompt is None and is_agents

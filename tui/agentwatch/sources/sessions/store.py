@@ -104,6 +104,7 @@ class Session(Generic[F]):
     runs: dict[str, Run] = field(default_factory=dict)
     is_changed: bool = False
     is_whole: bool = False  # all was read to its end once
+    sketched_at: int = 0  # bytes that were read when its runs were made last, before all was
     program: object = UNKNOWN
 
     @property
@@ -382,12 +383,19 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         session.is_changed |= restarted or bool(lines)
 
     def _refold(self, session: Session[F]) -> bool:
-        """Make the runs of a session anew where something has changed, once all of it was read."""
+        """Make the runs of a session anew where something has changed. One that is large is told of, as far as it is
+        read, each time that this has doubled, before all of it is."""
         program = self.program_of(session) if session.belongs else UNKNOWN
         if program.gone and time.time() - session.newest <= _QUIET:
             program = UNKNOWN
-        session.is_whole |= not session.unread
-        if not session.is_whole or (not session.is_changed and program == session.program):
+        if not session.is_whole and session.unread:
+            read = sum(file.tail.position for file in session.files.values())
+            if read < max(2 * session.sketched_at, LARGE):
+                return False
+            session.sketched_at, program = read, UNKNOWN
+        else:
+            session.is_whole = True
+        if not session.is_changed and program == session.program:
             return False
         session.is_changed, session.program = False, program
         session.runs = self.runs_of(session) if session.belongs else {}
