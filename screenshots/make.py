@@ -25,7 +25,7 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import Settings
 from agentwatch.decisions.service import LocalService
-from agentwatch.demo.orchestrator import ASKS_AT, Asker
+from agentwatch.demo.orchestrator import ASKS_AT, Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.monitor import Monitor
 from agentwatch.requests.store import Inbox, RequestStore
@@ -94,12 +94,14 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         workspace = Path(directory, "shop")
         workspace.mkdir()
-        player = Player(demo_screenplay().steps, workspace)
+        play = demo_screenplay()
+        player = Player(play.steps, workspace)
         now = STARTED_AT
         player.play_all(until=0, started_at=STARTED_AT)
 
         state, configuration = Path(directory, "agentwatch", "shop"), Path(directory, "configuration")
-        asker = Asker(workspace, state, configuration, player, lambda _record: None, clock=lambda: STARTED_AT + ASKS_AT)
+        places = workspace, state, configuration
+        agents = Orchestrator(*places, play, player, clock=lambda: STARTED_AT + ASKS_AT)
 
         def open_desk() -> LocalService:
             return LocalService(workspace, state=state, configuration=configuration)
@@ -126,13 +128,13 @@ async def photograph(name: str, theme: str, size: tuple[int, int], second: int, 
                     now = STARTED_AT + moment
                     player.play_all(until=moment, started_at=STARTED_AT)
                     if inbox is not None:
-                        asker.attend(frozenset())
+                        agents.attend()
                     await pilot.pause(0.03)
                 await pilot.pause(1.5)
                 await pilot.press(*keys)
                 await pilot.pause(1.0)
                 (HERE / f"{name}.svg").write_text(_portable(app.export_screenshot()), "utf-8")
-        asker.leave()
+        agents.leave()
 
 
 async def photograph_machines(name: str, theme: str, size: tuple[int, int], keys: tuple[str, ...]) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 from tests.app.scenes import NOW
 from tests.app.stage import Stage, stage
 from tests.unit.sessions.test_transcripts import entries_in as words_in
-from textual.app import App
 
 from agentwatch.app import editor
+from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.screens.detailed import TaskScreen
 from agentwatch.app.widgets.details.live import LiveLog, line_of
 from agentwatch.delegation.events import Ran
@@ -131,21 +131,32 @@ async def test_what_was_before_is_read_when_one_scrolls_up(tmp_path: Path, monke
 async def test_the_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
 
-    def lend(_: App[object], command: list[str], lines: Iterable[str], advice: str) -> str | None:
-        read.extend([command, advice, "\n".join(lines)])
-        return None
+    def run(command: list[str], lines: Iterable[str]) -> int:
+        read.extend([command, "\n".join(lines)])
+        return 0
 
     monkeypatch.setenv("PAGER", "view -R")
-    monkeypatch.setattr(editor, "lend", lend)
+    monkeypatch.setattr(editor, "run", run)
+    monkeypatch.setattr(AgentwatchApp, "suspend", lambda _: nullcontext())
     async with live(tmp_path) as one:
         one.add({"call": "a", "given": "make\nit"}, {"result": "a", "text": "\x1b[2Jmade"}, {"words": "Done."})
         await one.until_shown("Done.")
         await one.s.press("tab", "p")
         await one.s.until(lambda: read)
-    assert read[:2] == [["view", "-R"], "Set $PAGER."]
-    assert "calls Bash\n    make\n    it\n" in read[2]
-    assert "came back\n    ␛[2Jmade\n" in read[2]
-    assert "words\n    Done.\n" in read[2]
+    assert read[0] == ["view", "-R"]
+    assert "calls Bash\n    make\n    it\n" in read[1]
+    assert "came back\n    ␛[2Jmade\n" in read[1]
+    assert "words\n    Done.\n" in read[1]
+
+
+async def test_another_task_ends_a_search_and_leaves_the_focus_in_the_tree(tmp_path: Path) -> None:
+    async with live(tmp_path, lambda one: one.words(0, 20)) as one:
+        await one.until_shown("word 19")
+        await one.s.press("tab", "/", *"word", "space", "1", "enter")
+        await one.until_shown("11 of 20 match")
+        await one.s.press("tab", "j")
+        await one.s.until(lambda: "match" not in one.s.text())
+        assert one.s.tree.has_focus
 
 
 @pytest.mark.parametrize("width", [20, 40, 56, 120])

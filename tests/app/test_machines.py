@@ -104,7 +104,7 @@ async def test_a_file_on_another_machine_is_not_opened_from_here_and_its_place_i
         task = next(one for one in s.monitors.tree.tasks.values() if one.own_id == "checkout.implement.api")
         s.tree.select(task.task_id)
         await s.press("o")
-        said = "returns/checkout.implement.api.return.md is on build1: it cannot be opened from here"
+        said = "returns/checkout.implement.api.return.md on build1 is no file that can be opened"
         await s.until(lambda: any(said in one.message for one in s.app._notifications))
         await s.press("c")
         await s.until(lambda: s.app.clipboard == "kim@build1:/srv/shop/returns/checkout.implement.api.return.md")

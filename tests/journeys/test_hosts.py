@@ -29,10 +29,10 @@ async def run(*words: str | Path) -> tuple[int | None, str]:
     return process.returncode, end.result()[0].decode()
 
 
-async def wait(screen: Screen, task: str) -> tuple[int | None, str]:
-    """Wait for a decision as an agent on this machine does."""
-    far = f"ssh://build1{screen.home}/far"
-    return await run(sys.executable, "-m", "agentwatch", "wait", task, far, "--timeout", "90")
+async def there(screen: Screen, *words: str) -> tuple[int | None, str]:
+    """Run a command about the workspace as an agent on its host does."""
+    line = " ".join(("agentwatch", *words, str(screen.home / "far")))
+    return await run(screen.home / "bin" / "ssh", "build1", line)
 
 
 @journey(FAR, "ssh://build1{home}/far")
@@ -48,10 +48,9 @@ async def test_the_same_return_again_ends_the_second_attempt(screen: Screen) -> 
 @journey(FAR, "ssh://build1{home}/far")
 async def test_who_waits_is_told_what_was_decided_there(screen: Screen) -> None:
     await screen.shows("1 needs you")
-    assert (await wait(screen, "shop.ok"))[0] == 8
-    there = f"agentwatch decide shop.api {screen.home / 'far'} --retry --yes"
-    assert (await run(screen.home / "bin" / "ssh", "build1", there))[0] == 0
+    assert (await there(screen, "wait", "shop.ok"))[0] == 8
+    assert (await there(screen, "decide", "--retry", "--yes", "shop.api"))[0] == 0
     await screen.shows("retrying")
-    code, printed = await wait(screen, "shop.api")
+    code, printed = await there(screen, "wait", "shop.api")
     assert (code, '"retry"' in printed) == (0, True)
     await screen.shows("retry ◉ read")

@@ -27,7 +27,7 @@ def test_yes_records_what_was_shown(stage: Stage) -> None:
     with deciding(stage, "--retry", "--note", "Use the map.") as terminal:
         screen = terminal.wait_for(QUESTION)
         assert f"return     {stage.digest()[:12]}  seen" in screen
-        assert "note       Use the map." in screen
+        assert "│ Use the map." in screen
         assert "│ error: The migration timed out." in screen
         terminal.press("y\r")
         assert terminal.wait_until_exit() == 0
@@ -102,7 +102,7 @@ def test_a_passphrase_is_asked_and_without_it_nothing_is_decided(stage: Stage) -
         terminal.press("correct horse\r")
         assert terminal.wait_until_exit() == 0
         assert "correct horse" not in terminal.text()
-    assert "a passphrase protects it" in stage.run("keys").out
+    assert "the key that signs decisions is encrypted" in stage.run("keys").out
     assert stage.decide("--retry").code == 2
     for typed, code, count in (("wrong", 2, 0), ("correct horse", 0, 1)):
         with deciding(stage) as terminal:

@@ -162,7 +162,7 @@ def test_a_decision_is_told_between_what_it_is_about_and_what_comes_of_it(
 def test_a_termination_ends_it_quietly(workspace: Path, environment: dict[str, str]) -> None:
     with follow(workspace, environment) as following:
         following.next()
-        assert following.end(signal.SIGTERM) == (143, "")
+        assert following.end(signal.SIGTERM) == (-signal.SIGTERM, "")
 
 
 def test_it_ends_when_nobody_reads_any_more_though_nothing_happens(

@@ -113,7 +113,7 @@ def test_a_demo_that_loses_its_terminal_leaves_nothing_behind(tmp_path: Path, en
     assert list((tmp_path / "state" / "agentwatch" / "temporary").iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [["replay", "--workspace"], ["log", "--follow"], ["wait", "shop.1", "--timeout=60"]])
+@pytest.mark.parametrize("words", [["log", "--follow"], ["wait", "shop.1", "--timeout=60"]])
 def test_other_commands_end_with_their_terminal_too(
     workspace: Path, environment: dict[str, str], words: list[str]
 ) -> None:

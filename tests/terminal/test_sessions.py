@@ -64,18 +64,14 @@ def test_sessions_are_exported_and_replayed_anywhere(run: Run, tmp_path: Path, w
     opencode(tmp_path, workspace)
     file = tmp_path / "session.jsonl"
     assert run("log", "--export", file, workspace).stdout.startswith("2 observations in ")
-    share = {"XDG_DATA_HOME": str(tmp_path / "share"), "HOME": str(tmp_path / "home")}
-    for arguments, environment in (([file], {}), (["--workspace", workspace], share)):
-        with Terminal(
-            agentwatch("replay", *arguments, "--speed", "8"), columns=120, environment=environment
-        ) as terminal:
-            terminal.wait_for(r"^ REPLAY .*at the end.* 4 of 4")
-            terminal.wait_for(r"✓ cart\.page")
-            terminal.press(",,")
-            terminal.wait_for(r"◐ cart\.page")
-            terminal.press("]")
-            terminal.wait_for(r"✓ cart\.page")
-            terminal.press("j3")
-            terminal.wait_for(r"Do cart\.page")
-            terminal.press("q")
-            assert terminal.wait_until_exit() == 0
+    with Terminal(agentwatch("replay", file, "--speed", "8"), columns=120) as terminal:
+        terminal.wait_for(r"^ REPLAY .*at the end.* 4 of 4")
+        terminal.wait_for(r"✓ cart\.page")
+        terminal.press(",,")
+        terminal.wait_for(r"◐ cart\.page")
+        terminal.press("]")
+        terminal.wait_for(r"✓ cart\.page")
+        terminal.press("j3")
+        terminal.wait_for(r"Do cart\.page")
+        terminal.press("q")
+        assert terminal.wait_until_exit() == 0

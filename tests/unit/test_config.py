@@ -83,14 +83,6 @@ def test_the_place_of_a_key_is_its_line(
     assert where(key) == f"{path}:{line}"
 
 
-def test_without_a_line_the_place_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert where("keys.open") == str(tmp_path / "agentwatch" / "config.toml")
-    (tmp_path / "agentwatch").mkdir()
-    path = written(tmp_path / "agentwatch", '"keys"."open"="x"\nkeyss = 1')
-    assert where("keys.quit") == str(path)
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

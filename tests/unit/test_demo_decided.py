@@ -19,7 +19,7 @@ from agentwatch.decisions.service import LocalService, return_digest
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
-from agentwatch.demo.orchestrator import ASKS_AT, NAME, Asker, Orchestrator
+from agentwatch.demo.orchestrator import ASKS_AT, NAME, Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay
 from agentwatch.demo.session import DemoSession
 from agentwatch.monitor import Monitor
@@ -92,14 +92,15 @@ class Rehearsal:
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Rehearsal:
+def demo(tmp_path: Path) -> Iterator[Rehearsal]:
     workspace, state, configuration = tmp_path / "shop", tmp_path / "state", tmp_path / "configuration"
     workspace.mkdir()
     play = demo_screenplay()
     player = Player(play.steps, workspace)
     desk = LocalService(workspace, state=state, configuration=configuration, disk=QUICK)
     orchestrator = Orchestrator(workspace, state, configuration, play, player)
-    return Rehearsal(tmp_path, player, desk, orchestrator, time.time() - END - 2 * LONGER, 0.0)
+    yield Rehearsal(tmp_path, player, desk, orchestrator, time.time() - END - 2 * LONGER, 0.0)
+    orchestrator.leave()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,6 @@ class Asking:
     """The tester of a rehearsal, and the operator's answers to it."""
 
     demo: Rehearsal
-    asker: Asker
     inbox: Inbox
 
     @property
@@ -171,21 +171,18 @@ class Asking:
 
     def attend(self, at: float) -> None:
         self.demo.play(at)
-        self.asker.attend(self.demo.orchestrator.decided)
+        self.demo.orchestrator.attend()
 
     def answer(self, action: Action, note: str = "") -> None:
         (asked,) = self.open
         gone = partial(self.inbox.gone, asked)
         self.demo.desk.answer(asked, action, task_id=E2E, attempt=1, gone=gone, note=note)
-        self.asker.attend(self.demo.orchestrator.decided)
+        self.demo.orchestrator.attend()
 
 
 @pytest.fixture
-def asking(demo: Rehearsal) -> Iterator[Asking]:
-    places = demo.workspace, demo.root / "state", demo.root / "configuration"
-    asker = Asker(*places, demo.player, demo.orchestrator.go_on)
-    yield Asking(demo, asker, Inbox(RequestStore(demo.workspace, state=demo.root / "state")))
-    asker.leave()
+def asking(demo: Rehearsal) -> Asking:
+    return Asking(demo, Inbox(RequestStore(demo.workspace, state=demo.root / "state")))
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,11 @@ from typing import Any
 import pytest
 
 from agentwatch.disk import (
-    TEMPORARY,
     Directory,
     Disk,
     LockedError,
     NotRegularError,
     PrivateDirectory,
-    change_stamp,
-    open_dot_directory,
 )
 
 
@@ -77,16 +74,6 @@ def test_a_file_that_may_not_be_read_is_told_as_that(tmp_path: Path) -> None:
         directory.read("a", 10)
 
 
-def test_a_directory_is_the_same_after_it_was_renamed(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    with Directory.open(tmp_path / "a") as directory:
-        (tmp_path / "a").rename(tmp_path / "b")
-        (tmp_path / "a").mkdir()
-        directory.publish("x", b"x")
-    assert [path.name for path in (tmp_path / "b").iterdir()] == ["x"]
-    assert list((tmp_path / "a").iterdir()) == []
-
-
 def test_a_private_directory_is_made_once_and_again_where_it_is_gone(tmp_path: Path) -> None:
     synced = []
 
@@ -137,31 +124,6 @@ def test_a_lock_that_is_never_given_back_is_an_error(tmp_path: Path, monkeypatch
         pass
 
 
-def test_a_file_that_cannot_be_given_its_name_is_held_by_nobody(tmp_path: Path) -> None:
-    class Failing(Disk):
-        def rename(self, *_arguments: Any, **_named: Any) -> None:  # type: ignore[override]
-            raise OSError(errno.EIO, "broken")
-
-    with Directory.make(tmp_path / "place", disk=Failing()) as directory:
-        before = len(list(Path("/dev/fd").iterdir()))
-        with pytest.raises(OSError, match="broken"):
-            directory.replace_held("a.json", b"{}")
-        with pytest.raises(OSError, match="broken"):
-            open_dot_directory(tmp_path, make=True, disk=Failing())
-        assert list((tmp_path / "place").iterdir()) == []
-        assert len(list(Path("/dev/fd").iterdir())) == before
-
-
-def test_a_sweep_leaves_the_temporary_file_of_a_writer_at_work(tmp_path: Path) -> None:
-    young, old = (tmp_path / f"{TEMPORARY}{name}" for name in ("young", "old"))
-    for path in (young, old):
-        path.touch()
-    os.utime(old, (0, 0))
-    with Directory.open(tmp_path) as directory:
-        directory.sweep()
-    assert list(tmp_path.iterdir()) == [young]
-
-
 def test_a_file_is_held_before_it_has_its_name(tmp_path: Path) -> None:
     with Directory.open(tmp_path) as directory:
         held = directory.replace_held("a.json", b"{}")
@@ -170,17 +132,6 @@ def test_a_file_is_held_before_it_has_its_name(tmp_path: Path) -> None:
         os.close(held)
         with (tmp_path / "a.json").open("r+b") as other:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def test_a_name_that_comes_or_goes_changes_the_stamp_of_its_directory(tmp_path: Path) -> None:
-    os.utime(tmp_path, (100, 100))
-    before = change_stamp(tmp_path)
-    assert before == change_stamp(tmp_path)
-    (tmp_path / "a").touch()
-    after = change_stamp(tmp_path)
-    # As long as the clock of the file system may not have moved on, another change may follow unseen.
-    assert before != after != change_stamp(tmp_path)
-    assert change_stamp(tmp_path / "none") is None
 
 
 @pytest.mark.parametrize(("code", "fails"), [(errno.EINVAL, False), (errno.EIO, True)])

@@ -13,7 +13,6 @@ import pytest
 from agentwatch.composition import watched
 from agentwatch.sources.sessions.registry import Alive, sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds
-from agentwatch.workspaces import Everywhere
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.store import Store
 from tests.unit.sessions.stores.claude_code import claude_code
@@ -109,15 +108,6 @@ def test_a_directory_is_shown_once_and_where_it_is(tmp_path: Path) -> None:
         Alive("/nul\0", 2.0, with_below=True),
     ]
     assert workspaces_in(alive, holds) == {shop: 3.0, codex_in: 2.0}
-
-
-def test_the_home_directory_is_no_workspace_and_that_is_told(home: Path) -> None:
-    session(home, home, "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d10")
-    (home / "shop").mkdir()
-    session(home, home / "shop", "0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d11")
-    found = Everywhere(DAY)()
-    assert [place.workspace for place in found.places] == [home / "shop"]
-    assert found.complaints == [f"Sessions in {home} are not shown: name a directory below it"]
 
 
 async def test_all_of_them_are_one_tree_and_new_ones_come(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

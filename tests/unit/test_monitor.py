@@ -9,15 +9,12 @@ from collections.abc import AsyncIterator, Callable, Set
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from agentwatch.config import Settings
-from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.events import Aside, Event
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch, Health
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.delegation.events import Recorder, handoff, returned
+from tests.unit.delegation.events import Recorder, handoff
 
 LIVE = Health("live", "")
 
@@ -56,38 +53,6 @@ async def next_update(updates: AsyncIterator[Set[str]]) -> Set[str]:
 
 def batch(*events: Event, health: Health = LIVE) -> Batch:
     return Batch(events, health)
-
-
-async def test_what_the_source_emits_is_in_the_tree_with_the_update() -> None:
-    monitor, source = watched()
-    updates = monitor.updates()
-    see = Recorder().seen
-    source.emit(batch(see("a.json", handoff("a")), see("b.json", handoff("a.b"))))
-    assert await next_update(updates) == {"a", "a.b"}
-    assert monitor.health == LIVE
-    source.emit(batch(see("b.md", returned("completed", task_id="a.b"))))
-    assert await next_update(updates) == {"a", "a.b"}
-    await updates.aclose()  # type: ignore[attr-defined]
-    assert source.stopped
-
-
-async def test_whoever_leaves_before_the_desk_is_open_stops_the_source_all_the_same() -> None:
-    opening, leaving = threading.Event(), threading.Event()
-
-    def open_desk() -> LocalService:
-        opening.set()
-        leaving.wait(10)
-        raise AssertionError("nobody is there any more")
-
-    source = ScriptedSource()
-    monitor = Monitor(Path("/w"), Settings(), source, clock=lambda: 0.0, open_desk=open_desk)
-    first = asyncio.ensure_future(anext(monitor.updates()))
-    await asyncio.to_thread(opening.wait, 10)
-    first.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    leaving.set()
-    assert source.stopped
 
 
 async def test_a_flood_is_applied_whole_in_several_updates() -> None:
@@ -143,14 +108,3 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once()
     assert monitor.tree.asides["b"] == Aside(seen="as it was")
     assert taken == list(seen)
     await updates.aclose()  # type: ignore[attr-defined]
-
-
-async def test_it_is_not_live_before_the_first_look_is_in_the_tree() -> None:
-    monitor, source = watched()
-    source.emit(batch(Recorder().seen("a.json", handoff("a"))))
-    first = asyncio.ensure_future(anext(monitor.updates()))
-    shown = set()
-    while not first.done():
-        shown.add((monitor.health.mode, len(monitor.tree.tasks)))
-        await asyncio.sleep(0)
-    assert shown | {(monitor.health.mode, len(monitor.tree.tasks))} == {("starting", 0), ("live", 1)}

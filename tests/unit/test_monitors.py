@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,12 +11,8 @@ import pytest
 
 from agentwatch.composition import watched
 from agentwatch.config import Settings
-from agentwatch.delegation.events import Lost
-from agentwatch.monitor import Monitor
-from agentwatch.sources import FILES, Health, Problem, health_of
 from agentwatch.state import is_shown, state_directory
-from agentwatch.workspaces import Place, Workspaces, names_of
-from tests.app.scenes import LIVE, ToldSource
+from agentwatch.workspaces import Workspaces, names_of
 from tests.journeys.made import handoff, returned
 
 NO_PROGRAMS = Settings(sessions=False)
@@ -69,10 +64,6 @@ def keys(monitor: Workspaces) -> dict[tuple[str, str], str]:
     return {(monitor.of(one.task_id)[0].workspace.name, one.own_id): one.task_id for one in tasks if not one.workspace}
 
 
-def parts(monitor: Workspaces) -> list:  # type: ignore[type-arg]
-    return [part.monitor for part in monitor._parts.values()]
-
-
 async def test_each_workspace_is_shown_to_its_hooks_as_long_as_it_is_watched(home: Path) -> None:
     one, two = workspace(home, "one"), workspace(home, "two")
     monitor = watched([one, two], NO_PROGRAMS)
@@ -90,26 +81,6 @@ async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:
     async with watching(monitor) as until:
         await until(lambda: monitor.tree.notices)
         assert {notice.path.partition(":")[0] for notice in monitor.tree.notices} == {"two"}
-
-
-async def test_the_reason_why_not_all_is_seen_says_on_which_host() -> None:
-    sources: list[ToldSource] = []
-
-    def open_one(place: Place) -> Monitor:
-        sources.append(ToldSource())
-        return Monitor(place.workspace, NO_PROGRAMS, sources[-1], time.time, host=place.host)
-
-    places = [Place(Path(f"/ssh:{name}:/shop"), f"{name}: shop", host=name) for name in ("build1", "build2")]
-    monitor = Workspaces(places, NO_PROGRAMS, open_one)
-    async with watching(monitor) as until:
-        await until(lambda: all(one.health.mode == LIVE.mode for one in parts(monitor)))
-        sources[1].push(health=health_of("live", "", [Problem("codex", "/x", "a session cannot be read")]))
-        await until(lambda: monitor.health.mode == "degraded")
-        assert monitor.health.detail == "build2: shop: codex: a session cannot be read"
-        why = "build1 cannot be reached: the cable was cut"
-        sources[0].push([Lost(1, 1_000.0)], Health("degraded", why, problems=(Problem(FILES, "", why),)))
-        await until(lambda: monitor.health.detail.startswith("build1"))
-        assert monitor.health.detail == f"{why}, and 1 more"
 
 
 @pytest.mark.parametrize(

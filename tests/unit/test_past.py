@@ -19,7 +19,7 @@ from agentwatch.cli import run
 from agentwatch.composition import monitor_of
 from agentwatch.config import Settings
 from agentwatch.monitor import Monitor
-from agentwatch.state import first_watched, record_first_watch, state_directory
+from agentwatch.state import first_watched, state_directory
 from tests.homes import DAY, live_in, write_aged
 from tests.unit.sessions.store import report
 
@@ -71,7 +71,7 @@ def test_all_commands_leave_the_same_out_of_what_needs_you_and_say_so(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = str(workspace)
-    assert (asking(capsys, workspace), asking(capsys, workspace, "--past")) == ({"new"}, {"old"})
+    assert asking(capsys, workspace) == {"new"}
     assert "1 open question from before 20" in asked(capsys, "pending", place)[1]
     lines = asked(capsys, "tree", place)[1].splitlines()
     assert "1 need you; 1 open question from before 20" in lines[-1]
@@ -115,16 +115,6 @@ async def test_only_a_screen_that_may_write_notes_when_it_first_watched(
     assert first_watched(state) == noted
 
 
-def test_the_first_note_stays_and_a_damaged_one_says_nothing(tmp_path: Path) -> None:
-    assert first_watched(tmp_path) is None
-    record_first_watch(tmp_path, 1_000_000.25)
-    record_first_watch(tmp_path, 2_000_000.0)
-    assert first_watched(tmp_path) == 1_000_000.25
-    (note,) = tmp_path.iterdir()
-    note.write_text("yesterday")
-    assert first_watched(tmp_path) is None
-
-
 def git(place: Path, *words: str) -> None:
     then = f"{int(time.time() - 10 * DAY)} +0000"
     dated = {"GIT_AUTHOR_DATE": then, "GIT_COMMITTER_DATE": then}
@@ -151,7 +141,9 @@ def clone(workspace: Path) -> Path:
 
 
 def test_the_files_of_a_fresh_clone_are_as_old_as_git_says(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (asking(capsys, clone), asking(capsys, clone, "--past")) == (set(), OLD)
+    assert asking(capsys, clone) == set()
+    told = json.loads(asked(capsys, "tree", "--json", str(clone))[1])["tasks"]
+    assert {task["task_id"] for task in told if task["past"]} == OLD
     shutil.copytree(clone, clone.parent / "copy", copy_function=shutil.copyfile)
     assert asking(capsys, clone.parent / "copy") == set()
 

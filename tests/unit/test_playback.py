@@ -8,8 +8,7 @@ from queue import SimpleQueue
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentwatch.delegation.events import Event, Gone, Ran, Rules, Seen, Tick
-from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.events import Event, Gone, Rules, Seen, Tick
 from agentwatch.delegation.tree import Tree
 from agentwatch.sources import Batch, Health
 from agentwatch.sources.playback import Playback
@@ -112,35 +111,4 @@ def test_wherever_one_goes_the_tree_is_the_one_of_then(steps: list[Step], moves:
         screen.go(lambda move=move: screen.playback.step(move))  # type: ignore[misc]
         number, at = played(screen.playback)
         assert tree_document(screen.tree, "/w") == tree_document(tree_at(events[:number], at), "/w")
-    screen.playback.stop()
-
-
-def test_a_session_is_what_it_was_then_too() -> None:
-    began = Run(
-        source="agents",
-        session_id="s1",
-        parent_session=None,
-        state=RunState.WORKING,
-        place="/store",
-        started_at=1_000.0,
-        updated_at=1_000.0,
-    )
-    ended = Run(
-        source="agents",
-        session_id="s1",
-        parent_session=None,
-        state=RunState.ENDED,
-        place="/store",
-        started_at=1_000.0,
-        updated_at=1_001.0,
-        ended_at=1_001.0,
-    )
-    file = at_times(900)[0]
-    events = [file, Ran(1, 1_000.0, "agents:s1", began), Ran(2, 1_001.0, "agents:s1", ended)]
-    screen = Screen(events)
-    for number, states in ((3, {"t0": "submitted", "s1": "completed"}), (2, {"t0": "submitted", "s1": "working"})):
-        screen.go(lambda number=number: screen.playback.step(number - screen.playback.position.number))  # type: ignore[misc]
-        assert {task.task_id: task.state for task in screen.tree.tasks.values()} == states
-    screen.go(lambda: screen.playback.seek(1))
-    assert screen.tree.tasks.keys() == {"t0"}
     screen.playback.stop()

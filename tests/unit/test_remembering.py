@@ -112,19 +112,6 @@ async def test_every_attempt_of_a_rewritten_file_is_there_after_all_files_are_de
         assert kept == texts[1::2]
 
 
-async def test_nothing_of_the_past_is_shown_before_all_of_it_is_known(workspace: Path) -> None:
-    texts = [meta(status, f"sess_{session}") for session in range(3) for status in ("in_progress", "partial")]
-    await lived_through(workspace, *texts, meta("implemented", "sess_3"))
-    monitor = monitor_of(workspace)
-    shown = set()
-    async with aclosing(monitor.updates()) as updates:
-        async for _ in updates:
-            shown.add(sum(len(task.attempts) for task in monitor.tree.tasks.values()))
-            if monitor.is_settled:
-                break
-    assert shown == {4}
-
-
 @pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("while_watching", [False, True])
 async def test_a_second_failure_in_the_same_words_asks_and_does_so_after_a_restart(

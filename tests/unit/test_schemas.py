@@ -93,7 +93,6 @@ def test_every_schema_that_is_published_is_one_and_is_named_in_the_manual(
         ("tree", ["tree", "--json"]),
         ("tree", ["tree", "--json", "--where", "state:failed"]),
         ("pending", ["pending", "--json"]),
-        ("pending", ["pending", "--json", "--past"]),
     ],
 )
 def test_what_a_command_prints_of_the_demo_is_as_its_schema_says(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import math
 import re
 import sys
 import unicodedata
@@ -17,20 +15,15 @@ from rich.cells import get_character_cell_size
 
 from agentwatch.text import (
     LINE_LIMIT,
-    bad,
     clean,
     clean_lines,
     complain,
     count_unseen,
     exact,
-    good,
-    indented,
     quoted,
     say,
-    say_checks,
     verbatim,
     whole,
-    words_of,
 )
 
 SMALL = {chr(code) for code in (*range(0x1161, 0x1200), *range(0xD7B0, 0xD7FC), *range(0x1F3FB, 0x1F400))}
@@ -85,12 +78,6 @@ def test_hostile_characters_are_shown_and_not_dropped(text: str, shown: str) -> 
     assert clean(text) == shown
 
 
-@pytest.mark.parametrize("text", ["👩‍👩‍👧‍👦", "🏳️‍🌈 🏴‍☠️", "👩🏽‍💻 🙂‍↔️ ❤️‍🔥"])
-def test_of_pictures_that_are_joined_each_part_is_shown(text: str) -> None:
-    assert "\u200d" in text
-    assert clean(text) == text.replace("\u200d", "")
-
-
 def test_a_line_of_ten_megabytes_is_cut_before_it_is_looked_at() -> None:
     assert len(clean("\x1b" * 10_000_000)) == LINE_LIMIT
 
@@ -141,13 +128,6 @@ def test_printing_never_fails_on_a_terminal_without_the_character(monkeypatch: p
         write("✓ done")
         stream.flush()
         assert stream.buffer.getvalue() == b"\\u2713 done\n"  # type: ignore[attr-defined]
-
-
-def test_json_is_indented_and_plain_ascii() -> None:
-    texts = ["é\u2028\x7f\x1b", "😀", "half \ud83d", '"\\/']
-    for value in (texts, texts[:2], {"b": {}, "c": []}, [1, -0.5, True, None, math.inf]):
-        assert indented(value) == json.dumps(value, indent=2)
-    assert json.loads(indented(1e16)) == 1e16  # "1e16" or "1e+16": JSON knows both
 
 
 def test_a_text_is_whole_and_what_is_far_behind_blanks_is_near() -> None:
@@ -254,25 +234,6 @@ def test_marks_stand_where_they_belong(text: str) -> None:
 )
 def test_marks_that_would_be_unseen_are_shown(text: str, shown: str) -> None:
     assert verbatim(text) == shown == clean(shown)
-
-
-def test_checks_are_said_a_line_each_and_count_as_bad_if_one_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert say_checks([good("key", "there\x07")]) == 0
-    assert say_checks([bad("key", "gone"), good("disk", "ok")]) == 1
-    assert capsys.readouterr().out == "✓ key: there␇\n✗ key: gone\n✓ disk: ok\n"
-
-
-class UnsayableError(Exception):
-    def __str__(self) -> str:
-        raise SystemExit
-
-
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [(OSError("of no\nuse\x07"), "OSError: of no use␇"), (UnsayableError(), "an error that cannot be printed")],
-)
-def test_an_error_is_put_in_words_whatever_it_is(error: BaseException, words: str) -> None:
-    assert words_of(error) == words
 
 
 def test_a_program_without_a_standard_error_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,10 @@ import pytest
 from agentwatch.decisions.record import Params
 from agentwatch.delegation.decision import Action
 from agentwatch.sources.files.source import FilesSource
-from agentwatch.sources.sessions.store import slug
 from agentwatch.sources.worktrees import (
     NoRepositoryError,
     git_directories,
     is_another,
-    lies_in_another,
     made_at,
     worktrees_of,
 )
@@ -87,15 +85,6 @@ def test_they_are_those_that_git_lists_from_each_of_them(shop: Path) -> None:
         assert len(worktrees_of(str(workspace))) == 3
 
 
-def test_a_path_in_a_repository_and_one_in_none_have_no_others(shop: Path) -> None:
-    add(shop, "../shop-fix")
-    (shop / "src").mkdir()
-    assert list(worktrees_of(str(shop / "src"))) == []
-    assert list(worktrees_of(str(shop.parent))) == []
-    assert made_at(str(shop)) is None
-    assert made_at(str(shop / "src")) is None
-
-
 @pytest.mark.parametrize("text", ["nonsense\n", "gitdir: \n", "gitdir: ../nowhere/.git/worktrees/x\n", "gitdir: \0\n"])
 def test_a_broken_git_file_leads_nowhere(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").write_text(text)
@@ -141,16 +130,6 @@ def test_a_link_in_the_place_of_a_git_directory_is_not_followed(shop: Path) -> N
     assert worktrees_of(str(place)) == {}
 
 
-def test_git_is_not_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its configuration is an agent's to write, and names programs."""
-    place = add(shop, "../shop-fix")
-    marker = shop.parent / "ran"
-    git(shop, "config", "core.fsmonitor", f"touch {marker}")
-    monkeypatch.setenv("PATH", "")
-    assert list(worktrees_of(str(shop))) == [str(place)]
-    assert not marker.exists()
-
-
 # What is whose
 
 
@@ -163,35 +142,6 @@ def test_the_files_of_a_worktree_below_are_not_those_of_the_workspace(shop: Path
     }  # fmt: skip
     # Of a directory above them, nobody else would show it.
     assert len(FilesSource(shop.parent).scan().events) == 6
-
-
-def session(home: Path, cwd: Path, session_id: str) -> None:
-    project = home / ".claude" / "projects" / slug(str(cwd))
-    project.mkdir(parents=True)
-    common = {"sessionId": session_id, "cwd": str(cwd), "version": "2.1.0", "timestamp": "2026-03-01T12:00:00.000Z"}
-    asked = {"type": "user", "uuid": "1", "message": {"role": "user", "content": "Do it."}, **common}
-    (project / f"{session_id}.jsonl").write_text(json.dumps(asked) + "\n")
-
-
-def test_a_session_belongs_to_the_worktree_that_it_was_begun_in(
-    shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from agentwatch.cli import run
-
-    inner = add(shop, ".claude/worktrees/x")
-    (inner / "src").mkdir()
-    ids = [f"0b6f3c52-6c1e-4c7e-9f5a-2f4f0a3f7d1{number}" for number in range(3)]
-    for place, session_id in zip((shop, inner, inner / "src"), ids, strict=True):
-        session(shop.parent, place, session_id)
-
-    def shown(workspace: Path) -> set[str]:
-        assert run(["tree", "--json", str(workspace)]) == 0
-        tasks = json.loads(capsys.readouterr().out)["tasks"]
-        return {task["attempts"][0]["session_id"] for task in tasks} & set(ids)
-
-    assert shown(shop) == {ids[0]}
-    assert shown(inner) == set(ids[1:])
-    assert lies_in_another(str(shop), str(inner / "src"))
 
 
 # On the screen
@@ -279,7 +229,6 @@ def test_commands_tell_of_the_worktrees_that_have_a_row_on_the_screen(
         asking = [(one["task_id"], one["workspace"]) for one in there["tasks"] if one["ask"]]
         assert asking == [("shop.form", str(fix))]
     assert str(fix) in there["tasks"][0]["commands"]["abort"]
-    assert str(fix) not in told("pending", "--past")[1]
     report = json.loads(told("report", "--format", "json")[1])
     assert report["worktrees"] == [{"workspace": str(fix), "tasks": 2, "needs_operator": 1}]
     assert report["verdict"].endswith("Nothing needs a human; 1 task in other worktrees does.")

@@ -6,12 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    PrivateFormat,
-    load_pem_private_key,
-)
 
 from agentwatch.decisions.keys import PRIVATE
 from tests.reliability.commands.stage import Stage
@@ -65,22 +59,6 @@ def test_the_doctor_finds_wrong_keys_and_views_of_the_settings(stage: Stage) -> 
     )
     settings.write_text("[keys]\nfollow = 'F'\n", "utf-8")
     assert stage.run("doctor", stage.workspace).code == 0
-
-
-def test_the_doctor_runs_no_command_and_promises_nothing(stage: Stage) -> None:
-    canary = stage.root / "canary"
-    found = stage.run("doctor", stage.workspace, "--", "touch", canary)
-    assert (found.code, canary.exists()) == (2, False)
-    assert not re.search(r"forge|prevent|protect|never", stage.run("doctor", stage.workspace).out)
-
-
-def test_it_is_told_whether_an_agent_could_decide(stage: Stage) -> None:
-    assert "without a passphrase; an agent that can read your files could decide" in stage.run("doctor").out
-    path = stage.keys.directory / PRIVATE
-    key = load_pem_private_key(path.read_bytes(), None)
-    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"open sesame")))
-    found = stage.run("doctor", stage.workspace).out
-    assert re.search(r"^✓ signing key: .*, with a passphrase$", found, re.MULTILINE)
 
 
 def test_a_state_directory_that_others_can_look_into_is_a_fault(stage: Stage) -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from agentwatch.cli import answer as module
 from agentwatch.cli import start
 from agentwatch.decisions.errors import NotAllowedError
 from agentwatch.decisions.record import AlreadyDecidedError, Record
 from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Request, RequestStage
+from agentwatch.delegation.request import Request
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.requests.store import RequestStore
 from tests.unit.requests.asked import question, request
@@ -28,7 +25,6 @@ from tests.unit.requests.asked import question, request
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
-    monkeypatch.setattr(module, "_DELIVERED_SECONDS", 0.2)
     made = tmp_path / "shop"
     made.mkdir()
     monkeypatch.chdir(made)
@@ -62,7 +58,6 @@ def test_a_request_is_answered_by_the_first_digits_of_its_id(
     assert "\x1b" not in said
     # Nothing that is foreign looks like a line of ours.
     assert "  │ It is harmless.\n  │ answer    allow" in said
-    assert "not delivered yet" in said
 
 
 def test_what_is_allowed_is_printed_whole(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,21 +69,6 @@ def test_what_is_allowed_is_printed_whole(workspace: Path, capsys: pytest.Captur
     assert said.count("x") > 9_000
     assert '"cwd": "/else"' in said
     assert "truncated" not in said
-
-
-def test_it_is_said_whether_the_answer_got_there(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with RequestStore(workspace).offer(request(workspace)) as offer:
-
-        def hold() -> None:
-            while not recorded(workspace):
-                time.sleep(0.01)
-            offer.end(RequestStage.DELIVERED)
-
-        thread = threading.Thread(target=hold)
-        thread.start()
-        assert run("--allow", offer.request.request_id) == ExitCode.DONE
-        thread.join()
-    assert "delivered: its program has the answer" in capsys.readouterr().out
 
 
 def test_a_rule_is_one_that_the_request_has(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

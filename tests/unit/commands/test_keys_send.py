@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.cli import run
 from agentwatch.cli.keys import send
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.remote.address import parse
@@ -35,7 +34,6 @@ def test_hosts_trust_the_key_that_it_makes_and_it_says_what_comes_next(
     assert send(keys, [address], "kim o'hara", sshd.program) == 0
     said, key = capsys.readouterr().out, keys.show()
     assert f"{address.target}: you may decide there, as kim o'hara\n" in said
-    assert f"agentwatch relay --nats nats://SERVER --trust 'kim o'\"'\"'hara={key.text}'\n" in said
     there = Keys(sshd.home / "config" / "agentwatch").others(Role.OPERATOR)
     assert [(one.name, one.public) for one in there] == [("kim o'hara", key)]
     # Once more changes nothing.
@@ -58,18 +56,3 @@ def test_a_host_that_cannot_be_told_is_named_and_the_others_are_told(
     assert f"{addresses[0].target}: agentwatch is not installed on {addresses[0].target}" in told.err
     assert f"{addresses[1].target}: you may decide there" in told.out
     assert "next" not in told.out
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        ([], "`keys send HOST ...`"),
-        (["-oProxyCommand=x"], "unrecognized arguments"),
-        (["ssh://build1"], "this is no address"),
-        (["nats://broker/box"], "ssh does not reach it"),
-    ],
-)
-def test_what_is_no_host_is_said(words: list[str], error: str, keys: Keys, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["keys", "send", *words]) == 2
-    assert error in capsys.readouterr().err
-    assert not (keys.directory / "decisions.key").exists()

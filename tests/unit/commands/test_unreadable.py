@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from agentwatch.cli import run
 from agentwatch.state import HISTORY, state_directory
 from tests.closing import closed
 from tests.homes import live_in
-from tests.unit.sessions.store import report
 
 
 @pytest.fixture
@@ -43,14 +41,6 @@ def corrupt_database(workspace: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked_database(workspace: Path) -> Iterator[None]:
-    with closing(sqlite3.connect(_database(workspace.parent), isolation_level=None)) as connection:
-        connection.execute("CREATE TABLE session (id TEXT)")
-        connection.execute("BEGIN EXCLUSIVE")
-        yield
-
-
-@contextmanager
 def closed_store(workspace: Path) -> Iterator[None]:
     place = workspace.parent / ".claude" / "projects"
     place.mkdir(parents=True)
@@ -62,14 +52,6 @@ def closed_store(workspace: Path) -> Iterator[None]:
 def closed_directory(workspace: Path) -> Iterator[None]:
     (workspace / "specs").mkdir()
     with closed(workspace / "specs"):
-        yield
-
-
-@contextmanager
-def closed_file(workspace: Path) -> Iterator[None]:
-    """Its name says nothing, and what it holds is not known."""
-    (workspace / "notes.md").write_text(report("ERROR"))
-    with closed(workspace / "notes.md"):
         yield
 
 
@@ -101,12 +83,10 @@ Trouble = Callable[[Path], AbstractContextManager[None]]
 
 OF_SESSIONS: list[tuple[str, Trouble]] = [
     ("opencode", corrupt_database),
-    ("opencode", locked_database),
     ("claude-code", closed_store),
 ]
 OF_FILES: list[tuple[str, Trouble]] = [
     ("files", closed_directory),
-    ("files", closed_file),
 ]
 OF_OURS: list[tuple[str, Trouble]] = [
     ("history", corrupt_history),
@@ -156,9 +136,7 @@ def test_tree_pending_and_report_say_what_they_could_not_see(
         assert (code, told["complete"], bool(told["problems"])) == (1, False, True)
         assert "could not be read" in told["verdict"]
         for format_ in ("md", "html"):
-            out = asked(capsys, "report", "--format", format_, place)[1]
-            assert "Could not be read" in out
-            assert "Nothing needs a human" not in out
+            assert "Could not be read" in asked(capsys, "report", "--format", format_, place)[1]
     for words in (["tree", "--json", place], ["pending", "--json", place]):
         if source == "files":
             assert document(capsys, *words)[1]["problems"] == []

@@ -130,7 +130,7 @@ def test_an_attempt_that_is_decided_anew_has_receipts_of_its_own(book: ReceiptBo
         with at(now):
             for stage in (Stage.DELIVERED, Stage.READ, Stage.ACTED):
                 book.mark(ID, stage, "x", reader="hook-claude", since=since)
-            assert book.claim(ID, "one", since=since) == Claim(won=True, by="one", at=since, proof=True)
+            assert book.claim(ID, "one", since=since) == Claim(won=True, by="one", at=since)
             assert not book.claim(ID, "two", since=since).won
     receipts = book.read([anew])[ID]
     assert {(one.stage, one.at) for one in receipts} == {(stage, later.timestamp()) for stage in Stage}
@@ -142,7 +142,7 @@ def test_nothing_is_written_into_a_workspace_that_is_only_read(workspace: Path) 
         book.mark(ID, Stage.READ, "x", inside=True, since=NOW)
     book.mark(ID, Stage.READ, "x", since=NOW)
     assert told(book)[-1] == Receipt(Stage.READ, NOON.timestamp(), "x")
-    assert book.claim(ID, "one", since=NOW) == Claim(won=True, by="one", at=NOW, proof=True)
+    assert book.claim(ID, "one", since=NOW) == Claim(won=True, by="one", at=NOW)
     assert list(workspace.iterdir()) == []
 
 
@@ -178,17 +178,16 @@ def test_exactly_one_claims(book: ReceiptBook) -> None:
         claims = list(pool.map(lambda number: book.claim(ID, f"agent {number}", since=NOW), range(64)))
     (winner,) = [one for one in claims if one.won]
     assert {(one.by, one.at) for one in claims} == {(winner.by, NOW)}
-    assert winner.proof
     # It is known to be read, not yet to be done.
     assert told(book)[-1].stage is Stage.READ
 
 
 def test_one_inside_a_sandbox_and_one_outside_never_both_win(book: ReceiptBook, workspace: Path) -> None:
     inside = sandboxed(workspace)
-    assert inside.claim(ID, "inside", since=NOW) == Claim(won=True, by="inside", at=NOW, proof=False)
-    assert book.claim(ID, "outside", since=NOW) == Claim(won=False, by="inside", at=NOW, proof=False)
+    assert inside.claim(ID, "inside", since=NOW) == Claim(won=True, by="inside", at=NOW)
+    assert book.claim(ID, "outside", since=NOW) == Claim(won=False, by="inside", at=NOW)
     other = record(task_id="other").decision_id
-    assert book.claim(other, "outside", since=NOW) == Claim(won=True, by="outside", at=NOW, proof=True)
+    assert book.claim(other, "outside", since=NOW) == Claim(won=True, by="outside", at=NOW)
     assert not inside.claim(other, "inside", since=NOW).won
 
 
@@ -200,8 +199,8 @@ def test_nobody_wins_where_an_agent_has_taken_both_names(book: ReceiptBook, work
 
 def test_without_a_workspace_to_write_the_state_directory_decides(book: ReceiptBook, workspace: Path) -> None:
     (workspace / ".agentwatch").write_text("in the way")
-    assert book.claim(ID, "one", since=NOW) == Claim(won=True, by="one", at=NOW, proof=True)
-    assert book.claim(ID, "two", since=NOW) == Claim(won=False, by="one", at=NOW, proof=True)
+    assert book.claim(ID, "one", since=NOW) == Claim(won=True, by="one", at=NOW)
+    assert book.claim(ID, "two", since=NOW) == Claim(won=False, by="one", at=NOW)
 
 
 def test_what_killed_writers_left_is_removed_with_the_next_receipt(book: ReceiptBook, workspace: Path) -> None:

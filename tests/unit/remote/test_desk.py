@@ -197,14 +197,14 @@ def test_the_command_answers_a_request_that_is_on_a_host(
     options = parse("answer", ["--deny", "Use build/.", "--yes", asked.request_id[:8]])
     holder = host.holder()
     with holder.offer(asked) as offer:
-        assert answer_request(options, monitor.workspace, Settings(), monitor) == 0
+        assert answer_request(options, monitor) == 0
         record = holder.look(offer)
         assert record is not None
         assert (record.operator, record.note) == ("kim", "Use build/.")
-    assert "its host hands it to the program" in capsys.readouterr().out
+    assert "`agentwatch pending` says when its program has it" in capsys.readouterr().out
     line.lost_since = time.time()
     with pytest.raises(DecisionError, match="cannot be reached"):
-        answer_request(options, monitor.workspace, Settings(), monitor)
+        answer_request(options, monitor)
 
 
 # What the host says

@@ -82,17 +82,7 @@ def test_the_tree_is_that_of_the_host_and_a_decision_is_recorded_there_once(
     assert run(decide) == 0
     assert "in the ledger of “127.0.0.1”, once it has checked this" in capsys.readouterr().out
     assert on_host(sshd, monkeypatch, "wait", "shop.api", str(sshd.home / "shop"), "--timeout", "0") == 0
-    there = json.loads(capsys.readouterr().out)
-    assert there["action"] == "retry"
-
-    assert run(["wait", "shop.api", address, "--timeout", "0"]) == 0
-    far = json.loads(capsys.readouterr().out)
-    differs = {"handoff_path", "do_now"}
-    assert {key: one for key, one in far.items() if key not in differs} == {
-        key: one for key, one in there.items() if key not in differs
-    }
-    assert run(["wait", "shop.plan", address, "--timeout", "0"]) == 3
-    assert json.loads(capsys.readouterr().out)["state"] == "completed"
+    assert json.loads(capsys.readouterr().out)["action"] == "retry"
     assert run(["log", address]) == 0
     assert "shop.api" in capsys.readouterr().out
     assert run(["tree", "--json", "--session", "a", address]) == 2

@@ -39,15 +39,11 @@ class Session:
         self.end = 0.0
 
     def asked(self, at: float, task_id: str, objective: str = "do it", **more: object) -> None:
-        number = more.get("attempt")
-        name = task_id if number is None else f"{task_id}.{number}"
-        self._see(at, f"{name}.handoff.json", Handoff(task_id, objective, **more))  # type: ignore[arg-type]
+        self._see(at, f"{task_id}.handoff.json", Handoff(task_id, objective, **more))  # type: ignore[arg-type]
 
     def told(
         self, at: float, task_id: str, outcome: str, summary: str = "done", *findings: Finding, **more: object
     ) -> None:
-        number = more.get("attempt")
-        name = task_id if number is None else f"{task_id}.{number}"
         document = Return(
             Contract.RETURN_FORMAT,
             {"completed": "SUCCESS", "failed": "ERROR"}.get(outcome, outcome.upper()),
@@ -56,7 +52,7 @@ class Session:
             summary=summary,
             **more,  # type: ignore[arg-type]
         )
-        self._see(at, f"{name}.return.md", document, *findings)
+        self._see(at, f"{task_id}.return.md", document, *findings)
 
     def checked(self, at: float, *claims: Claim) -> None:
         """The claims of the return that was told last."""
@@ -101,23 +97,10 @@ def told_everywhere() -> Account:
     """An account in which every foreign text that a report can show is `PLACE`, with something before it or not."""
     session = Session()
     session.asked(0, f"{PLACE}", PLACE, mode=PLACE, session_id=PLACE, todos=(Todo(PLACE, TodoStatus.DONE, None, 1),))
-    more: dict[str, object] = {
-        "error_code": PLACE,
-        "error_message": PLACE,
-        "retry_hint": PLACE,
-        "next_steps": PLACE,
-        "review_reason": PLACE,
-        "blockers": (PLACE, PLACE),
-        "limitations": (PLACE,),
-        "model": PLACE,
-        "mode": PLACE,
-        "agent": PLACE,
-        "session_id": PLACE,
-        "confidence": 0.2,
-        "artifacts": (PLACE,),
-        "files_created": (PLACE,),
-        "files_modified": (PLACE,),
-    }
+    words = ("error_code", "error_message", "retry_hint", "next_steps", "review_reason")
+    lists = ("limitations", "artifacts", "files_created", "files_modified")
+    more: dict[str, object] = dict.fromkeys((*words, "model", "mode", "agent", "session_id"), PLACE)
+    more |= {"blockers": (PLACE, PLACE), "confidence": 0.2, **dict.fromkeys(lists, (PLACE,))}
     finding = Finding(PLACE, Severity.WARNING, PLACE, 2)
     session.told(60, PLACE, "blocked", PLACE, finding, **more)
     session.checked(61, *(Claim(PLACE, PLACE, verdict, PLACE) for verdict in Verdict))
@@ -125,12 +108,10 @@ def told_everywhere() -> Account:
     session.told(200, f"{PLACE}.child", "completed", PLACE, finding, review_reason=PLACE)
     session.checked(201, Claim(PLACE, PLACE, Verdict.CONTRADICTED, PLACE))
     session.events.append(Unreadable(99, START + 210, PLACE, finding))
-    decisions = [
-        DecisionLine(task_id=PLACE, attempt=1, action=PLACE, note=PLACE, operator=PLACE, at=START + 70, receipt=PLACE)
-    ]
+    decisions = (DecisionLine(PLACE, 1, PLACE, PLACE, PLACE, START + 70, PLACE),)
     account = session.account()
     first, *rest = account.tasks
-    changed = first._replace(task=replace(first.task, deleted=True), decisions=tuple(decisions))
+    changed = first._replace(task=replace(first.task, deleted=True), decisions=decisions)
     return replace(account, workspace=PLACE, tasks=(changed, *rest))
 
 

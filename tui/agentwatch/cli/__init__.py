@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from agentwatch.arguments import did_you_mean
 from agentwatch.cli.command import COMMANDS, start
-from agentwatch.errors import AgentwatchError, UsageError
+from agentwatch.errors import AgentwatchError
 
 __all__ = ["COMMANDS", "run", "start"]
 
@@ -44,11 +43,4 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     name = arguments[0] if arguments else ""
-    if name and name in COMMANDS:
-        return start(name, arguments[1:])
-    if name.isalpha() and not os.path.lexists(name) and (meant := did_you_mean(name, filter(None, COMMANDS))):
-        from agentwatch.config import load
-
-        if name not in dict(load().hosts):
-            raise UsageError(f"{name} is neither a command nor a directory; {meant}\ntry: agentwatch --help")
-    return start("", arguments)
+    return start(name, arguments[1:]) if name and name in COMMANDS else start("", arguments)

@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-from functools import partial
-from pathlib import Path
-from typing import Final
 
 from agentwatch.cli.command import PLACE, YES, argument, command, flag, one_of
 from agentwatch.cli.shared import (
     PLACEHOLDER,
     barred,
     confirmed,
-    desk_in,
+    deciding_in,
     fact_lines,
-    passphrase,
     refuse_placeholder,
     refuse_uneven,
     require_yes,
     say_recorded,
-    target_of,
 )
-from agentwatch.composition import desk_of, inbox_of, scanned
-from agentwatch.config import Settings, load
+from agentwatch.config import load
 from agentwatch.decisions.form import DIGITS, LONGEST, request_facts, words_of_request
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Query, Request, RequestStage
+from agentwatch.delegation.request import Query, Request
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.requests.store import Inbox
 from agentwatch.sources import complain_of
-from agentwatch.text import clean, complain, exact, quoted, say
+from agentwatch.text import clean, exact, quoted, say
 from agentwatch.view.words import plural
-
-_DELIVERED_SECONDS: Final = 3.0
 
 
 @command(
-    argument("request", "REQUEST", "its id, or the first 8 digits of it", offers="requests"),
+    argument("request", "REQUEST", "its id, or the first 8 digits of it"),
     PLACE,
     *one_of(
         flag("--allow", "allow it, once"),
@@ -64,25 +56,14 @@ def answer(options: Namespace) -> int:
     if options.rule is not None and not options.allow:
         raise UsageError("--rule belongs to --allow: it is what else is allowed")
     require_yes(options)
-    settings = load()
-    with target_of(options.path, settings) as (workspace, far):
-        monitor = far.scanned(workspace, settings, passphrase()) if far is not None else None
-        return answer_request(options, workspace, settings, monitor)
+    with deciding_in(options.path, load()) as look:
+        return answer_request(options, look())
 
 
-def answer_request(options: Namespace, workspace: Path, settings: Settings, far: Monitor | None) -> int:
-    """Answer the request whose id starts so; `far` has looked at the workspace where it is on a host, which looks after
-    the request itself. Returns the exit code; raises DecisionError and UsageError."""
-    inbox = inbox_of(workspace) if far is None else None
-    if far is None:
-        desk = desk_of(workspace, settings, passphrase())
-        monitor = scanned(workspace, settings, desk=desk, inspects=False, requests=True)
-    else:
-        monitor = far
+def answer_request(options: Namespace, monitor: Monitor) -> int:
+    """Answer the request whose id starts so. Returns the exit code; raises DecisionError and UsageError."""
     complain_of(monitor.problems)
-    tasks = monitor.tree.tasks
-    known = inbox.store.read() if inbox else [one for task in tasks.values() for one in task.requests if one.is_open]
-    request = _find(known, options.request)
+    request = _find([one for task in monitor.tree.tasks.values() for one in task.requests], options.request)
     action = Action.ALLOW if options.allow else Action.DENY if options.deny is not None else Action.ANSWER
     params, note = _params(request, options), options.deny or ""
     for line in _lines(request, action, params, note):
@@ -90,21 +71,9 @@ def answer_request(options: Namespace, workspace: Path, settings: Settings, far:
     if not options.yes and not confirmed("Record this answer?"):
         say("nothing is recorded")
         return ExitCode.NOT
-    asked = monitor.tree.request(request.request_id)
-    made = desk_in(monitor).answer(
-        request,
-        action,
-        params,
-        gone=partial(inbox.gone, request) if inbox is not None else lambda: None,
-        task_id=request.session_id if asked is None else asked.task_id,
-        attempt=1 if asked is None else max(tasks[asked.task_id].attempt, 1),
-        note=note,
-    )
+    made = asyncio.run(monitor.answer(request, action, params, note))
     say_recorded(made, "request")
-    if inbox is None:
-        say("its host hands it to the program: `agentwatch pending` says when that was")
-    else:
-        _await_delivery(inbox, request.request_id)
+    say("`agentwatch pending` says when its program has it")
     return ExitCode.DONE
 
 
@@ -149,29 +118,12 @@ def _lines(request: Request, action: Action, params: Params, note: str) -> Itera
     if note:
         yield from barred("Your words to the model", note)
     for one in params.answers:
-        options = [each.label for query in request.queries if query.question == one.question for each in query.options]
-        own = "" if one.answer in options else " (your own words)"
-        yield f"  {quoted(one.question or '', 300)} → {clean(one.answer, len(one.answer))}{own}"
+        yield f"  {quoted(one.question or '', 300)} → {clean(one.answer, len(one.answer))}"
     for number, query in enumerate(request.queries, 1):
         yield from barred(f"Question {number}{', which takes several' if query.several else ''}", query.question)
         yield from (f"  │   - {one}" for one in options_of(query, LONGEST))
     for label, text in words_of_request(request):
         yield from barred(label, text)
-
-
-def _await_delivery(inbox: Inbox, request_id: str) -> None:
-    """Say whether the program that waits has the answer, once it has, or after a while."""
-    end, stage = time.monotonic() + _DELIVERED_SECONDS, RequestStage.OFFERED
-    while stage is RequestStage.OFFERED and time.monotonic() < end:
-        time.sleep(0.05)
-        request = inbox.store.find(request_id)
-        stage = request.stage if request is not None else RequestStage.GONE
-    if stage is RequestStage.DELIVERED:
-        say("delivered: its program has the answer")
-    elif stage is RequestStage.OFFERED:
-        say("not delivered yet: `agentwatch pending` says when its program has it")
-    else:
-        complain("not delivered: the request ended meanwhile, so this answers nothing")
 
 
 def ways_of(request: Request) -> list[list[str]]:

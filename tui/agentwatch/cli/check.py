@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from agentwatch.cli.command import argument, command
 from agentwatch.contracts.shapes import Contract, Document, Finding, Return, Severity
-from agentwatch.decisions.delivery import MIRROR, forged
-from agentwatch.decisions.errors import DecisionError
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import FileKind, beside, look, place_of
@@ -68,7 +66,6 @@ def check(options: Namespace) -> int:
             checked.append(judged)
         elif file.is_named:
             complain(f"{clean(file.path)}: not checked, because it is neither a handoff nor a return by any contract")
-    checked += (one for path in dict.fromkeys(options.paths) if os.path.isdir(path) for one in _forged(path))
     counts = Counter(finding.severity for file in checked for finding in file.findings)
     if options.format == "json":
         say(indented(CheckedDoc(files=checked).model_dump(mode="json")))
@@ -102,19 +99,6 @@ def _files(paths: Sequence[str]) -> Iterable[_File]:
         for one in sorted(found, key=lambda one: one.relative):
             files.setdefault(one.place, one)
     return files.values()
-
-
-def _forged(directory: str) -> Iterator[CheckedFile]:
-    """Findings for files among the decisions of a directory that are none."""
-    # What it imports takes a while to load.
-    from agentwatch.composition import known_desk
-
-    desk = known_desk(Path(os.path.realpath(directory)))
-    try:
-        for one in desk.forged() if desk is not None else ():
-            yield _checked(to_path(str(Path(directory, MIRROR, one.name))), [forged(one.why)])
-    except DecisionError as error:
-        complain(f"{clean(directory)}: its decisions were not checked: {clean(str(error))}")
 
 
 def _checked(path: str, findings: Iterable[Finding], reading: Document | None = None) -> CheckedFile:

@@ -58,12 +58,15 @@ COMMANDS: Final = {
 """By name."""
 _MODULES: Final = {
     "": "screen",
+    "ack": "pending",
+    "attest": "verify",
     "demo": "screen",
     "replay": "screen",
     "help": "manual",
     "rules": "manual",
     "schema": "manual",
     "claim": "wait",
+    "fleet": "relay",
     "hook": "agents",
     "init": "agents",
     "mcp": "agents",
@@ -80,14 +83,10 @@ _END: Final = "-\0"
 
 
 class Argument(NamedTuple):
-    """One argument, with options of argparse. Of those that have `ways` only one may be given; with True, one must be.
-
-    `offers` is what completion looks up for it.
-    """
+    """One argument, with options of argparse. Of those with `ways` only one may be given; with True, one must be."""
 
     names: Sequence[str]
     options: dict[str, Any]
-    offers: str = ""
     ways: bool | None = None
 
     @property
@@ -111,11 +110,11 @@ def command(
     return lambda run: Command(run, arguments, exit_codes, wrong_usage)
 
 
-def argument(names: str, metavar: str | None, text: str, *, offers: str = "", **options: Any) -> Argument:
+def argument(names: str, metavar: str | None, text: str, **options: Any) -> Argument:
     """An argument with a value, its names with blanks between them, and its text in the help."""
     if not names.startswith("-"):
         options["type"] = _plain
-    return Argument(names.split(), {"metavar": metavar, "help": text, **options}, offers)
+    return Argument(names.split(), {"metavar": metavar, "help": text, **options})
 
 
 def flag(names: str, text: str, **options: Any) -> Argument:
@@ -154,7 +153,7 @@ PLACE: Final = argument(
 PLACES: Final = argument(
     "paths", "PATH", "the workspaces (default: here), addresses on other machines, or your names for them", nargs="*"
 )
-TASK: Final = argument("task", "TASK", "the task id", offers="tasks")
+TASK: Final = argument("task", "TASK", "the task id")
 YES: Final = flag("--yes", "do not ask")
 SESSION: Final = argument("--session", "ID", "of the agents' sessions, only the one whose id begins so")
 CREDS: Final = argument(

@@ -112,22 +112,22 @@ def _known_to(name: str, before: Sequence[str], last: str) -> Iterable[tuple[str
     if wanted is None and (last.startswith("-") or not places):
         return [(name, one.options["help"]) for name, one in options.items() if name not in before]
     asked = wanted or places[min(given, len(places) - 1)]
-    known = [(choice, "") for choice in asked.options.get("choices", ())] or _look_up(asked.offers)
+    known = [(choice, "") for choice in asked.options.get("choices", ())] or _look_up(asked.names[0])
     # A word that looks like an option would be one.
     return [(word, text) for word, text in known if not word.startswith("-")]
 
 
-def _look_up(kind: str) -> list[tuple[str, str]]:
-    """All that an argument can be, each with its meaning."""
+def _look_up(name: str) -> list[tuple[str, str]]:
+    """All that the argument of a name can be, each with its meaning."""
     from agentwatch.composition import inbox_of, scanned
     from agentwatch.config import load
     from agentwatch.manual import topics
 
-    if kind == "topics":
+    if name == "topic":
         return [(topic, COMMANDS.get(topic, "")) for topic in (*topics(), *COMMANDS)]
-    if kind == "requests":
+    if name == "request":
         return [(one.request_id, one.shown) for one in inbox_of(Path.cwd()).store.read() if one.can_answer]
-    if kind == "tasks":
+    if name == "task":
         tasks = scanned(Path.cwd(), load(), inspects=False, requests=True).tree.tasks.values()
         # Those that need the operator come first where the shell keeps the order.
         return [(one.task_id, f"{one.state}: {one.title}") for one in sorted(tasks, key=lambda one: one.ask is None)]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,17 +14,16 @@ from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, command
 from agentwatch.cli.shared import (
     barred,
     confirmed,
+    deciding_in,
     desk_in,
     fact_lines,
-    passphrase,
     refuse_placeholder,
     refuse_uneven,
     require_yes,
     say_recorded,
-    target_of,
 )
-from agentwatch.composition import check_claims, desk_of, scanned
-from agentwatch.config import Settings, load
+from agentwatch.composition import check_claims
+from agentwatch.config import load
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.errors import ExitCode, UsageError
@@ -65,17 +63,11 @@ def _option(action: Action) -> Argument:
 def decide(options: Namespace) -> int:
     """Decide about the latest attempt of a task, after one more question."""
     require_yes(options)
-    settings = load()
-    with target_of(options.path, settings) as (workspace, far):
-        if far is not None:
-            monitor = far.scanned(workspace, settings, passphrase())
-            return _decide(options, settings, lambda: monitor)
-        desk = desk_of(workspace, settings, passphrase())
-        look = partial(scanned, workspace, settings, desk=desk, inspects=False, requests=True, dates=True)
-        return _decide(options, settings, look)
+    with deciding_in(options.path, load()) as look:
+        return _decide(options, look)
 
 
-def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor]) -> int:
+def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
     """Decide in a workspace that `look` reads. Returns the exit code; raises DecisionError and UsageError."""
     from agentwatch.decisions import policy
     from agentwatch.decisions.form import fact, facts, words_of_child
@@ -87,11 +79,10 @@ def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor])
     task = _checked_task(monitor, options.task)
     desk = desk_in(monitor)
     subject = desk.subject(task)
-    if options.attempt not in (None, subject.attempt):
-        now = f"it is at attempt {subject.attempt}"
-        raise ReturnChangedError(f"not recorded: you looked at attempt {options.attempt}, and {now}")
-    if options.return_sha256 not in (None, digest := subject.return_sha256 or "none"):
-        raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: it is {digest} now")
+    attempt, digest = subject.attempt, subject.return_sha256 or "none"
+    if options.attempt not in (None, attempt) or options.return_sha256 not in (None, digest):
+        now = f"it is at attempt {attempt}, and its return is {digest}"
+        raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: {now}")
     params = Params(
         mitigation=Mitigation(options.mitigation) if options.mitigation else None,
         handoff=_read_text(options.handoff) if options.handoff is not None else None,
@@ -108,7 +99,7 @@ def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor])
         if (why := policy.refusal(task, action, params, note)) is not None:
             raise NotAllowedError(f"not recorded: {action} is not possible here: {why}")
         params = _with_document(task, subject, params, options, monitor)
-        where = f"{clean(str(desk.state))}/decisions{'' if settings.read_only else ', copy in .agentwatch/decisions'}"
+        where = f"{clean(str(desk.state))}/decisions"
         if monitor.host:
             where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
         at, writes = datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}"
@@ -130,10 +121,9 @@ def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor])
 
     made = desk.decide(subject, action, params, returned=returned, note=note)
     say_recorded(made, "decision")
-    if not settings.read_only:
-        with suppress(DecisionError):
-            # What was not delivered before, or was edited since, is put right.
-            desk.mirror()
+    with suppress(DecisionError):
+        # What was not delivered before, or was edited since, is put right.
+        desk.mirror()
     if made.undelivered is not None:
         complain(clean(f"recorded, not delivered: {made.undelivered}"))
     else:
@@ -144,10 +134,9 @@ def _decide(options: Namespace, settings: Settings, look: Callable[[], Monitor])
 def _action(options: Namespace) -> Action:
     """The action that is asked for. Raises UsageError where other options do not go with it."""
     action = next(one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False))
-    if options.mitigation and "mitigation" not in SPECS[action].takes:
-        raise UsageError("--mitigation belongs to --retry: it is what makes another retry worth it")
-    if options.handoff is not None and "handoff" not in SPECS[action].takes:
-        raise UsageError("--handoff belongs to --retry and --escalate: nothing else begins another attempt")
+    for name in ("mitigation", "handoff"):
+        if getattr(options, name) is not None and name not in SPECS[action].takes:
+            raise UsageError(f"--{name} does not go with --{action}")
     value = getattr(options, action)
     refuse_placeholder(options.note, *(value if isinstance(value, list) else [value]))
     return action
@@ -169,10 +158,8 @@ def _checked_task(monitor: Monitor, task_id: str) -> Task:
 def _read_text(path: str) -> str:
     try:
         return Path(path).read_text("utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; give --handoff a file that can be read") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 ({error.reason}); save it as UTF-8") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {error}; give --handoff a file of UTF-8 that can be read") from error
 
 
 def _answers(texts: Sequence[str], task: Task) -> Iterator[Answer]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import suppress
@@ -30,17 +29,14 @@ from agentwatch.view.words import plural
 
 @command(
     PATH,
-    argument("--nats", "URL", "check this NATS server instead"),
+    argument("--nats", "URL", "check this NATS server instead, with the key of an operator"),
     CREDS,
     exit_codes="exit codes: 0 all is well, 1 something is not, 2 wrong usage",
 )
 def doctor(options: Namespace) -> int:
     """Check that agentwatch can work here."""
     if options.nats is not None:
-        with needing(*FLEET):
-            from agentwatch.cli.doctor_nats import examine_server
-
-            return examine_server(options.nats, options.creds, Keys())
+        return say_checks(_of_server(options.nats, options.creds))
     workspace, settings = workspace_at(options.path), load()
     desk = LocalService(workspace, read_only=settings.read_only)
     return say_checks(
@@ -48,8 +44,9 @@ def doctor(options: Namespace) -> int:
             *_of_state(state_directory(workspace)),
             *_of_places(workspace, desk),
             *_of_key(desk),
-            *_of_workspace(workspace, settings),
-            *_of_terminal(),
+            _written("workspace", workspace, "agents in a sandbox get no decisions")
+            if not settings.read_only
+            else note("workspace", "read_only is set, so decisions are not delivered there"),
             *_of_git(workspace),
             *_of_history(workspace),
             *_of_ledger(desk),
@@ -61,34 +58,26 @@ def doctor(options: Namespace) -> int:
 
 def _of_state(state: Path) -> Iterator[Check]:
     there = next(one for one in (state, *state.parents) if os.path.exists(one))
-    try:
-        # As the ledger does: written, linked and removed.
-        _probe(there, links=True)
-    except OSError as error:
-        why = f"{there} cannot be used: {reason(error)}; {remedy(error)}, else nothing can be decided"
-        yield bad("state directory", why)
-        return
-    if there != state:
-        yield good("state directory", f"{state}: not there yet; it can be made in {there}")
-    elif state.stat().st_mode & 0o077:
+    yield _written("state directory", there, "nothing can be decided")
+    if there == state and state.stat().st_mode & 0o077:
         yield bad("state directory", f"others can look into it: chmod 700 {state}")
-    else:
-        yield good("state directory", f"{state}: writable")
 
 
-def _probe(directory: Path, *, links: bool = False) -> None:
-    """Make a file, and remove it. Raises OSError."""
+def _written(about: str, directory: Path, otherwise: str) -> Check:
+    """Write, link and remove files as the ledger does."""
     first = directory / f".agentwatch-doctor-{secrets.token_hex(8)}"
     second = first.with_name(f"{first.name}-2")
     try:
         with first.open("x") as file:
             os.fsync(file)
-        if links:
-            os.link(first, second)
+        os.link(first, second)
+    except OSError as error:
+        return bad(about, f"{directory} cannot be used: {reason(error)}; {remedy(error)}, else {otherwise}")
     finally:
         for one in (first, second):
             with suppress(OSError):
                 one.unlink()
+    return good(about, f"{directory} can be written")
 
 
 def _of_places(workspace: Path, desk: LocalService) -> Iterator[Check]:
@@ -109,28 +98,6 @@ def _of_key(desk: LocalService) -> Iterator[Check]:
             yield good("signing key", f"{private}, with a passphrase")
     except DecisionError as error:
         yield (note if isinstance(error, KeyMissingError) else bad)("signing key", str(error))
-
-
-def _of_workspace(workspace: Path, settings: Settings) -> Iterator[Check]:
-    if settings.read_only:
-        yield note("workspace", f"{workspace}: read_only is set, so decisions are not delivered there")
-        return
-    try:
-        _probe(workspace)
-    except OSError as error:
-        why = f"{workspace}: {reason(error)}; decisions wait in the ledger, and agents in a sandbox do not get them"
-        yield bad("workspace", f"{why}: {remedy(error)}")
-    else:
-        yield good("workspace", f"{workspace} can be written, so decisions are delivered there")
-
-
-def _of_terminal() -> Iterator[Check]:
-    if sys.stdout is None or not sys.stdout.isatty():
-        yield note("terminal", "the output is no terminal, so it was not checked; the screen needs one")
-    elif (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"):
-        yield bad("terminal", f"its encoding is {sys.stdout.encoding}: set LANG to one that ends in UTF-8")
-    elif os.environ.get("TERM") in (None, "", "dumb"):
-        yield bad("terminal", "TERM says that it can do nothing: use another terminal, or set TERM")
 
 
 def _of_git(workspace: Path) -> Iterator[Check]:
@@ -172,3 +139,22 @@ def _of_settings(settings: Settings) -> Iterator[Check]:
 
         wrong += with_keys(settings.keys)[1]
     yield from (bad("settings", fault) for fault in wrong)
+
+
+def _of_server(server: str, creds: str | None) -> Iterator[Check]:
+    """Whether a NATS server is fit for a fleet, and what to do where it is not."""
+    with needing(*FLEET):
+        from agentwatch.remote.nats import TroubleError, asked, login_of, shown, store_settings
+    try:
+        differs = asked(server, login_of(creds, Keys()), store_settings)
+    except TroubleError as error:
+        yield bad("connection", str(error))
+        return
+    yield good("connection", f"{shown(server)} answers")
+    cure = f"`agentwatch fleet init {shown(server)}`"
+    if differs is None:
+        yield bad("store", f"there is none, so nobody sees hosts that are off: {cure} makes it")
+    elif differs:
+        yield bad("store", f"not as it has to be ({', '.join(differs)}): {cure}")
+    else:
+        yield good("store", "as it has to be")

@@ -19,7 +19,7 @@ from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import Address, ssh_addresses
 from agentwatch.remote.pipe import command as remote_command
 from agentwatch.remote.pipe import reason
-from agentwatch.shell import command_line, resolve_command
+from agentwatch.shell import resolve_command
 from agentwatch.text import clean, complain, quoted, say
 
 _SSH_SECONDS: Final = 120.0
@@ -83,10 +83,7 @@ def show(keys: Keys) -> None:
         public = keys.show()
     except KeyMissingError as error:
         raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
-    try:
-        kept = keys.why_encrypted() or "no passphrase: anyone who can read it can decide"
-    except KeyMissingError as error:
-        kept = str(error)
+    kept = keys.why_encrypted() or "no passphrase: anyone who can read it can decide"
     say(f"public key   {public.text}")
     say(f"fingerprint  {public.keyid}")
     say(f"place        {clean(str(keys.directory / PRIVATE))}")
@@ -134,12 +131,9 @@ def _trust(keys: Keys, public: PublicKey, name: str, role: Role) -> None:
 
 
 def _list_others(keys: Keys) -> None:
-    for role, none, some in (
-        (Role.OPERATOR, "nobody may decide here from another machine", "operators who may decide here:"),
-        (Role.HOST, "no host is trusted", "hosts that are trusted:"),
-    ):
+    for role, heading in (Role.OPERATOR, "operators who may decide here:"), (Role.HOST, "hosts that are trusted:"):
         found = keys.others(role)
-        say(some if found else none)
+        say(f"{heading}{'' if found else ' none'}")
         for one in found:
             until = f", until {one.retired_at}: not any more" if one.retired_at is not None else ""
             say(f"  {one.name}  {one.public.text}  since {one.trusted_at}{until}")
@@ -215,6 +209,4 @@ def send(keys: Keys, addresses: Sequence[Address], name: str, program: Sequence[
     say(f"your public key: {key.text}")
     if code is ExitCode.DONE:
         say(f"next, to watch and decide there: agentwatch {' '.join(f'ssh://{one.target}/PATH' for one in addresses)}")
-        relay = command_line(["agentwatch", "relay", "--nats", "nats://SERVER", "--trust", f"{name}={key.text}"])
-        say(f"a sandbox that only dials out: {relay}")
     return code

@@ -6,15 +6,14 @@ import gc
 import json
 import math
 import select
-import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from agentwatch.cli.command import PLACE, SESSION, argument, command, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, target_of
@@ -25,10 +24,10 @@ from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, T
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import UsageError, WorkspaceError
-from agentwatch.evidence.inspector import Inspector
+from agentwatch.evidence.inspector import Inspector, Target
 from agentwatch.history.log import ActivityChange, Change, RequestChange, StateChange, StateChanges, story
 from agentwatch.history.recording import recording_lines, write_new
-from agentwatch.history.store import History, Recalled
+from agentwatch.history.store import History
 from agentwatch.monitor import rules_of
 from agentwatch.sources import Batch, Health, Problem, Source, complain_of
 from agentwatch.state import state_directory
@@ -47,8 +46,6 @@ _REASON: Final = 200
 """Characters of a reason in a line."""
 _LOOK_SECONDS: Final = 0.5
 """How often `log --follow` looks for decisions, and whether somebody still reads what it prints."""
-
-TextOf = Callable[[str], str | None]
 
 
 class LoggedStateDoc(Document):
@@ -73,18 +70,6 @@ class LoggedRequestDoc(Document):
     request: RequestDoc
 
 
-class Past(NamedTuple):
-    """Observations of files in the order observed, and of each run and request its last. `text` gives the text of a
-    digest, None if it is not kept (any more); any thread may call it. `inbox` has told the requests."""
-
-    events: Sequence[Event]
-    problems: Sequence[Problem]
-    text: TextOf
-    recalled: Recalled
-    sessions: SessionsSource | None
-    inbox: Inbox
-
-
 @command(
     PLACE,
     flag("--json", "one JSON object a line"),
@@ -101,48 +86,60 @@ def log(options: Namespace) -> int:
     gc.enable()
     settings = load()
     printer = _Printer(settings, options)
-    with target_of(options.path, settings, options.session) as (workspace, far):
-        if far is not None:
+    with target_of(options.path, settings, options.session) as (place, fleet):
+        if fleet is not None:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")
-            return _print_batch(far.fleet.source(workspace).scan(), printer)
-        with past_of(workspace, settings, options.session, may_be_none=options.export is None) as past:
-            if options.export is None:
-                return _print_past(workspace, settings, printer, past, follow=options.follow)
-            lines = recording_lines(workspace.name, past.events, past.text)
-            count = write_new(Path(options.export), lines) - 1
-            warning = "The texts of documents and sessions are in it: read it before you send it."
-            say(f"{count:,} observations in {clean(options.export)}. {warning}")
-            return report_problems(past.problems)
+            return _print_batch(fleet.source(place.workspace).scan(), printer)
+        sessions = sessions_of(place.workspace, options.session) if settings.sessions else None
+        with closing(sessions) if sessions else nullcontext():
+            return _log(place.workspace, settings, options, sessions, printer)
 
 
-@contextmanager
-def past_of(
-    workspace: Path, settings: Settings, selection: str | None = None, *, may_be_none: bool = False
-) -> Iterator[Past]:
-    """The past of a workspace. Its texts can be read within the `with` block. Blocks, and writes nothing.
-
-    Raises WorkspaceError if nothing is known, unless it `may_be_none`.
-    """
+def _log(
+    workspace: Path, settings: Settings, options: Namespace, sessions: SessionsSource | None, printer: _Printer
+) -> int:
+    """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, and
+    with `--follow` others as they happen; or export all that was observed."""
     state = state_directory(workspace)
-    history, inbox = History(state), inbox_of(workspace)
-    sessions = sessions_of(workspace, selection) if settings.sessions else None
+    history, inbox, source = History(state), inbox_of(workspace), source_of(workspace, settings, sessions=sessions)
+    recalled, asked = history.recall(), inbox.look()
+    batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
+    notices = ("history", history.notice), ("requests", inbox.notice)
+    problems = [*batch.health.problems, *(Problem(name, str(state), one) for name, one in notices if one)]
+    events = [*recalled.events, *batch.events, *asked]
 
     def text(digest: str) -> str | None:
-        kept = history.text(digest)
-        return sessions.content(digest) if kept is None and sessions is not None else kept
+        return source.content(digest) or history.text(digest)
 
-    with closing(sessions) if sessions else nullcontext():
-        recalled, asked = history.recall(), inbox.look()
-        batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
-        problems = [*batch.health.problems]
-        for name, part in (("history", history), ("requests", inbox)):
-            if part.notice:
-                problems.append(Problem(name, str(state), part.notice))
-        events = (*recalled.events, *batch.events, *asked)
-        if not (events or may_be_none):
+    if options.export is not None:
+        if not events:
             raise WorkspaceError(f"{workspace}: {'; '.join(map(str, problems[:3])) or _NOTHING}")
-        yield Past(events, problems, text, recalled, sessions, inbox)
+        count = write_new(Path(options.export), recording_lines(workspace.name, events, text)) - 1
+        warning = "The texts of documents and sessions are in it: read it before you send it."
+        say(f"{count:,} observations in {clean(options.export)}. {warning}")
+        return report_problems(problems)
+    news = _news(workspace, inbox)
+    printer.print(story([*events, *next(news)], time.time()))
+    inspector = Inspector(workspace, lambda one: text(one.digest), transcript_of=source.transcript)
+    if options.follow:
+        source.remember(recalled.files, recalled.watched_at)
+        complain_of(problems)
+        _follow(source, news, printer, problems, inspector)
+        return 0
+    printer.print(inspector.check(printer.unchecked(inspector)))
+    if not events and not problems:
+        complain(f"{clean(str(workspace))}: {_NOTHING}")
+    return report_problems(problems)
+
+
+def _print_batch(batch: Batch, printer: _Printer) -> int:
+    """Print what the relay of a host knows of the past of a workspace."""
+    printer.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
+    last = [one for one in batch.events if isinstance(one, Checked | Lost)]
+    past = [one for one in batch.events if not isinstance(one, Ruled | Checked | Lost | Reached)]
+    printer.print([*story(past, time.time()), *last])
+    return report_problems(batch.health.problems)
 
 
 class _Printer:
@@ -157,48 +154,15 @@ class _Printer:
 
     def print(self, events: Iterable[Event]) -> None:
         """Print what each of these changes."""
-        for change in self._changes.apply(events):
+        for change in [*self._changes.apply(events)]:
             task = self.tree.tasks.get(change.task_id)
             if task is None or (task.alive_at or self._since) >= self._since:
                 say(json.dumps(log_document(change).plain()) if self._as_json else log_line(change))
 
-    def check(self, inspector: Inspector, *, waits: bool) -> None:
-        """Check the claims of returns that came since the call before; print what that changes where it `waits`."""
+    def unchecked(self, inspector: Inspector) -> list[Target]:
+        """The returns whose claims were not checked yet, as far as was looked."""
         touched, self._changes.touched = self._changes.touched, set()
-        targets = inspector.news_of(self.tree, touched)
-        if waits:
-            self.print(inspector.check(targets))
-        else:
-            inspector.want(targets)
-
-
-def _print_batch(batch: Batch, printer: _Printer) -> int:
-    """Print what the relay of a host knows of the past of a workspace."""
-    printer.tree.apply(*(one for one in batch.events if isinstance(one, Ruled)))
-    last = [one for one in batch.events if isinstance(one, Checked | Lost)]
-    past = [one for one in batch.events if not isinstance(one, Ruled | Checked | Lost | Reached)]
-    printer.print([*story(past, time.time()), *last])
-    return report_problems(batch.health.problems)
-
-
-def _print_past(workspace: Path, settings: Settings, printer: _Printer, past: Past, *, follow: bool) -> int:
-    """Print the state changes that the history of a workspace, its decisions and the agents' sessions in it tell, one a
-    line, and with `follow` others as they happen, until nobody reads the output any more. Nothing is written."""
-    news = _news(workspace, past.inbox)
-    printer.print(story([*past.events, *next(news)], time.time()))
-    source = source_of(workspace, settings, sessions=past.sessions)
-    inspector = Inspector(
-        workspace, lambda one: source.content(one.digest) or past.text(one.digest), transcript_of=source.transcript
-    )
-    if follow:
-        source.remember(past.recalled.files, past.recalled.watched_at)
-        complain_of(past.problems)
-        _follow(source, news, printer, past.problems, inspector)
-        return 0
-    printer.check(inspector, waits=True)
-    if not past.events and not past.problems:
-        complain(f"{clean(str(workspace))}: {_NOTHING}")
-    return report_problems(past.problems)
+        return inspector.news_of(self.tree, touched)
 
 
 def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
@@ -222,10 +186,9 @@ def _follow(
 ) -> None:
     """Print what has changed since the history was written, then what changes from now on, and each false claim; each
     new problem is told on stderr. Returns when nobody reads the output any more."""
-    signal.signal(signal.SIGTERM, _end)
     batches: SimpleQueue[Batch] = SimpleQueue()
-    checked: SimpleQueue[Sequence[Checked]] = SimpleQueue()
     missed, mode = list[Event](), "starting"
+    checked: SimpleQueue[Sequence[Checked]] = SimpleQueue()
     inspector.start(checked.put)
     source.start(batches.put)
     try:
@@ -245,7 +208,7 @@ def _follow(
                 # The time that passes ends a decision that nobody reads.
                 printer.print([*missed, Tick(0, time.time())])
                 missed.clear()
-                printer.check(inspector, waits=False)
+                inspector.want(printer.unchecked(inspector))
                 while not checked.empty():
                     printer.print(checked.get())
     finally:
@@ -260,10 +223,6 @@ def _is_read() -> bool:
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return not poll.poll(0)
-
-
-def _end(number: int, _frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
 
 
 def log_line(change: Change) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentwatch.contracts.rules import Rule
 
 
-@command(argument("topic", "TOPIC", "a topic, or a command (default: list the topics)", nargs="?", offers="topics"))
+@command(argument("topic", "TOPIC", "a topic, or a command (default: list the topics)", nargs="?"))
 def help(options: Namespace) -> int:  # noqa: A001  the name of the command
     """Read the manual."""
     from agentwatch.manual import print_page, topics

@@ -1,4 +1,4 @@
-"""The command that prints what needs the operator, with the commands that answer it."""
+"""The commands about what needs the operator: print it with the commands that answer it, or put it aside."""
 
 from __future__ import annotations
 
@@ -9,29 +9,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from agentwatch.arguments import workspace_at
 from agentwatch.cli.answer import options_of, ways_of
-from agentwatch.cli.command import PLACES, SESSION, command, flag
+from agentwatch.cli.command import PATH, PLACES, SESSION, argument, command, flag, seconds
 from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems
+from agentwatch.composition import known_desk, scanned, shelf_of
 from agentwatch.config import load
 from agentwatch.decisions import policy
 from agentwatch.decisions.delivery import FORGED
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.form import DIGITS
 from agentwatch.decisions.service import DecisionService, LocalService
-from agentwatch.delegation.asks import request_words
+from agentwatch.delegation.asks import mark_of, request_words
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Decision, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
-from agentwatch.errors import UsageError
+from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
+from agentwatch.sources import complain_of
 from agentwatch.text import clean, exact, quoted, say
 from agentwatch.view import document as view
 from agentwatch.view import words
 from agentwatch.view.plain import shown
-from agentwatch.view.times import ago
+from agentwatch.view.times import ago, clock
 
 
 class PendingRequestDoc(view.RequestDoc):
@@ -105,57 +108,50 @@ class PendingsDoc(view.Document):
 
 @command(
     PLACES,
-    flag("--past", "print what is history instead: what was silent for long when you first watched the workspace"),
-    flag("--acknowledged", "print what was put aside instead, with `ack` or on the screen"),
     flag("--json", "print JSON (schema_version 1)"),
     SESSION,
     exit_codes="exit codes: 0 printed, 1 printed, and something could not be read, 2 wrong usage",
 )
 def pending(options: Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
-    if options.past and options.acknowledged:
-        raise UsageError("--past and --acknowledged are two lists; ask for one of them")
-    # What was committed is in every worktree: its history would be told once for each.
-    open_desk, with_worktrees = partial(LocalService, read_only=True), not options.past
-    return print_workspaces(options, load(), _print_pending, open_desk, with_worktrees=with_worktrees)
+    return print_workspaces(options, load(), _print_pending, partial(LocalService, read_only=True))
 
 
 def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
-    """Print what asks in a monitor that has loaded, with a desk; or what would if it were not past or put aside."""
-    tree, desk, where, now = monitor.tree, desk_in(monitor), monitor.written, time.time()
-    past, aside, moving = tree.past_questions(), tree.put_aside(), words.on_their_way(tree)
-    forged = [placed for placed in tree.notices if placed.rule == FORGED.id]
-    asking, stands = tree.asking(), "needs you"
-    if options.past or options.acknowledged:
-        asking, stands = (past, "is left from before") if options.past else (aside, "is put aside")
-        moving = []
+    """Print what asks in a monitor that has loaded, with a desk."""
+    tree, desk, now = monitor.tree, desk_in(monitor), time.time()
+    asking, aside, moving = tree.asking(), tree.put_aside(), words.on_their_way(tree)
+    document = PendingDoc(
+        schema_version=view.SCHEMA_VERSION,
+        workspace=monitor.directory,
+        complete=not monitor.problems,
+        problems=view.problem_documents(monitor.problems),
+        tasks=[task_document(tree, task, desk, monitor.written) for task in asking],
+        past=len(tree.past_questions()),
+        acknowledged=sum(task.acknowledged for task in aside),
+        snoozed=sum(task.snoozed for task in aside),
+        decisions=[_decision_document(decision, now) for decision in moving],
+        notices=[view.FindingDoc.of(placed) for placed in tree.notices if placed.rule == FORGED.id],
+    )
     if options.json:
-        document = PendingDoc(
-            schema_version=view.SCHEMA_VERSION,
-            workspace=monitor.directory,
-            complete=not monitor.problems,
-            problems=view.problem_documents(monitor.problems),
-            tasks=[task_document(tree, task, desk, where) for task in asking],
-            past=len(past),
-            acknowledged=sum(task.acknowledged for task in aside),
-            snoozed=sum(task.snoozed for task in aside),
-            decisions=[_decision_document(decision, now) for decision in moving],
-            notices=[view.FindingDoc.of(placed) for placed in forged],
-        )
         say_document(document.plain())
         return report_problems(monitor.problems)
-    for task in asking:
-        _say_task(task, desk, where, now)
+    for task, told in zip(asking, document.tasks, strict=True):
+        _say_task(task, told, now)
     for decision in moving:
-        _say_decision(decision, now)
+        steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
+        by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
+        say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
+        for line in filter(None, (decision.waits, words.taken_words(decision))):
+            say(f"  {clean(line)}")
     if not asking and not moving:
-        say(f"nothing{' that can be seen' if monitor.problems else ''} {stands}")
-    for placed in forged:
-        say(f"! {clean(placed.path)}: {clean(placed.message)}")
-    if not options.past and past:
-        say(f"{words.history_words(tree)}: see `agentwatch pending --past`")
-    if not (options.past or options.acknowledged) and aside:
-        say(f"{words.counted_aside(tree)}: see `agentwatch pending --acknowledged`")
+        say(f"nothing{' that can be seen' if monitor.problems else ''} needs you")
+    for notice in document.notices:
+        say(f"! {clean(notice.path)}: {clean(notice.message)}")
+    if history := words.history_words(tree):
+        say(f"{history}: see `agentwatch tree --where is:history`")
+    if aside:
+        say(f"{words.counted_aside(tree)}: see `agentwatch tree --where is:acknowledged,snoozed`")
     return report_problems(monitor.problems)
 
 
@@ -183,64 +179,41 @@ def _way(task: Task, action: Action) -> list[str]:
     if "mode" in spec.takes and is_line_fault(task):
         metavar = FITTER
     questions = len(task.result.blockers) if "answers" in spec.takes and task.result is not None else 0
-    options = [f"--{action}", *([metavar] if metavar else [])] * max(questions, 1)
-    return [*options, *(["--note", PLACEHOLDER] if "note" in spec.needs else [])]
+    given = [f"--{action}", metavar] if metavar else [f"--{action}"]
+    return [*given * max(questions, 1), *(["--note", PLACEHOLDER] if "note" in spec.needs else [])]
 
 
-def _say_task(task: Task, desk: DecisionService, workspace: Path | str, now: float) -> None:
-    aside = words.aside_words(task, now)
-    say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}{aside and f', {aside}'}")
+def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
+    say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
     asked = [request for request in task.requests if request.waits_for_operator]
     question = words.question_at(task, now)
     if not asked or not question.startswith(request_words(asked[0])):
         say(f"  {words.in_line(task, question, 400)}")
-    for request in asked:
-        _say_request(request, workspace, now)
-    if task.request is not None:
-        # It goes on once that is answered: no other attempt of it is meant.
-        return
-    lines = commands(task, desk, workspace)
-    _say_ways(next(iter(lines.values()), ""), [_way(task, action) for action in lines])
-    if not lines:
-        say("  its id cannot stand in a decision: give it another one")
-
-
-def _say_request(request: Request, workspace: Path | str, now: float) -> None:
-    asked = f"asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}"
-    say(f"  {shown(request_words(request), 400)}  {asked}")
-    for query in request.queries:
-        if query.options:
+    for request, document in zip(asked, told.requests, strict=True):
+        asks = f"asked {ago(request.asked_at, now)}  {request.request_id[:DIGITS]}"
+        say(f"  {shown(request_words(request), 400)}  {asks}")
+        for query in request.queries:
             say(f"    {quoted(query.question, 200)}{', several' if query.several else ''}:")
             for option in options_of(query, 200):
                 say(f"      - {option}")
-    ways = ways_of(request)
-    _say_ways(request_line(request, workspace), ways)
-    if not ways:
-        say(f"    {clean(request.why_not or 'it is answered in its program', 400)}")
+        _say_ways(document.command, ways_of(request), request.why_not or "it is answered in its program")
+    # It goes on once a request is answered: no other attempt of it is meant.
+    if task.request is None:
+        ways = [_way(task, action) for action in told.commands]
+        _say_ways(next(iter(told.commands.values()), None), ways, "its id cannot stand in a decision")
 
 
-def _say_ways(line: str, ways: list[list[str]]) -> None:
+def _say_ways(line: str | None, ways: list[list[str]], why_not: str) -> None:
     """Print the command line of the first way, and the others."""
-    if ways:
-        say(f"    {line}")
+    say(f"    {line or clean(why_not, 400)}")
     if ways[1:]:
         say(f"    or, in place of {' '.join(ways[0])}: {', '.join(map(' '.join, ways[1:]))}")
 
 
-def request_line(request: Request, workspace: Path | str) -> str:
-    """The command line that answers a request the plain way, "" where none can."""
-    ways = ways_of(request)
-    # Behind `--` nothing is an option.
+def request_line(request: Request, workspace: Path | str) -> str | None:
+    """The command line that answers a request the plain way, None where none can."""
     about = ["--", request.request_id, str(workspace)]
-    return command_line([*called(), "answer", *ways[0], *about]) if ways else ""
-
-
-def _say_decision(decision: Decision, now: float) -> None:
-    steps = ", ".join(f"{one.words} {ago(one.at, now)}" for one in decision.receipts)
-    by = f" by {quoted(decision.operator, 60)}" if decision.operator else ""
-    say(f"→ {exact(decision.task_id, 200)}  attempt {decision.attempt}: {decision.action}{by}: {steps}")
-    for line in filter(None, (decision.waits, words.taken_words(decision))):
-        say(f"  {clean(line)}")
+    return next((command_line([*called(), "answer", *way, *about]) for way in ways_of(request)), None)
 
 
 def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path | str) -> PendingTaskDoc:
@@ -254,8 +227,7 @@ def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path
         suggested=policy.suggested(task),
         commands=commands(task, desk, workspace),
         requests=[
-            PendingRequestDoc.of(view.request_document(one), command=request_line(one, workspace) or None)
-            for one in waiting
+            PendingRequestDoc.of(view.request_document(one), command=request_line(one, workspace)) for one in waiting
         ],
         not_possible={one: options[one].why_not for one in OF_ATTEMPTS if not options[one].allowed},
         return_path=latest.return_path if latest else None,
@@ -267,3 +239,53 @@ def _decision_document(decision: Decision, now: float) -> MovingDecisionDoc:
     receipts = [ReceiptDoc.of(one, age_seconds=max(round(now - one.at), 0)) for one in decision.receipts]
     claimed_by = decision.receipt.taken_by or None
     return MovingDecisionDoc.of(decision, waits=decision.waits or None, claimed_by=claimed_by, receipts=receipts)
+
+
+@command(
+    argument("task", "TASK", "the task id; what is below it is put aside, too; with --undo, PATH", nargs="?"),
+    PATH,
+    flag("--undo", "take back what was put aside last, here or on the screen"),
+    argument("--for", "TIME", "ask again after this time at the latest: 30m, 12h, 7d", type=seconds, dest="seconds"),
+    exit_codes="exit codes: 0 put aside, or taken back, 1 nothing was, 2 wrong usage, or nothing can be written",
+)
+def ack(options: Namespace) -> int:
+    """Acknowledge what a task asks: it asks no more until it changes. With --for, only snooze it. This approves
+    nothing, and no agent is told.
+    """
+    if options.task is None and not options.undo:
+        raise UsageError("name a task\ntry: agentwatch pending, which lists what needs you")
+    workspace, now = workspace_at(options.task or "." if options.undo else options.path), time.time()
+    shelf = shelf_of(workspace)
+    shelf.read_changes()
+    if options.undo:
+        last = shelf.undo()
+        if last is None:
+            say("there is nothing to undo")
+            return ExitCode.NOT
+        say(f"undone: {words.plural(len(last.tasks), 'task')} {last.did} {ago(last.at, now)}")
+        for task_id in last.tasks:
+            say(f"  {exact(task_id, 200)}")
+        return ExitCode.DONE
+    monitor = scanned(workspace, load(), desk=known_desk(workspace), requests=True)
+    complain_of(monitor.problems)
+    if options.task not in monitor.tree.tasks:
+        unseen = f"no task {quoted(options.task)} is seen in {clean(str(workspace))}"
+        raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")
+    tasks = [task for task, _ in monitor.tree.preorder([options.task])]
+    asking = [task for task in tasks if task.question is not None and not task.acknowledged]
+    if options.seconds is not None:
+        asking = [task for task in asking if not task.past]
+    if not asking:
+        say("nothing is put aside: nothing asks there")
+        return ExitCode.NOT
+    for task in asking:
+        say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
+        say(f"  {clean(task.question or '', 400)}")
+    marks, did = {task.task_id: mark_of(task) for task in asking}, "acknowledged"
+    if options.seconds is None:
+        shelf.acknowledge(marks)
+    else:
+        shelf.snooze(marks, now + options.seconds)
+        did = f"snoozed until {clock(now + options.seconds, now)}"
+    say(f"{did}: {words.plural(len(marks), 'task')}; `agentwatch ack --undo` takes it back")
+    return ExitCode.DONE

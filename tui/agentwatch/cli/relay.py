@@ -1,4 +1,4 @@
-"""The command that tells screens on other machines what is seen here."""
+"""The commands for hosts: tell screens on other machines what is seen here, and prepare a NATS server for that."""
 
 from __future__ import annotations
 
@@ -9,23 +9,35 @@ import signal
 import socket
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, argument, command, flag
 from agentwatch.composition import desk_of, monitor_of
-from agentwatch.config import Settings, load
+from agentwatch.config import load
 from agentwatch.decisions.envelope import SigningKey
+from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys, Role, introduced
-from agentwatch.errors import UsageError, WorkspaceError
+from agentwatch.errors import ExitCode, UsageError, WorkspaceError
 from agentwatch.remote.address import is_host
+from agentwatch.remote.nats_accounts import accounts, nkey_of
 from agentwatch.remote.pipe import Link, LinkState, StdioEnd
 from agentwatch.remote.relay import Relay, Relayed
 from agentwatch.shell import FLEET, needing
-from agentwatch.text import clean, complain, say
+from agentwatch.text import clean, complain, quoted, say
 from agentwatch.workspaces import names_of
+
+_CONFIGURATION: Final = """\
+# For nats-server, by `agentwatch fleet config`: who may say and read what, from the keys that are trusted on this
+# machine. Print it again when those change, and then: nats-server --signal reload
+listen: "0.0.0.0:4222"
+max_payload: 8MB
+jetstream {{ store_dir: "./agentwatch-nats" }}
+# Encrypted, as it should be wherever others can listen:
+# tls {{ cert_file: "server.pem", key_file: "server.key" }}
+{accounts}"""
 
 
 @command(
@@ -54,26 +66,28 @@ def relay(options: Namespace) -> int:
     # Before anything can be written to what the screen reads.
     end: Link | None = _stdio() if options.stdio else None
     # No shell has seen the ~ of an address. Each workspace was asked for by some paths.
-    asked, missing = dict[Path, list[str]](), dict[str, str]()
+    asked, missing = dict[Path, list[str]](), dict[str, WorkspaceError]()
     for path in options.paths or ["."]:
         try:
             asked.setdefault(workspace_at(os.path.expanduser(path)), []).append(path)  # noqa: PTH111
         except WorkspaceError as error:
-            if not options.stdio:
-                raise
-            missing[path] = clean(str(error))
-    if not asked:
-        raise WorkspaceError(next(iter(missing.values())))
+            missing[path] = error
+    if missing and not (asked and options.stdio):
+        raise next(iter(missing.values()))
     settings = load()
     # The key that signs what this host says is the one that signs its decisions. The first use makes it.
     desk = desk_of(next(iter(asked)), settings)
     if (why := desk.why_locked()) is not None:
         raise UsageError(f"{why}: a relay cannot ask for it; `agentwatch keys passphrase` takes it away")
-    if end is None:
-        end = _nats(options, desk.key())
-    if ended := asyncio.run(_relay(options, asked, missing, settings, end=end, key=desk.key())):
+    parts = []
+    for workspace, name in names_of(asked).items():
+        monitor = monitor_of(workspace, settings, remembers=True, open_desk=partial(desk_of, workspace, settings))
+        parts.append(Relayed(name, monitor, asked[workspace]))
+    words = {path: clean(str(error)) for path, error in missing.items()}
+    end = end or _nats(options, desk.key())
+    if ended := asyncio.run(_run(Relay(parts, end, desk.key(), host=options.name, missing=words))):
         complain(f"agentwatch: the relay has ended: {ended}")
-    return 0
+    return ExitCode.DONE
 
 
 def _stdio() -> StdioEnd:
@@ -101,22 +115,70 @@ def _report_state(state: LinkState) -> None:
     complain("agentwatch: connected" if state.up else f"agentwatch: {clean(state.words, 600)}; trying again")
 
 
-async def _relay(
-    options: Namespace,
-    workspaces: Mapping[Path, Sequence[str]],
-    missing: Mapping[str, str],
-    settings: Settings,
-    *,
-    end: Link,
-    key: SigningKey,
-) -> str:
+async def _run(relay: Relay) -> str:
     """Relay until it ends. Returns why."""
-    names, parts = names_of(workspaces), list[Relayed]()
-    for one, asked in workspaces.items():
-        monitor = monitor_of(one, settings, remembers=True, open_desk=partial(desk_of, one, settings))
-        parts.append(Relayed(names[one], monitor, asked))
-    running = Relay(parts, end, key, host=options.name, missing=missing)
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, running.end)
-    return await running.run()
+        asyncio.get_running_loop().add_signal_handler(number, relay.end)
+    return await relay.run()
+
+
+@command(
+    argument("what", "WHAT", "config: print its configuration; init: make its store", choices=("config", "init")),
+    argument("server", "URL", "with init: the server, such as nats://hub:4222", nargs="?"),
+    argument(
+        "--trust",
+        "NAME=KEY",
+        "with config: trust the key of this host first; again for the next one",
+        action="append",
+        default=[],
+    ),
+    argument("--replicas", "N", "with init: how many servers of a cluster keep a copy", type=int, default=1),
+    CREDS,
+    exit_codes="exit codes: 0 all is well, 2 wrong usage",
+)
+def fleet(options: Namespace) -> int:
+    """Prepare a NATS server: print its configuration, and make the store of a fleet."""
+    is_init, keys = options.what == "init", Keys()
+    if is_init != (options.server is not None) or (is_init and options.trust):
+        raise UsageError("`agentwatch fleet init nats://SERVER`, `agentwatch fleet config [--trust NAME=KEY] > FILE`")
+    if not is_init:
+        return _print_configuration(keys, options.trust)
+    with needing(*FLEET):
+        from agentwatch.remote.nats import TroubleError, asked, login_of, make_store, shown
+    try:
+        asked(options.server, login_of(options.creds, keys), lambda client: make_store(client, options.replicas))
+    except TroubleError as error:
+        raise UsageError(clean(str(error), 600)) from error
+    where = clean(shown(options.server))
+    say(f"made: it keeps what each host said of itself last; next, to watch: agentwatch {where}")
+    return ExitCode.DONE
+
+
+def _print_configuration(keys: Keys, introductions: list[str]) -> int:
+    """Print the configuration of a server for the keys that are trusted here, once hosts that are introduced as
+    NAME=KEY are, too. Raises KeyProblemError and UsageError."""
+    introduced_hosts = list(map(introduced, introductions))
+    for name, _ in introduced_hosts:
+        if not is_host(name):
+            raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
+    for name, public in introduced_hosts:
+        keys.trust_other(Role.HOST, public, name)
+    try:
+        own = keys.show()
+    except KeyMissingError as error:
+        raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
+    trusted = {role: [(one.name, one.public) for one in keys.others(role) if one.retired_at is None] for role in Role}
+    operators = [("you", own), *(one for one in trusted[Role.OPERATOR] if one[1] != own)]
+    known = {public for _, public in operators}
+    hosts = [one for one in trusted[Role.HOST] if one[1] not in known]
+    sys.stdout.write(_CONFIGURATION.format(accounts=accounts(operators, hosts)))
+    if hosts:
+        complain("next: nats-server -c FILE, and once that runs: agentwatch fleet init nats://SERVER")
+    else:
+        complain("no host is trusted here yet: `agentwatch relay --nats nats://SERVER` on it says how")
+    if keys.why_encrypted() is not None:
+        complain(
+            "your key has a passphrase, so it cannot log you in: make yourself an nkey, add it beside"
+            f" {nkey_of(own)[:12]}…, and name its file in NATS_NKEY"
+        )
+    return ExitCode.DONE

@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from agentwatch.cli.command import PLACES, SESSION, argument, command
-from agentwatch.cli.shared import connected, targets_of
+from agentwatch.cli.shared import connected, places_in, scanned_in, targets_of
 from agentwatch.composition import known_desk, scanned, shown_worktrees
 from agentwatch.config import load
 from agentwatch.monitor import Monitor
@@ -32,8 +32,9 @@ def report(options: Namespace) -> int:
     if len(workspaces) == 1 and not addresses:
         found = shown_worktrees(workspaces[0], settings, session)
         reported = [reported[0]._replace(worktrees=[look(place.workspace) for place in found.places])]
-    with connected(addresses) as far:
-        if far is not None:
-            for place in far.places:
-                reported.append(Reported(far.scanned(place, settings), far.fleet.source(place).scan().events))
+    with connected(addresses) as fleet:
+        if fleet is not None:
+            for place in places_in(fleet):
+                events = fleet.source(place.workspace).scan().events
+                reported.append(Reported(scanned_in(fleet, place, settings), events))
     return write_report(reported, options.format, options.output, now=time.time())

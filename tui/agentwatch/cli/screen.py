@@ -11,12 +11,7 @@ from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from agentwatch.cli.log import TextOf
     from agentwatch.config import Settings
-    from agentwatch.delegation.events import Event
     from agentwatch.monitor import Monitor
 
 _DAY: Final = 86_400.0
@@ -32,7 +27,6 @@ _THEME: Final = argument("--theme", "NAME", "the colours; the palette (ctrl+p) l
     flag("--read-only", "write nothing into the workspace"),
     SESSION,
     _THEME,
-    flag("--poll", "look again regularly instead of asking the system for events"),
 )
 def watch(options: Namespace) -> int:
     """Watch coding agents delegate. agentwatch shows the live tree of handoffs and returns in a workspace,
@@ -44,7 +38,7 @@ def watch(options: Namespace) -> int:
     from agentwatch.cli.shared import targets_of
 
     settings = _settings(options)
-    settings = settings._replace(poll=options.poll or settings.poll, read_only=options.read_only or settings.read_only)
+    settings = settings._replace(read_only=options.read_only or settings.read_only)
     if options.hosts and not settings.hosts:
         raise UsageError("your settings name no hosts: `agentwatch help machines` says how, or give an address")
     # Who asks for the hosts means those; who always sees them means the workspace here, too.
@@ -95,49 +89,26 @@ def demo(options: Namespace) -> int:
         return demo(monitor, session.hold, session.is_over)
 
 
-@command(
-    argument("file", "FILE", "a recording, written by `agentwatch log --export FILE`", nargs="?"),
-    argument(
-        "--workspace", "PATH", "play what is kept of this workspace, and the agents' sessions in it, instead of a file"
-    ),
-    _SPEED,
-    _THEME,
-)
+@command(argument("file", "FILE", "a recording, written by `agentwatch log --export FILE`"), _SPEED, _THEME)
 def replay(options: Namespace) -> int:
     """Play a recorded session on the screen, with pause, step and speed."""
+    import time
     from pathlib import Path
 
+    from agentwatch.history.log import story
     from agentwatch.history.recording import read_recording
 
-    if (options.file is None) == (options.workspace is None):
-        raise UsageError("give either a recording or --workspace PATH\ntry: agentwatch replay --help")
     if not 0 < options.speed < float("inf"):
         raise UsageError(f"a speed of {options.speed} cannot be played; give a number above 0, such as 2")
-    settings = _settings(options)
-    if options.file is not None:
-        recording = read_recording(Path(options.file))
-        return _play(Path(recording.workspace), settings, recording.events, recording.texts.get, options.speed)
-    from agentwatch.arguments import workspace_at
-    from agentwatch.cli.log import past_of
-    from agentwatch.sources import complain_of
-
-    workspace = workspace_at(options.workspace)
-    with past_of(workspace, settings) as past:
-        complain_of(past.problems)
-        return _play(workspace, settings, past.events, past.text, options.speed)
-
-
-def _play(workspace: Path, settings: Settings, events: Sequence[Event], text_of: TextOf, speed: float) -> int:
+    settings, recording = _settings(options), read_recording(Path(options.file))
     _require_terminal()
-    import time
 
     from agentwatch.app.run import replay
-    from agentwatch.history.log import story
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
-    playback = Playback(story(events, time.time()), text_of, speed)
-    return replay(Monitor(workspace, settings, playback, clock=playback.clock), playback)
+    playback = Playback(story(recording.events, time.time()), recording.texts.get, options.speed)
+    return replay(Monitor(Path(recording.workspace), settings, playback, clock=playback.clock), playback)
 
 
 def _settings(options: Namespace) -> Settings:

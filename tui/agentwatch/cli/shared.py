@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.arguments import workspaces_at
-from agentwatch.composition import monitor_of_host, scanned, shown_worktrees
+from agentwatch.composition import desk_of, monitor_of_host, scanned, shown_worktrees
 from agentwatch.config import Settings
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
@@ -54,25 +53,9 @@ def targets_of(
     return workspaces_at(paths) if paths else (), list(dict.fromkeys(addresses))
 
 
-class RemoteWorkspaces:
-    """The workspaces of a fleet, by the paths that name them here, for a command that looks once."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet: Final = fleet
-        self.places: Final = {place.workspace: place for place in fleet.found().places}
-
-    def scanned(self, workspace: Path, settings: Settings, passphrase: Callable[[], str] | None = None) -> Monitor:
-        """A monitor that has looked at one of them. Blocks, and writes nothing."""
-        monitor = monitor_of_host(self.fleet, self.places[workspace], settings, passphrase)
-        monitor.scan()
-        monitor.written = self.fleet.address(workspace)
-        monitor.directory = self.fleet.directory(workspace) or monitor.written
-        return monitor
-
-
 @contextmanager
-def connected(addresses: Sequence[Address]) -> Iterator[RemoteWorkspaces | None]:
-    """The workspaces behind some addresses, connected meanwhile. Raises UsageError and DecisionError."""
+def connected(addresses: Sequence[Address]) -> Iterator[Fleet | None]:
+    """The fleet behind some addresses, connected meanwhile; None without any. Raises UsageError and DecisionError."""
     if not addresses:
         yield None
         return
@@ -80,24 +63,49 @@ def connected(addresses: Sequence[Address]) -> Iterator[RemoteWorkspaces | None]
 
     fleet = Fleet(addresses)
     try:
-        yield RemoteWorkspaces(fleet)
+        fleet.found()
+        yield fleet
     finally:
         fleet.close()
 
 
+def places_in(fleet: Fleet | None) -> Sequence[Place]:
+    """The workspaces of a fleet as they are known now."""
+    return fleet.find().places if fleet is not None else ()
+
+
+def scanned_in(fleet: Fleet, place: Place, settings: Settings, passphrase: Callable[[], str] | None = None) -> Monitor:
+    """A monitor that has looked at a workspace of a fleet. Blocks, and writes nothing."""
+    monitor = monitor_of_host(fleet, place, settings, passphrase)
+    monitor.scan()
+    monitor.written = fleet.address(place.workspace)
+    monitor.directory = fleet.directory(place.workspace) or monitor.written
+    return monitor
+
+
 @contextmanager
-def target_of(
-    word: str, settings: Settings, session: str | None = None
-) -> Iterator[tuple[Path, RemoteWorkspaces | None]]:
+def target_of(word: str, settings: Settings, session: str | None = None) -> Iterator[tuple[Place, Fleet | None]]:
     """One workspace: a directory, an address, or the name of a host with one workspace; and where it is on a host, its
-    connection. Raises as `targets_of`."""
+    fleet. Raises as `targets_of`."""
     workspaces, addresses = targets_of([word], settings, session)
-    with connected(addresses) as far:
-        found = [*workspaces, *(far.places if far else ())]
+    with connected(addresses) as fleet:
+        found = [*map(Place, workspaces), *places_in(fleet)]
         if len(found) != 1:
-            known = ", ".join(map(far.fleet.address, far.places)) if far else ""
+            known = ", ".join(fleet.address(one.workspace) for one in found) if fleet else ""
             raise UsageError(f"{word} names {f'several workspaces: give one of {known}' if known else 'none'}")
-        yield found[0], far
+        yield found[0], fleet
+
+
+@contextmanager
+def deciding_in(word: str, settings: Settings) -> Iterator[Callable[[], Monitor]]:
+    """How to look at one workspace, as in `target_of`, with a desk that can sign. Raises as that does."""
+    with target_of(word, settings) as (place, fleet):
+        if fleet is not None:
+            monitor = scanned_in(fleet, place, settings, passphrase())
+            yield lambda: monitor
+        else:
+            desk = desk_of(place.workspace, settings, passphrase())
+            yield partial(scanned, place.workspace, settings, desk=desk, inspects=False, requests=True, dates=True)
 
 
 def print_workspaces(
@@ -105,8 +113,6 @@ def print_workspaces(
     settings: Settings,
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
     open_desk: Callable[[Path], LocalService | None],
-    *,
-    with_worktrees: bool = True,
 ) -> int:
     """Print each workspace with `print_one`, which gets a monitor of it and what takes its JSON document; of one
     alone, also its worktrees.
@@ -117,20 +123,21 @@ def print_workspaces(
     """
     here, addresses = targets_of(options.paths or ["."], settings, options.session)
     documents, codes, worktrees = list[dict[str, Any]](), list[int](), Places(())
-    with connected(addresses) as far:
-        places: dict[Path, Place] = far.places if far is not None else {}
-        is_one = len(here) + len(places) == 1
-        if is_one and here and with_worktrees:
+    with connected(addresses) as fleet:
+        far = places_in(fleet)
+        is_one = len(here) + len(far) == 1
+        if is_one and here:
             worktrees = shown_worktrees(here[0], settings, options.session)
-        workspaces = [*here, *places, *(place.workspace for place in worktrees.places)]
-        for number, workspace in enumerate(workspaces):
-            if not options.json and len(workspaces) > 1:
-                name = places[workspace].name if workspace in places else None
-                say(f"{chr(10) if number else ''}{clean(name or str(workspace))}")
-            if far is not None and workspace in places:
-                monitor = far.scanned(workspace, settings)
+        places = [*map(Place, here), *far, *worktrees.places]
+        for number, place in enumerate(places):
+            if not options.json and len(places) > 1:
+                name = place.name if place in far else None
+                say(f"{chr(10) if number else ''}{clean(name or str(place.workspace))}")
+            if fleet is not None and place in far:
+                monitor = scanned_in(fleet, place, settings)
             else:
-                monitor = scanned(workspace, settings, options.session, desk=open_desk(workspace), requests=True)
+                desk = open_desk(place.workspace)
+                monitor = scanned(place.workspace, settings, options.session, desk=desk, requests=True)
             codes.append(print_one(monitor, options, documents.append))
     if options.json:
         for document in documents[is_one:]:
@@ -146,14 +153,6 @@ def report_problems(problems: Sequence[Problem]) -> int:
     """Say on standard error what could not be read. Returns the exit code: 1 where there is something."""
     complain_of(problems)
     return ExitCode.NOT if problems else ExitCode.DONE
-
-
-def use_task_as_path(options: Namespace, complaint: str) -> None:
-    """Take TASK for PATH where no task is meant. Raises UsageError with the complaint where it is no directory."""
-    if options.task is not None:
-        if options.path != "." or not os.path.isdir(options.task):
-            raise UsageError(complaint)
-        options.path, options.task = options.task, None
 
 
 def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:

@@ -96,7 +96,7 @@ def _summary(monitor: Monitor, found: int | None) -> str:
         f"{now.stale} silent" if now.stale else "",
         f"{now.needs_operator} need you" if total else "",
         lost,
-        f"{history}: see `agentwatch pending --past`" if history else "",
+        f"{history}: see `agentwatch tree --where is:history`" if history else "",
         f"{plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else "",
     ]
     return "; ".join(filter(None, parts))

@@ -1,4 +1,4 @@
-"""The command that verifies what was signed."""
+"""The commands that sign statements, and verify what was signed."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from agentwatch import __version__
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import PATH, argument, command, flag
-from agentwatch.composition import scanned
+from agentwatch.cli.shared import passphrase, report_problems
+from agentwatch.composition import desk_of, scanned
 from agentwatch.config import load
-from agentwatch.decisions.delivery import MIRROR, MOST, differing, files_in
-from agentwatch.decisions.envelope import VARIABLE, Trust, given
+from agentwatch.decisions.delivery import MIRROR
+from agentwatch.decisions.envelope import STATEMENT_TYPE, VARIABLE, Trust, given, seal
 from agentwatch.decisions.errors import DecisionError, reason
 from agentwatch.decisions.keys import Role
-from agentwatch.decisions.ledger import NAME, Chain, ChainProblem, verified
-from agentwatch.decisions.record import Record, read_request
+from agentwatch.decisions.ledger import verified
+from agentwatch.decisions.record import Record
 from agentwatch.decisions.service import LocalService
-from agentwatch.decisions.statement import Statement, is_statement, subject_of
+from agentwatch.decisions.statement import Statement, is_statement, keep, statement_of, subject_of
 from agentwatch.decisions.statement import verified as verified_statement
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import Tree
-from agentwatch.disk import Directory, open_dot_directory
+from agentwatch.disk import Directory
 from agentwatch.errors import ExitCode, UsageError
-from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
+from agentwatch.history.recording import write_new
+from agentwatch.text import Check, bad, clean, complain, good, note, quoted, say, say_checks
+from agentwatch.view.document import task_document
 from agentwatch.view.words import plural, state_words
 
 _LARGEST: Final = 64 * 1024 * 1024
@@ -59,8 +63,8 @@ def verify(options: Namespace) -> int:
     # The keys of this user, and those that an orchestrator was started with.
     trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
     if file is None:
-        chain = desk.read()
-        return say_checks([*_of_ledger(chain, desk), *_of_mirror(workspace, chain, desk, trust)])
+        forged = [bad("mirror", f"{MIRROR}/{one.message}") for one in desk.forged()]
+        return say_checks([*_of_ledger(desk), *forged])
     try:
         with Directory.open(Path(file).parent) as directory:
             data = directory.read(Path(file).name, _LARGEST)
@@ -81,25 +85,19 @@ def _of_decision(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> I
     what = f"{record.action} of {quoted(record.task_id)}, attempt {record.attempt}"
     if asked is not None:
         what = f"{record.action} of a {asked.kind} of {quoted(asked.program)}, session {quoted(asked.session)}"
-    yield good("signature", f"{what}, by {quoted(record.operator, 60)}, signed with your key {keyid[:16]}…")
-    if record.signed_request is not None:
-        request, operator = read_request(record.signed_request, trust)
-        said = f"{quoted(record.operator, 60)} signed it on another machine, with the key {operator[:16]}…"
-        yield good("operator", f"{said} for this host, at {request.asked.created_at}")
+    by = f"by {quoted(record.operator, 60)}{' on another machine' if record.signed_request else ''}"
+    yield good("signature", f"{what}, {by}, signed with your key {keyid[:16]}…")
     if record.workspace_id != desk.workspace_id:
         yield bad("workspace", f"it is about another one, {quoted(record.workspace_id)}")
         return
-    yield good("workspace", "it is about this one")
     yield _in_chain(record, data, desk)
-    if asked is not None:
-        yield note("expiry", f"it {'held' if is_expired else 'holds'} until {record.expires_at}, for who asked")
-        yield good("input", f"the exact input has the sha256 {asked.input_sha256}")
-    elif is_expired:
-        yield bad("expiry", f"it held until {record.expires_at}; the operator must decide again")
-    else:
-        yield good("expiry", f"it holds until {record.expires_at or 'further notice'}")
+    # An answer is for the one process that asked.
+    end = bad if is_expired and asked is None else good
+    yield end("expiry", f"it {'held' if is_expired else 'holds'} until {record.expires_at or 'further notice'}")
     if asked is None:
         yield _of_return(record, tree, desk)
+    else:
+        yield good("input", f"the exact input has the sha256 {asked.input_sha256}")
 
 
 def _in_chain(record: Record, data: bytes, desk: LocalService) -> Check:
@@ -121,16 +119,15 @@ def _of_return(record: Record, tree: Tree, desk: LocalService) -> Check:
         return note("return", "the attempt is not seen here any more")
     if (attempt.returned.digest if attempt.returned else None) == record.return_sha256:
         return good("return", "it is still the one that was decided about")
-    if attempt is not task.latest:
-        return note("return", "it is another one now: there has been another attempt")
     is_read = desk.receipts([record])[record.decision_id][-1].stage in (Stage.READ, Stage.ACTED)
-    if is_read and attempt.handoff is not None and attempt.handoff.digest == record.handoff_sha256:
-        return note("return", "it is another one now, given after an agent had read the decision")
+    is_same = attempt.handoff is not None and attempt.handoff.digest == record.handoff_sha256
+    if attempt is not task.latest or (is_read and is_same):
+        return note("return", "it is another one now, given after the decision")
     return bad("return", "it has changed since the decision, so the decision does not hold for it")
 
 
-def _of_ledger(chain: Chain, desk: LocalService) -> Iterator[Check]:
-    where = clean(str(desk.ledger.directory))
+def _of_ledger(desk: LocalService) -> Iterator[Check]:
+    chain, where = desk.read(), clean(str(desk.ledger.directory))
     if chain.entries:
         decisions = plural(len(chain.entries), "decision")
         yield good("ledger", f"{decisions} in {where}, each signed, and each following the one before it")
@@ -138,27 +135,6 @@ def _of_ledger(chain: Chain, desk: LocalService) -> Iterator[Check]:
         yield good("ledger", f"nothing has been decided in {where}")
     for problem in chain.problems:
         yield bad("ledger", f"{problem.message} ({problem.kind})")
-
-
-def _of_mirror(workspace: Path, chain: Chain, desk: LocalService, trust: Trust) -> Iterator[Check]:
-    names, found = list[str](), list[ChainProblem]()
-    try:
-        with open_dot_directory(workspace, NAME) as directory:
-            names, found = files_in(directory), list(differing(directory, chain, trust, desk.workspace_id))
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        yield bad("mirror", f"{MIRROR} cannot be looked at: {reason(error)}")
-        return
-    for problem in found:
-        yield bad("mirror", f"{MIRROR}/{problem.message}")
-    if len(names) > MOST:
-        yield bad("mirror", f"{len(names) - MOST:,} more files, which were not looked at; remove them")
-    if sound := min(len(names), MOST) - len(found):
-        yield good("mirror", f"{plural(sound, 'file')} in {MIRROR} as the ledger has them")
-    missing = [one for one in chain.of_attempts if not {f"{one}.json", f"{one}.md"} <= set(names)]
-    if missing:
-        yield note("mirror", f"{len(missing)} not delivered yet, or removed; agentwatch puts them back")
 
 
 def _of_statements(data: bytes, tree: Tree, desk: LocalService, trust: Trust) -> Iterator[Check]:
@@ -194,3 +170,56 @@ def _of_documents(statement: Statement, here: Mapping[str, str], *, is_of_here: 
             yield bad("subject", f"{quoted(name)} is another one here: it was changed, or this is another attempt")
     if same := sum(here.get(name) == digest for name, digest in statement.subject):
         yield good("subject", f"{plural(same, 'document')} here as stated")
+
+
+@command(
+    argument("task", "TASK", "the task id; with --all, PATH", nargs="?"),
+    PATH,
+    flag("--all", "of every task with a handoff or a return, a line each"),
+    argument("--output -o", "FILE", "a new file (default: standard output)"),
+    exit_codes="exit codes: 0 signed, 1 signed, and something could not be read, 2 wrong usage, or the key or the disk"
+    " refused",
+)
+def attest(options: Namespace) -> int:
+    """Sign in-toto statements: state, findings, verdicts and decisions of tasks, and the digests of their handoffs and
+    returns. Whoever has your public key can verify them, with agentwatch or without.
+    """
+    if options.task is None and not options.all:
+        raise UsageError("name a task, or say --all\ntry: agentwatch attest --help")
+    workspace, settings = workspace_at(options.task or "." if options.all else options.path), load()
+    desk = desk_of(workspace, settings, passphrase())
+    monitor = scanned(workspace, settings, desk=desk, requests=True)
+    tasks = [task for task, _ in monitor.tree.preorder() if options.all or task.task_id == options.task]
+    if not tasks and not options.all:
+        raise UsageError(f"there is no task {quoted(options.task, 80)} here; `agentwatch tree` lists them")
+    tasks = [task for task in tasks if subject_of(task)]
+    if not tasks:
+        raise UsageError("nobody wrote a handoff or a return, so there is nothing that a statement could be about")
+    chain = desk.read()
+    if chain.problems:
+        why = chain.problems[0].message
+        raise DecisionError(f"nothing is signed over a damaged ledger: {why}; `agentwatch verify`")
+    key, now, envelopes = desk.key(), datetime.now(UTC), dict[str, bytes]()
+    for task in tasks:
+        payload = statement_of(
+            task_document(monitor.tree, task).plain(),
+            subject_of(task),
+            [entry for entry in chain.entries if entry.record.task_id == task.task_id],
+            complete=not monitor.problems,
+            workspace_id=desk.workspace_id,
+            version=__version__,
+            now=now,
+        )
+        envelopes[task.task_id] = seal(payload, key, STATEMENT_TYPE)
+    text = b"".join(envelopes.values()).decode("ascii")
+    if options.output is None:
+        say(text.removesuffix("\n"))
+    else:
+        write_new(Path(options.output), [text])
+        signed = f"{plural(len(envelopes), 'statement')} in {clean(options.output)}"
+        say(f"{signed}, signed with {key.public.keyid[:16]}…")
+    try:
+        keep(desk.state, envelopes)
+    except OSError as error:
+        complain(f"{clean(str(desk.state))} cannot be written ({reason(error)}): reports will not name what was signed")
+    return report_problems(monitor.problems)

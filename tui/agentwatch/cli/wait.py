@@ -9,17 +9,14 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.command import PATH, PLACE, TASK, argument, command, flag
-from agentwatch.cli.shared import target_of
+from agentwatch.cli.command import PATH, TASK, argument, command, flag
 from agentwatch.composition import find_task, scanned
 from agentwatch.config import Settings, load
 from agentwatch.decisions.reader import (
-    CALL_AGAIN,
     Asker,
     Expired,
     Found,
@@ -36,25 +33,19 @@ from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
 
 if TYPE_CHECKING:
-    from agentwatch.composition import Load
     from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
-    from agentwatch.remote.host import RemoteSource
 
 # It takes no decision about another return than the one that is there, nor about an earlier attempt: an orchestrator
 # that loops would retry for ever. In a sandbox the history may be hidden, so the attempt number is a lower bound.
 
 _SECONDS: Final = 90.0
 """Shells of agents end a command, or move it away, after two minutes."""
-_FINAL: Final = (ExitCode.DONE, ExitCode.EXPIRED, ExitCode.UNASKED)
-"""Waiting any longer changes nothing."""
-_AGAIN_SECONDS: Final = 0.5
-"""Between two questions to a host."""
 
 
 @command(
     TASK,
-    PLACE,
+    PATH,
     argument(
         "--timeout",
         "S",
@@ -70,38 +61,17 @@ _AGAIN_SECONDS: Final = 0.5
 )
 def wait(options: Namespace) -> int:
     """Wait for the operator's decision about a task, and print it as JSON."""
+    # Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
+    # Before there is a decision about the task, whichever, only files are looked at: sessions may be large.
     if not 0 <= options.timeout < math.inf:
         raise UsageError(f"a time-out of {options.timeout} s cannot be waited; give 0 or more")
     if options.attempt is not None and options.attempt < 1:
         raise UsageError(f"there is no attempt {options.attempt}; they count from 1")
-    settings, indent = _settings_in_sight(), None if options.json else 2
-    with target_of(options.path, settings) as (workspace, far):
-        about: tuple[str, int | None] = options.task, options.attempt
-        how: dict[str, Any] = {"timeout": options.timeout, "indent": indent}
-        if far is not None:
-            return wait_for_host(far.fleet.source(workspace), far.fleet.address(workspace), *about, **how)
-        return wait_here(workspace, settings, scanned, *about, **how)
+    workspace, settings, task_id = workspace_at(options.path), _settings_in_sight(), options.task
+    end, asker = time.monotonic() + options.timeout, Asker(workspace, settings, "wait")
 
-
-def wait_here(
-    workspace: Path,
-    settings: Settings,
-    load: Load,
-    task_id: str,
-    attempt: int | None,
-    *,
-    timeout: float,
-    indent: int | None,
-) -> int:
-    """Wait for a decision, at most `timeout` seconds, and print it. Returns one of `ExitCode`.
-
-    Whatever comes out of it but a decision that holds is pending: a time-out says nothing about what will be decided.
-    Before there is a decision about the task, whichever, only files are looked at: the agents' sessions may be large.
-    """
-    end, asker = time.monotonic() + timeout, Asker(workspace, settings, "wait")
-
-    def load_decided(workspace: Path, settings: Settings, **options: Any) -> Monitor:
-        monitor = load(workspace, settings, **options)
+    def load_decided(workspace: Path, settings: Settings, **more: Any) -> Monitor:
+        monitor = scanned(workspace, settings, **more)
         asker.tell(monitor.tree, task_id)
         return monitor
 
@@ -124,46 +94,28 @@ def wait_here(
         # It may have returned meanwhile.
         return found, None if isinstance(found, Verified | Expired) else find()
 
-    found, task = ask(Question(task_id, attempt))
+    found, task = ask(Question(task_id, options.attempt))
     if isinstance(found, Verified | Expired):
         # One of before may be decided; this one asks, or has not returned.
         tree = load_decided(workspace, settings, inspects=False, about=task_id).tree
-        found, task = ask(question_about(tree, task_id, attempt))
+        found, task = ask(question_about(tree, task_id, options.attempt))
     handoff_path = asker.hand_out(found.record) if isinstance(found, Verified) else None
     document = waited(found, task, task_id, handoff_path=handoff_path)
-    _print(document, indent)
+    _print(document, None if options.json else 2)
     # Only now somebody has it.
-    problem = asker.note_read(found, "agentwatch wait") if isinstance(found, Verified) else None
-    return _explain(document, task_id, str(workspace), problem)
-
-
-def wait_for_host(
-    source: RemoteSource, written: str, task_id: str, attempt: int | None, *, timeout: float, indent: int | None
-) -> int:
-    """The same about a task of a workspace on another machine, with this address: its host looks, again and again, and
-    says what `wait` says there. Whether it has decided while it cannot be reached nobody knows: that is pending."""
-    end = time.monotonic() + timeout
-    source.scan()
-    while True:
-        document = _ask_host(source, "wait", task_id, "" if attempt is None else str(attempt))
-        left = end - time.monotonic()
-        if (document is not None and _exit_code(document) in _FINAL) or left <= 0:
-            break
-        time.sleep(min(_AGAIN_SECONDS, left))
-    if document is None:
-        host = source.host
-        why = host.why if host.lost_since is not None else "it does not answer"
-        detail = f"{host.label} cannot be reached: {why}"
-        unknown = {"unreachable": True, "task_id": task_id, "state": None, "unasked": False}
-        _print({"pending": True, "detail": detail, "do_now": CALL_AGAIN, **unknown}, indent)
-        complain(f"pending: nobody knows what is decided about {quoted(task_id)}: {clean(detail)}; call again")
-        return ExitCode.PENDING
-    _print(document, indent)
-    problem = None
-    if _exit_code(document) == ExitCode.DONE:
-        read = _ask_host(source, "read", str(document.get("decision_id")))
-        problem = f"{source.host.label} was not told that it was read" if read is None else read.get("trouble")
-    return _explain(document, task_id, written, problem)
+    if isinstance(found, Verified) and (problem := asker.note_read(found, "agentwatch wait")):
+        complain(clean(problem))
+    code, about = _exit_code(document), quoted(task_id)
+    if code == ExitCode.EXPIRED:
+        complain(f"the decision about {about} has expired: the operator must decide again")
+    elif code == ExitCode.UNASKED:
+        complain(clean(str(document["do_now"])))
+    elif code != ExitCode.DONE:
+        complain(f"pending: the operator has not decided about {about} yet; call again")
+        _complain_of_refused(document)
+        if code == ExitCode.PENDING and task is None:
+            complain(f"no task {about} is seen in the files of {clean(str(workspace))}: check its id")
+    return code
 
 
 @command(
@@ -205,15 +157,6 @@ def _settings_in_sight() -> Settings:
         return Settings()
 
 
-def _ask_host(source: RemoteSource, what: Literal["wait", "read"], key: str, place: str = "") -> dict[str, Any] | None:
-    """The document that the host answers with; None where it does not."""
-    with suppress(ValueError, RecursionError):
-        document = json.loads(source.ask(what, key, place) or "null")
-        if isinstance(document, dict) and isinstance(document.get("pending"), bool):
-            return document
-    return None
-
-
 def _print(document: Mapping[str, object], indent: int | None) -> None:
     # ASCII only: foreign characters reach the reader as escapes, the terminal never.
     say(json.dumps(document, indent=indent))
@@ -221,27 +164,10 @@ def _print(document: Mapping[str, object], indent: int | None) -> None:
         sys.stdout.flush()
 
 
-def _explain(document: Mapping[str, Any], task_id: str, place: str, problem: object) -> int:
-    """Say on standard error what a document says. Returns its exit code."""
-    task, code = quoted(task_id), _exit_code(document)
-    if problem:
-        complain(clean(str(problem)))
-    if code == ExitCode.EXPIRED:
-        complain(f"the decision about {task} has expired: the operator must decide again")
-    elif code == ExitCode.UNASKED:
-        complain(clean(str(document.get("do_now"))))
-    elif code != ExitCode.DONE:
-        complain(f"pending: the operator has not decided about {task} yet; call again")
-        _complain_of_refused(document)
-        if code == ExitCode.PENDING and document.get("state") is None:
-            complain(f"no task {task} is seen in the files of {clean(place)}: check its id if no session has it")
-    return code
-
-
 def _complain_of_refused(document: Mapping[str, Any]) -> None:
     """Say on standard error which decisions were refused."""
     for problem in document.get("refused", ())[:10]:
-        complain(f"refused: {clean(str(problem.get('message')))}")
+        complain(f"refused: {clean(problem['message'])}")
 
 
 def _exit_code(document: Mapping[str, Any]) -> int:

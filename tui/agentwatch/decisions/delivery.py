@@ -218,14 +218,12 @@ def _fenced(text: str) -> list[str]:
 
 
 class Claim(NamedTuple):
-    """The one who carries a decision out. `won`: it is the caller. `proof` is False where only the workspace could be
-    written. `by` and `at` are those of the winner, and foreign.
-    """
+    """The one who carries a decision out, or who has told a stage first. `won`: it is the caller. `by` and `at` are
+    those of the winner, and foreign."""
 
     won: bool
     by: str
     at: str
-    proof: bool
 
 
 class _Told(BaseModel):
@@ -287,8 +285,7 @@ class ReceiptBook:
         for place in (self._own.make,) if self._read_only or private else (self._workspace, self._own.make):
             try:
                 with place() as directory:
-                    receipt = _publish(directory, decision_id, _CLAIM, by, since=since)
-                    won = Claim(*receipt, proof=place == self._own.make)
+                    won = _publish(directory, decision_id, _CLAIM, by, since=since)
             except OSError as error:
                 trouble = error
             else:
@@ -326,11 +323,8 @@ def _names(decision_id: str, kind: str, reader: str, since: str) -> tuple[str, s
     return f"{about}.{who}.json" if who else f"{about}.json", f"{about}.{anew}.json"
 
 
-def _publish(
-    directory: Directory, decision_id: str, kind: str, by: str, *, since: str, reader: str = ""
-) -> tuple[bool, str, str]:
-    """Publish a stage or a claim, unless there is one of this decision. Returns whether it was, name and time of the
-    receipt that holds."""
+def _publish(directory: Directory, decision_id: str, kind: str, by: str, *, since: str, reader: str = "") -> Claim:
+    """Publish a stage or a claim, unless there is one of this decision. Returns who was first."""
     directory.sweep()
     # Nothing is told of a decision before it is made: the clock was set back. Letters sort as times do.
     at = max(written(datetime.now(UTC)), since)
@@ -339,11 +333,11 @@ def _publish(
         if name not in directory.names():
             with suppress(FileExistsError):
                 directory.publish(name, f"{json.dumps(fields)}\n".encode("ascii"), 0o644)
-                return True, by[:_LONGEST], at
+                return Claim(True, by[:_LONGEST], at)
         holds = _read(directory, name)
         if not "" < holds[1] < since:
             break
-    return False, *holds
+    return Claim(False, *holds)
 
 
 def _read(directory: Directory, name: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -53,18 +54,11 @@ def written(time: datetime) -> str:
 
 def time_of(text: str) -> datetime:
     """The time that `written` wrote. Raises ValueError for anything else."""
-    time = datetime.fromisoformat(text).replace(tzinfo=UTC)
-    if written(time) != text:
-        raise ValueError("not in the form of 2030-01-01T00:00:00Z")
-    return time
-
-
-def _checked_time(text: str) -> str:
-    try:
-        time_of(text)
-    except ValueError as error:
-        raise ValueError("not a time in UTC such as 2030-01-01T00:00:00Z") from error
-    return text
+    with suppress(ValueError):
+        time = datetime.fromisoformat(text).replace(tzinfo=UTC)
+        if written(time) == text:
+            return time
+    raise ValueError("not a time in UTC such as 2030-01-01T00:00:00Z")
 
 
 Name = Annotated[str, Field(min_length=1)]
@@ -72,7 +66,7 @@ Name = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(ge=1, le=2**53 - 1)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 DecisionId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-Time = Annotated[str, AfterValidator(_checked_time)]
+Time = Annotated[str, AfterValidator(lambda text: written(time_of(text)))]
 
 
 class Mitigation(StrEnum):

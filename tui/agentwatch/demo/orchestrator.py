@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
@@ -49,21 +49,35 @@ _LONGEST: Final = 160
 
 
 class Orchestrator:
-    """The one agent of a demo. `state` and `configuration` are where the demo keeps its ledger and its keys."""
+    """The agents of a demo. `state` and `configuration` are where it keeps its ledger and its keys."""
 
-    def __init__(self, workspace: Path, state: Path, configuration: Path, play: Screenplay, player: Player) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        state: Path,
+        configuration: Path,
+        play: Screenplay,
+        player: Player,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._workspace = workspace
+        self._clock = clock
         self._play = play
         self._player = player
         # Nothing that is set for the operator's own agents counts here.
         self._reader = Reader(workspace, state=state, configuration=configuration, environment={})
         self._book = ReceiptBook(workspace, state)
         self._read: set[str] = set()
-        self.decided: set[str] = set()
+        self._decided: set[str] = set()
         """The tasks about which something was decided."""
+        self._holder = Holder(workspace, name="the demo", state=state, configuration=configuration)
+        self._offer: Offer | None = None
+        self._has_asked = False
+        self._asks_at = ASKS_AT
 
     def attend(self) -> None:
-        """Read the decisions that have come since the call before, and begin to carry them out."""
+        """Read what was decided since the call before, and begin to carry it out; ask, and go on with the answer."""
         delivered = {path.stem for path in (self._workspace / MIRROR).glob("*.json")}
         for decision_id in sorted(delivered - self._read):
             answer = self._reader.find(Question(None, decision_id=decision_id))
@@ -72,14 +86,11 @@ class Orchestrator:
                 with suppress(ReceiptError):
                     self._book.mark(decision_id, Stage.READ, NAME, since=answer.record.created_at)
                 self._carry_out(answer.record)
-
-    def go_on(self, record: Record) -> None:
-        """An agent has got the answer to its request."""
-        self._player.cut_in(_filled(self._play.scene(record.action, record.task_id), _words(record, "")))
+        self._attend_request()
 
     def _carry_out(self, record: Record) -> None:
         task_id, action = record.task_id, record.action
-        self.decided.add(task_id)
+        self._decided.add(task_id)
         handoff = self._handoff(record) if action in _HANDS_ON else ""
         # Without a handoff there is nobody to be sent.
         steps = [] if handoff is None else _filled(self._play.scene(action, task_id), _words(record, handoff))
@@ -103,6 +114,46 @@ class Orchestrator:
             )
         except (OSError, AmendError):
             return None
+
+    def _attend_request(self) -> None:
+        """Ask once it is time, and take the answer. Nothing is asked for a task about which was decided otherwise."""
+        if self._decided:
+            self._asks_at = min(self._asks_at, self._player.position + ASKS_AFTER)
+        if TASK in self._decided:
+            self.leave()
+        elif not self._has_asked and self._player.position >= self._asks_at:
+            self._has_asked = True
+            with suppress(RequestError):
+                self._offer = self._holder.offer(self._request())
+        elif self._offer is not None and (record := self._holder.look(self._offer)) is not None:
+            self._holder.delivered(record)
+            self._offer.end(RequestStage.DELIVERED, by=record.operator)
+            self._offer = None
+            self._player.cut_in(_filled(self._play.scene(record.action, record.task_id), _words(record, "")))
+
+    def leave(self) -> None:
+        """Ask no more."""
+        if self._offer is not None:
+            self._offer.end(RequestStage.GONE)
+            self._offer = None
+
+    def _request(self) -> Request:
+        return request_about(
+            {"command": _COMMAND, "description": _SAID},
+            workspace_id(self._workspace),
+            "claude-code",
+            TASK,
+            token_hex(8),
+            kind=RequestKind.PERMISSION,
+            tool="Bash",
+            shown=_COMMAND,
+            said=_SAID,
+            asked_at=self._clock(),
+            actions=(Action.ALLOW, Action.DENY),
+            words=True,
+            rules=(_RULE,),
+            covered_by=f"the rule {_RULE}",
+        )
 
 
 def _words(record: Record, handoff: str) -> dict[str, str]:
@@ -134,69 +185,3 @@ def _filled(steps: Iterable[Step], words: Mapping[str, str]) -> Iterator[Step]:
         path = Template(step.path).safe_substitute(words)
         text = Template(step.text).safe_substitute(escaped if path.endswith(".json") else words)
         yield Step(step.at_seconds, path, text)
-
-
-# The request
-
-
-class Asker:
-    """`go_on` is given the record of each answer. Only the thread of the play calls it."""
-
-    def __init__(
-        self,
-        workspace: Path,
-        state: Path,
-        configuration: Path,
-        player: Player,
-        go_on: Callable[[Record], None],
-        *,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._holder = Holder(workspace, name="the demo", state=state, configuration=configuration)
-        self._workspace_id = workspace_id(workspace)
-        self._player = player
-        self._go_on = go_on
-        self._clock = clock
-        self._offer: Offer | None = None
-        self._has_asked = False
-        self._asks_at = ASKS_AT
-
-    def attend(self, decided: Set[str]) -> None:
-        """Ask once it is time, and take the answer. Nothing is asked for a task that was `decided` otherwise."""
-        if decided:
-            self._asks_at = min(self._asks_at, self._player.position + ASKS_AFTER)
-        if TASK in decided:
-            self.leave()
-        elif not self._has_asked and self._player.position >= self._asks_at:
-            self._has_asked = True
-            with suppress(RequestError):
-                self._offer = self._holder.offer(self._request())
-        elif self._offer is not None and (record := self._holder.look(self._offer)) is not None:
-            self._holder.delivered(record)
-            self._offer.end(RequestStage.DELIVERED, by=record.operator)
-            self._offer = None
-            self._go_on(record)
-
-    def leave(self) -> None:
-        """Ask no more."""
-        if self._offer is not None:
-            self._offer.end(RequestStage.GONE)
-            self._offer = None
-
-    def _request(self) -> Request:
-        return request_about(
-            {"command": _COMMAND, "description": _SAID},
-            self._workspace_id,
-            "claude-code",
-            TASK,
-            token_hex(8),
-            kind=RequestKind.PERMISSION,
-            tool="Bash",
-            shown=_COMMAND,
-            said=_SAID,
-            asked_at=self._clock(),
-            actions=(Action.ALLOW, Action.DENY),
-            words=True,
-            rules=(_RULE,),
-            covered_by=f"the rule {_RULE}",
-        )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from agentwatch.decisions.service import LocalService
-    from agentwatch.demo.orchestrator import Asker, Orchestrator
+    from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.requests.store import Inbox
     from agentwatch.sources import Source
@@ -59,7 +59,7 @@ class DemoSession:
         self._speed = speed
         self._stop = Event()
         self._held = False
-        self._agents: tuple[Orchestrator, Asker] | None = None
+        self._orchestrator: Orchestrator | None = None
         self._failure: OSError | None = None
 
     def __enter__(self) -> Path:
@@ -103,11 +103,10 @@ class DemoSession:
         """
         # Signatures take a while to load.
         from agentwatch.decisions.service import LocalService
-        from agentwatch.demo.orchestrator import Asker, Orchestrator
+        from agentwatch.demo.orchestrator import Orchestrator
 
         places = self._workspace, self._state, self._configuration
-        orchestrator = Orchestrator(*places, self._play, self._player)
-        self._agents = orchestrator, Asker(*places, self._player, orchestrator.go_on)
+        self._orchestrator = Orchestrator(*places, self._play, self._player)
         return LocalService(self._workspace, state=self._state, configuration=self._configuration)
 
     def sessions(self) -> Source:
@@ -148,16 +147,14 @@ class DemoSession:
 
     def _attend(self) -> None:
         self._child.attend()
-        if self._agents is not None:
-            orchestrator, asker = self._agents
-            orchestrator.attend()
-            asker.attend(orchestrator.decided)
+        if self._orchestrator is not None:
+            self._orchestrator.attend()
 
     def _leave(self) -> None:
         self._stop.set()
         self._thread.join()
-        if self._agents is not None:
-            self._agents[1].leave()
+        if self._orchestrator is not None:
+            self._orchestrator.leave()
 
 
 # The agent whose session is read: its program keeps a transcript, and so what it claims is held against it

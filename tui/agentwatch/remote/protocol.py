@@ -194,7 +194,7 @@ class Decide(_Model):
     request: str
 
 
-Wish = Literal["text", "transcript", "wait", "read"]
+Wish = Literal["text", "transcript"]
 
 
 class Ask(_Model):

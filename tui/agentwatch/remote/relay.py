@@ -265,9 +265,7 @@ class Relay:
             case Watch():
                 self._greet(frame)
             case Ask() if part := self._parts.get(frame.workspace):
-                # What a workspace that is still being read has to say of a task is not known: it is asked again.
-                if frame.what != "wait" or part.is_settled:
-                    self._answering.submit(self._answer, frame, part.answers.find(frame))
+                self._answering.submit(self._answer, frame, part.answers.find(frame))
             case Decide() if (part := self._parts.get(frame.workspace)) and part.is_settled and self._loop:
                 asyncio.run_coroutine_threadsafe(self._record(part, frame), self._loop)
 

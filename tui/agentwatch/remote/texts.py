@@ -1,10 +1,9 @@
-"""Texts and transcripts that lie on a host, and what is decided there: asked for when somebody looks, and answered
-there in parts, for answers may be long."""
+"""Texts and transcripts that lie on a host: asked for when somebody looks, and answered in parts, for they may be
+long."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agentwatch.decisions.reader import Asker, Question, Verified, question_about, waited
 from agentwatch.delegation.run import Message, Run
 from agentwatch.remote.log import weight
 from agentwatch.remote.protocol import Ask, Reply
@@ -22,15 +20,12 @@ from agentwatch.sources.sessions.fields import shape_of
 from agentwatch.sources.sessions.following import Look, RunTranscript, Step, WholeStep
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.task import Task
     from agentwatch.monitor import Monitor
 
 _PAUSE_SECONDS: Final = 1.0  # Between two looks at a transcript on a host
 _UNREACHABLE: Final = "The host does not answer"
 
 PART: Final = 128 * 1024  # Characters of one part
-_BY: Final = "agentwatch wait, on another machine"
-_DIGITS: Final = 9
 _MOST_OPEN: Final = 8
 _MOST_ENTRIES: Final = 20_000
 
@@ -107,7 +102,6 @@ class Answers:
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
-        self._asker = Asker(monitor.workspace, monitor.settings, "wait")
         self._lock = threading.Lock()
         self._open: dict[tuple[str, str], tuple[RunTranscript, Look]] = {}
         """By screen and run, those that were looked at last, and what was seen."""
@@ -120,21 +114,6 @@ class Answers:
                 return partial(self._monitor.content, Message(0.0, ask.key, ""))
             case "transcript":
                 return partial(self.look_at, ask.screen, ask.key, ask.place, tree.runs.known(ask.key))
-            case "wait":
-                attempt = int(ask.place[:_DIGITS]) if ask.place.isdecimal() else None
-                return partial(self._wait, question_about(tree, ask.key, attempt), tree.tasks.get(ask.key), ask.key)
-            case "read":
-                return partial(self._read, ask.key)
-
-    def _wait(self, question: Question, task: Task | None, task_id: str) -> str:
-        """The document of `agentwatch wait`. The handoff for the next attempt is in it: no file here is read there."""
-        return json.dumps(waited(self._asker.reader.find(question), task, task_id))
-
-    def _read(self, decision_id: str) -> str:
-        """Note that somebody who has waited for a decision has read it."""
-        found = self._asker.reader.find(Question(None, decision_id=decision_id))
-        trouble = self._asker.note_read(found, _BY) if isinstance(found, Verified) else "it does not hold any more"
-        return json.dumps({"pending": trouble is not None, "trouble": trouble})
 
     def look_at(self, screen: str, key: str, place: str, run: Run | None) -> str | None:
         """The answer to a screen about the transcript of a run, None where there is none. Blocks."""

@@ -267,7 +267,11 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
         yield f"{plural(unseen, 'place')} could not be read."
     if history:
         yield f"{history}."
-    there = f"; {plural(asking_there, 'task')} in other worktrees too" if asking_there else ""
+    there = (
+        f"; {plural(asking_there, 'task')} in other worktrees {'does' if asking_there == 1 else 'do'}"
+        if asking_there
+        else ""
+    )
     if states or past or there or unseen:
         nothing = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''}"
         yield f"{f'{needs:,}' if needs else nothing} {'need' if needs > 1 else 'needs'} a human{there}."

@@ -81,7 +81,6 @@ def html(account: Account) -> str:
         policy=Html(f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"),
         style=Html(style),
         name=clean(account.name, 200),
-        pill=_pill(account),
         verdict=account.verdict,
         counts=[fill("<li>$look <b>$count</b></li>", look=badge(LOOKS[one]), count=f"{n:,}") for one, n in states],
         sections=_sections(account, axis),
@@ -126,15 +125,6 @@ def _state(line: TaskLine) -> Html:
 
 
 # The page
-
-
-def _pill(account: Account) -> Html:
-    needs = account.summary.needs_operator + sum(one.needs_operator for one in account.worktrees)
-    words = f"{needs:,} {'needs' if needs == 1 else 'need'} a human"
-    if not needs:
-        words = "not all could be seen" if account.problems else "nothing needs a human"
-    color = "c-attention" if needs or account.problems else None
-    return fill('<p class="pill $color">$words</p>', color=color, words=words)
 
 
 def _sections(account: Account, axis: _Axis | None) -> list[Html]:

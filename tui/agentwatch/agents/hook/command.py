@@ -279,13 +279,13 @@ class Journal:
         return next((f"{one.at}: {one.why}" for one in self._read() if one.did == UNANSWERED), None)
 
     def row(self, session_id: str, agent_id: str) -> list[JournalEntry]:
-        """How often this agent was sent back in a row until now, oldest first."""
-        return list(takewhile(lambda entry: entry.did == SENT_BACK, self._of(session_id, agent_id)))[::-1]
+        """How often this agent was sent back in a row until now, the last first."""
+        return list(takewhile(lambda entry: entry.did == SENT_BACK, self._of(session_id, agent_id)))
 
     def carried_out(self, session_id: str, agent_id: str) -> frozenset[str]:
         """The ids of the decisions that this agent was sent back with: they say nothing of what it did since."""
         sent = (entry.decision_id for entry in self._of(session_id, agent_id) if entry.did == SENT_BACK)
-        return frozenset(one for one in sent if one is not None)
+        return frozenset(filter(None, sent))
 
     def _of(self, session_id: str, agent_id: str) -> Iterator[JournalEntry]:
         agent = session_id[:_LONGEST], agent_id[:_LONGEST]

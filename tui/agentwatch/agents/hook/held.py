@@ -63,7 +63,7 @@ class _Case(NamedTuple):
         """
         child = self.child
         done = self.journal.carried_out(child.session_id, child.agent_id)
-        held = takewhile(lambda entry: entry.kind == _HELD, reversed(self.row))
+        held = takewhile(lambda entry: entry.kind == _HELD, self.row)
         digests = dict.fromkeys((*child.digests, *(digest for entry in held for digest in entry.digests)))
         asked = Question(child.task_id, since=child.attempt.number, carried_out=done, is_exact=True)
         first, *others = (asked._replace(return_sha256=digest) for digest in digests)
@@ -100,9 +100,9 @@ def hold_child(
 ) -> HookAnswer:
     """The answer to a child that stops; `row` is how often it was sent back. Blocks as long as the settings say."""
     asker = Asker(workspace, settings, READER)
-    if row and row[-1].decision_id is not None:
+    if row and row[0].decision_id is not None:
         with suppress(KeyProblemError):  # said below, where a decision is asked for
-            asker.note_acted(row[-1].decision_id, "the child answered again")
+            asker.note_acted(row[0].decision_id, "the child answered again")
     case = _Case(call, child, row, asker, Journal(workspace))
     state = child.state(settings)
     if state not in BAD:

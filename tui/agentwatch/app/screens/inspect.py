@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -32,6 +32,7 @@ from agentwatch.app.widgets.details.blocks import (
     remark,
     text,
 )
+from agentwatch.app.widgets.details.live import ENDED
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import about, claimed
 from agentwatch.app.widgets.footer import Footer
@@ -39,19 +40,13 @@ from agentwatch.delegation.claims import Claim
 from agentwatch.evidence.inspect import difference, file_text
 from agentwatch.sources.files.walk import to_name
 from agentwatch.sources.sessions.entries import EntryKind
-from agentwatch.sources.sessions.following import Outcome, Step, step_of, written
+from agentwatch.sources.sessions.following import Step, step_of, written
 from agentwatch.text import clean_lines
 from agentwatch.view import looks, times
 
 if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
-_OUTCOMES: Final = {
-    Outcome.OPEN: ("no result yet", "$state-working"),
-    Outcome.DONE: ("", ""),
-    Outcome.FAILED: ("✗ failed", "$text-error"),
-    Outcome.REFUSED: ("⊘ refused: it was not allowed to run", "$text-warning"),
-}
 Written = tuple[Content, Sequence[Block]]
 """A head, and the page below it."""
 
@@ -174,11 +169,12 @@ def write_step(wanted: ReadStep) -> Written:
             blocks = [*heading("Given"), *_verbatim(given), *heading("Result"), *_verbatim(back)]
         else:
             blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim)(whole.said.text))
+    mark, style = ENDED[step.outcome]
     parts = [
         (plain(step.tool).plain if step.kind is EntryKind.CALL else HEADS[step.kind], "bold"),
         (times.local(step.at) if step.at else "", FAINT),
         ("" if step.ended_at is None else f"took {times.span(step.ended_at - step.at)}", FAINT),
-        _OUTCOMES[step.outcome],
+        (f"{mark} {step.outcome}" if step.kind is EntryKind.CALL else "", style),
     ]
     head = Content("   ").join(Content.styled(*part) for part in parts if part[0])
     where = f"\nin {plain(wanted.place).plain}" if wanted.place else ""

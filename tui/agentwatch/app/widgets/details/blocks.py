@@ -298,15 +298,14 @@ def document(values: dict[str, Any]) -> Iterator[Block]:
 
 
 def _part(key: str, value: Any) -> Iterator[Block]:
-    is_list = not isinstance(value, dict) and bool(value)
-    label = _label(key)
-    yield from heading(label[:1].upper() + label[1:], len(value) if is_list else None)
-    if key in ("metadata", "attestation") and not is_list:
+    items = () if isinstance(value, dict) else value
+    yield from heading(_label(key).capitalize(), len(items) or None)
+    if isinstance(value, dict) and key in ("metadata", "attestation"):
         yield from _values(value)
-    elif is_list and all(isinstance(item, str) for item in value):
-        yield from listed(value, *_MARKS.get(key, ("•", FAINT)))
-    elif is_list and all(isinstance(item, dict) and ("path" in item or "location" in item) for item in value):
-        yield _table(value)
+    elif items and all(isinstance(item, str) for item in items):
+        yield from listed(items, *_MARKS.get(key, ("•", FAINT)))
+    elif items and all(isinstance(item, dict) and ("path" in item or "location" in item) for item in items):
+        yield _table(items)
     else:
         yield from _outline(value)
 

@@ -29,12 +29,13 @@ _MARKS: Final = {
     EntryKind.THOUGHT: ("·", FAINT),
     EntryKind.NOTE: ("!", "$text-warning"),
 }
-_ENDED: Final = {
+ENDED: Final = {
     Outcome.OPEN: ("○", FAINT),
     Outcome.DONE: ("✓", FAINT),
     Outcome.FAILED: ("✗", "$text-error"),
     Outcome.REFUSED: ("⊘", "$text-warning"),
 }
+"""How a call came out."""
 
 
 def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name: str = "") -> Content:
@@ -43,7 +44,7 @@ def line_of(step: Step, width: int, now: float, *, is_working: bool = True, name
     `is_working`: open calls are at work; `name`: of the task that a call handed work to.
     """
     is_call, is_open = step.kind is EntryKind.CALL, step.outcome is Outcome.OPEN
-    mark, style = ("◐", "$state-working") if is_open and is_working else _ENDED[step.outcome]
+    mark, style = ("◐", "$state-working") if is_open and is_working else ENDED[step.outcome]
     if step.outcome is Outcome.DONE and (not is_call or step.is_checklist):
         mark, style = ("≡", "$state-completed") if is_call else _MARKS.get(step.kind, (" ", ""))
     clock = times.local(step.at)[11:19] if step.at else ""

@@ -141,8 +141,9 @@ class DetailsPane(Widget):
 
     def action_search(self) -> None:
         """Look for words in the transcript, where one is shown."""
-        self._search.display = self._is_live
-        self._search.focus()
+        if self._is_live:
+            self._search.display = True
+            self._search.focus()
 
     def action_page_transcript(self) -> None:
         """Open the whole transcript in the operator's pager; elsewhere the key is another's."""
@@ -195,7 +196,7 @@ class DetailsPane(Widget):
         shown = (view.task.task_id, self.active) if view else ("", "")
         before, self._written = self._written, shown
         if shown != before:
-            self.leave_search()
+            self._search.display, self._search.value = False, ""
         try:
             blocks = list(TABS[self.active].write(view)) if view else [remark("No task is selected.")]
             self.page.show(blocks, keep=shown == before)
