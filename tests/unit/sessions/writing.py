@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import ClassVar
 
 from agentwatch.delegation.run import Run
 from agentwatch.sources.sessions.reader import SessionReader
+from tests.unit.sessions.store import Store, spoil_lines, torn
 
 
 class Written:
@@ -52,3 +55,28 @@ class Written:
         """All runs by the program's own id, as a reader that begins now finds them."""
         self.save()
         return {change.run.session_id: change.run for change in self.reader().read(60.0) if change.run is not None}
+
+
+def story(built: Written, place: Path, name: str, *second: Path) -> Store:
+    """The store of a story; `second` holds its second session, and garbage of that `name` lies in `place`."""
+
+    def steps() -> Iterator[None]:
+        for path, data in built.written:
+            if path.suffix == ".json":
+                # It is replaced at once.
+                path.parent.mkdir(parents=True, exist_ok=True)
+                whole = path.with_suffix(".new")
+                whole.write_bytes(data)
+                whole.replace(path)
+                yield
+            else:
+                yield from torn(path, data)
+
+    def forget() -> None:
+        for path in second:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def spoil(random: Random) -> None:
+        spoil_lines(place, name, random)
+
+    return Store(built.workspace, built.home, built.reader, steps(), spoil, forget)
