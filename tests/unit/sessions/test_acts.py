@@ -81,7 +81,6 @@ def _exec(**arguments: object) -> dict[str, object]:
         ("Wall time: 1 s\nProcess exited with code 0\nOutput:\n3 passed\n", (0, "3 passed\n", False)),
         ("Wall time: 1 s\nProcess exited with code 1\nOutput:\n1 failed\n", (1, "1 failed\n", False)),
         ("Wall time: 10 s\nProcess running with session ID 7\nOutput:\n...", (None, "...", False)),
-        ('{"output": "3 passed", "metadata": {"exit_code": 0}}', (0, "3 passed", False)),
         ("Exit code: 0\nOutput:\na\n…12 tokens truncated…\nb", (0, "a\n…12 tokens truncated…\nb", False)),
     ],
 )

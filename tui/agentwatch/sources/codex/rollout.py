@@ -295,14 +295,9 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
 
 
 def _result(words: str, call: str, at: float) -> Entry:
-    code = None
-    if words.startswith("{"):
-        # Older versions wrote an object, which has the code.
-        told = object_in(words)
-        code, words = whole(inner(told, "metadata"), "exit_code"), text(told, "output") or words
     head, cut, output = words.partition(_OUTPUT) if _OUTPUT in words[:_HEAD] else (words, "", "")
-    if exits := _EXIT.findall(head[:_HEAD]):
-        code = int(exits[-1])
+    exits = _EXIT.findall(head[:_HEAD])
+    code = int(exits[-1]) if exits else None
     refused = _REFUSED.match(words) is not None or _ABORTED.match(words) is not None
     failed = refused or bool(code) or _FAILED.match(words) is not None
     # Where nothing has a code, the command may still run.
