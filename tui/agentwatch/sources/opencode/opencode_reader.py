@@ -235,7 +235,12 @@ class Session(Account):
         self.prompt = self.prompt or prompt
         # Words that a human adds in a session of his own are not read.
         asked = prompt if self.row.parent_id is not None else None
-        self.begin_round(at, asked, StartedBy.PARENT if asked is not None else StartedBy.PROGRAM)
+        asker = StartedBy.PARENT if asked is not None else StartedBy.PROGRAM
+        if self.begun is not None and self.begun.prompt is None and self.state in OPEN:
+            # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.
+            self.begun = Turn(at, asked, asker)
+        else:
+            self.begin_round(at, asked, asker)
         self.state = RunState.WORKING if self.last_answer else RunState.SUBMITTED
         self.answer, self.ended_at, self.reason = None, None, ""
 
