@@ -60,7 +60,7 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
             else:
                 task = tree.tasks[row.row_id]
                 say(_line(task, row.depth, chain_name(tree.tasks, task), tree.now))
-        say(_summary(monitor, None if found is None else len(found.matches)))
+        say(_summary(monitor, None if found is None else sums_of(found.matches.values()).tasks))
     complain_of(monitor.problems)
     asks = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
     return 1 if options.fail and (asks or monitor.problems) else 0
