@@ -22,7 +22,7 @@ from agentwatch.view.words import plural
 if TYPE_CHECKING:
     import asyncio
 
-    from agentwatch.delegation.joined import JoinedTree
+    from agentwatch.delegation.tree import JoinedTree
     from agentwatch.history.acknowledgements import Acknowledgements
 
 _SEARCH_SECONDS: Final = 2.0
@@ -149,7 +149,7 @@ class Workspaces(Monitor):
     ) -> None:
         super().__init__(workspace or places[0].workspace, settings, CombinedSource([]), time.time)
         # No task of a workspace can be called so: its id would be the key of another's.
-        from agentwatch.delegation.joined import JoinedTree  # commands that look once need none
+        from agentwatch.delegation.tree import JoinedTree  # commands that look once need none
 
         self.tree = JoinedTree(f"\0{os.urandom(6).hex()}.")
         self._open_one, self._finds, self._end = open_one, finds, end

@@ -16,8 +16,7 @@ from agentwatch.contracts.shapes import (
     TodoList,
     TodoStatus,
 )
-from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.events import Checked, Event, Gone, Rules, Seen
+from agentwatch.delegation.events import Checked, Claim, Event, Gone, Rules, Seen, Verdict
 from agentwatch.delegation.tree import Tree
 
 BROKEN = Finding("RET001", Severity.ERROR, "add the header", 1)

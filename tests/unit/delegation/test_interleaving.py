@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
 
 from agentwatch.contracts.shapes import Contract, Document, Fields, Outcome, Return
-from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Rules, Seen, Tick
+from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Rules, Seen, Tick, Verdict
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState
 from agentwatch.delegation.task import State, Task

@@ -14,10 +14,9 @@ from tests.unit.delegation.events import Recorder, handoff, meta, outline, retur
 from tests.unit.delegation.test_runs import ROOT, child, ran
 
 from agentwatch.delegation.events import Rules, Tick
-from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import Tree
+from agentwatch.delegation.tree import JoinedTree, Tree
 
 MARK = "\0mark."
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.events import Checked
+from agentwatch.delegation.events import Checked, Claim, Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Disk

@@ -11,9 +11,8 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoStatus
-from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Seen
+from agentwatch.delegation.events import Claim, Deed, Seen, Verdict
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Activity, Run, RunState, Session
 
