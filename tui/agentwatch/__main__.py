@@ -7,8 +7,7 @@ import gc
 import os
 import sys
 
-_INTERRUPTED = 130
-"""The exit code, as shells have it."""
+_INTERRUPTED = 130  # the exit code, as shells have it
 
 
 def main() -> None:

@@ -15,22 +15,18 @@ from typing import Final, NamedTuple, Self
 _SAFE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 _INERT: Final = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
 OPEN_DIRECTORY: Final = os.O_DIRECTORY | os.O_CLOEXEC
-OPEN_HELD: Final = os.O_RDWR | _INERT
-"""For a lock: some file systems lock only what may be written."""
+OPEN_HELD: Final = os.O_RDWR | _INERT  # for a lock: some file systems lock only what may be written
 _CHUNK: Final = 64 * 1024
 
-DOT: Final = ".agentwatch"
-"""Our directory in a workspace."""
+DOT: Final = ".agentwatch"  # our directory in a workspace
 
 TEMPORARY: Final = ".writing-"
 _TICK_NANOSECONDS: Final = 2_000_000_000
 """The coarsest clock of a file system: two changes within one tick of it look like one."""
 
-LOCK_SECONDS: Final = 10.0
-"""A lock is held for milliseconds; only a stopped process can hold it for longer."""
+LOCK_SECONDS: Final = 10.0  # A lock is held for milliseconds; only a stopped process can hold it for longer
 
-_ABANDONED: Final = 3_600.0
-"""Seconds after which a temporary file belongs to nobody: its writer needed milliseconds."""
+_ABANDONED: Final = 3_600.0  # seconds after which a temporary file belongs to nobody: its writer needed milliseconds
 
 
 class Disk:
@@ -61,8 +57,7 @@ class _Unsynced(Disk):
 
 
 DISK: Final = Disk()
-UNSYNCED: Final = _Unsynced()
-"""For what says nothing any more after a power failure: nobody waits for the disk then."""
+UNSYNCED: Final = _Unsynced()  # for what says nothing any more after a power failure: nobody waits for the disk then
 
 
 class LockedError(OSError):

@@ -41,12 +41,9 @@ if TYPE_CHECKING:
     from agentwatch.sources.files.documents import ParsedDocuments
     from agentwatch.sources.sessions.following import RunTranscript
 
-_CHUNK: Final = 50
-"""Events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes."""
-_REST_SECONDS: Final = 0.01
-"""Between two chunks at most."""
-_PASS_SHARE: Final = 5.0
-"""While events wait, a fifth of the time at most goes into the pass over all tasks."""
+_CHUNK: Final = 50  # events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes
+_REST_SECONDS: Final = 0.01  # between two chunks at most
+_PASS_SHARE: Final = 5.0  # while events wait, a fifth of the time at most goes into the pass over all tasks
 _TICK_SECONDS: Final = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
 
@@ -88,13 +85,11 @@ class Monitor:
         self.shelf: Acknowledgements | None = None
         self.clerk: DecisionWatcher | None = None
         self.inbox: Inbox | None = None
-        self.tap: Callable[[Event], None] = lambda _: None
-        """Is called with every event that the tree has taken."""
+        self.tap: Callable[[Event], None] = lambda _: None  # is called with every event that the tree has taken
         self._source, self._clock, self._remembers = source, clock, remembers
         self._open_desk, self._open_shelf = open_desk, open_shelf
         self._open_inbox, self._open_codex = open_inbox, open_codex
-        self.checks = inspects
-        """Whether what returns claim is checked here."""
+        self.checks = inspects  # whether what returns claim is checked here
         self._inspector: Inspector | None = None
         if inspects:
             from agentwatch.evidence.inspector import Inspector
@@ -107,8 +102,7 @@ class Monitor:
         self._pending: deque[tuple[Sequence[Event], Health | None, bool]] = deque()
         """Events that are to be applied at a stretch, the health with the last of a batch, and whether it is `anew`."""
         self._is_stopped = False
-        self._pass_at = 0.0
-        """When to pass over all tasks again, while events wait (monotonic seconds)."""
+        self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
         self._unchecked: set[str] = set()
 
     # What faces ask

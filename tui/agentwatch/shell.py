@@ -20,8 +20,7 @@ FLEET: Final = ("fleet", "NATS needs its client for Python", ("nats", "nkeys", "
 """For `needing`: what reaches hosts that only dial out."""
 
 _LONGEST: Final = 100_000
-_WORDS: Final = 5
-"""Those that `launcher` gives."""
+_WORDS: Final = 5  # those that `launcher` gives
 
 
 _HOMEBREW: Final = frozenset({"/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"})
@@ -130,9 +129,9 @@ def find_program(name: str, path: str | None = None) -> str | None:
     return None
 
 
-def resolve_command(command: Sequence[str], path: str | None = None) -> list[str]:
+def resolve_command(command: Sequence[str]) -> list[str]:
     """A command with the absolute path of its program. Raises FileNotFoundError where `find_program` finds none."""
-    program = find_program(command[0], path)
+    program = find_program(command[0])
     if program is None:
         why = "it is in no directory of PATH outside of workspaces and git work trees"
         raise FileNotFoundError(errno.ENOENT, why, command[0])

@@ -28,13 +28,10 @@ if TYPE_CHECKING:
 _SEARCH_SECONDS: Final = 2.0
 _EVERYWHERE_SECONDS: Final = 10.0
 """Between two searches for workspaces: in a repository or on hosts, and through all stores."""
-_MOST: Final = 40
-"""Workspaces that `--all` watches at once: each has threads, a history and watches of its own."""
+_MOST: Final = 40  # workspaces that `--all` watches at once: each has threads, a history and watches of its own
 
-_TURN_SECONDS: Final = 0.5
-"""A workspace whose first scan takes longer than this keeps the next one waiting no longer."""
-_TITLE: Final = 30
-"""Characters up to which the header names all workspaces; beyond it says how many there are."""
+_TURN_SECONDS: Final = 0.5  # A workspace whose first scan takes longer than this keeps the next one waiting no longer
+_TITLE: Final = 30  # characters up to which the header names all workspaces; beyond it says how many there are
 
 
 class Place(NamedTuple):

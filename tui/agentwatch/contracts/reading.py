@@ -62,8 +62,7 @@ _NAMES: Final = {
     "return.json": Contract.SUBAGENT_RETURN,
     "return.md": Contract.RETURN_FORMAT,
     "report.json": Contract.REPORT_CONTRACT,
-}
-"""Contracts by the last two parts of a name that has three."""
+}  # contracts by the last two parts of a name that has three
 # The schema of a contract, not a document about a task that happens to be called `schema`.
 _SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z")
 _HANDOFF_FILE: Final = re.compile(
@@ -90,8 +89,7 @@ _OF_NAMED: Final = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
     Contract.SUBAGENT_RETURN: "status summary artifacts metadata errors",
     Contract.REPORT_CONTRACT: "report_metadata findings",
-}
-"""Keys of which one is enough where the name of the file says which contract it follows."""
+}  # keys of which one is enough where the name of the file says which contract it follows
 
 
 def contract_by_name(name: str) -> Contract | None:

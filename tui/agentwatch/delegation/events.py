@@ -203,36 +203,32 @@ class Noted(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The operator knows how things stood `at` a time: nothing from before is new. `path` is empty."""
+    """The operator knows how things stood `at` a time: nothing from before is new."""
 
     seq: int
     at: float
-    path: str = ""
 
 
 class Lost(NamedTuple):
-    """Nothing is known of the workspace since then: its host cannot be reached. `path` is empty."""
+    """Nothing is known of the workspace since then: its host cannot be reached."""
 
     seq: int
     at: float
-    path: str = ""
 
 
 class Reached(NamedTuple):
-    """The host can be reached, and what is known of the workspace is so. `path` is empty."""
+    """The host can be reached, and what is known of the workspace is so."""
 
     seq: int
     at: float
-    path: str = ""
 
 
 class Ruled(NamedTuple):
-    """Where the workspace is, it is judged by these rules. `path` is empty."""
+    """Where the workspace is, it is judged by these rules."""
 
     seq: int
     at: float
     rules: Rules
-    path: str = ""
 
 
 class Tick(NamedTuple):

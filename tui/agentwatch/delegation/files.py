@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from posixpath import dirname
 from sys import intern
@@ -22,17 +22,17 @@ _Handoffs = Mapping[tuple[object, ...], Sequence[tuple[int, str | None]]]
 """By whether they are gone and slot or directory: when they were first seen, and their task."""
 
 
+@dataclass(slots=True, eq=False)
 class _File:
     """The contents of one file, oldest first, and the task that each speaks of."""
 
-    __slots__ = ("directory", "kind", "path", "settled", "slot", "tasks", "versions")
-
-    def __init__(self, path: str) -> None:
-        self.path, self.slot, self.directory = path, links.slot(path), intern(dirname(path))
-        self.versions: tuple[Seen, ...] = ()
-        self.tasks: tuple[str | None, ...] = ()
-        self.settled: tuple[str | None, ...] = ()  # those of the first versions, for the file or its handoff is gone
-        self.kind: str | None = None  # None where all versions name their task, and none is a handoff
+    path: str
+    slot: links.Slot
+    directory: str
+    versions: tuple[Seen, ...] = ()
+    tasks: tuple[str | None, ...] = ()
+    settled: tuple[str | None, ...] = ()  # those of the first versions, for the file or its handoff is gone
+    kind: str | None = None  # None where all versions name their task, and none is a handoff
 
 
 class Files:
@@ -103,7 +103,7 @@ class Files:
         path, document = seen.path, seen.document
         self.refuse(path, None)
         if (file := self._files.get(path)) is None:
-            file = self._files[path] = _File(path)
+            file = self._files[path] = _File(path, links.slot(path), intern(dirname(path)))
             self._directories[file.slot[0]][path] = file
         self._concerned |= dict.fromkeys(file.tasks)
         self._changed[file.slot[0]] = None

@@ -104,8 +104,7 @@ RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswit
 ) = RULES
 
 
-Link = tuple[str | None, Basis, Problem | None]
-"""A task's parent, its basis, and what is wrong with it."""
+Link = tuple[str | None, Basis, Problem | None]  # A task's parent, its basis, and what is wrong with it
 
 
 def finding_of(rule: Rule, other: str) -> Finding:

@@ -225,8 +225,7 @@ def has_moved(todos: tuple[Todo, ...] | None) -> bool:
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
-Problem = tuple[Rule, str]
-"""A rule that the link of a task breaks, and the other party."""
+Problem = tuple[Rule, str]  # A rule that the link of a task breaks, and the other party
 
 
 class Place(NamedTuple):

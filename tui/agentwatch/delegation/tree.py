@@ -148,7 +148,9 @@ class Tree:
                     del checks[next(iter(checks))]
                 return {*self._files.tasks_of(path), *([run.task_id] if run is not None else [])}
             case Tick(at=at):
-                return self._tick(at)
+                # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
+                is_back, self.now = at < self.now, at
+                return [task.task_id for task in self.tasks.values() if is_back or task.due <= at]
             case Ruled(rules=rules) if rules != self.rules:
                 self.rules = rules
                 return self.tasks
@@ -165,11 +167,6 @@ class Tree:
                 self.lost_since = None
                 self._touched |= self.tasks.keys()
         return ()
-
-    def _tick(self, now: float) -> list[str]:
-        # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
-        is_back, self.now = now < self.now, now
-        return [task.task_id for task in self.tasks.values() if is_back or task.due <= now]
 
     def _due(self, task: Task, silent_from: float | None = None) -> float:
         decided = [self._requests.decided.get(one.request_id) for one in task.requests]

@@ -24,8 +24,7 @@ LIMIT: Final = 1_000
 SCHEMA_VERSION: Final = 1
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
-_LONGEST: Final = 300
-"""Characters of one text in an entry."""
+_LONGEST: Final = 300  # characters of one text in an entry
 _MOST_ERRORS: Final = 10
 
 Entry = dict[str, Any]

@@ -136,8 +136,7 @@ class StateChanges:
         self._with_activity = with_activity
         self._did: dict[str, Activity | None] = {}
         """The last activity of each task, without its time and, but for a todo, whether it is over: that is no news."""
-        self.touched = set[str]()
-        """The tasks that changed or were looked at, until somebody empties it."""
+        self.touched = set[str]()  # the tasks that changed or were looked at, until somebody empties it
         self._known: dict[str, tuple[State | None, int, bool, bool]] = {}
         """The fields whose change is a change of the task; that it is accepted may change no state."""
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}

@@ -27,13 +27,10 @@ from agentwatch.history.recording import outline_of, pack, read_version, unpack
 from agentwatch.sources.files.documents import Elsewhere, KnownFile
 from agentwatch.state import record_first_watch, state_directory
 
-LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""Compressed texts that are kept: some fifty thousand returns."""
+LIMIT_BYTES: Final = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
 
-_LATEST_SECONDS: Final = 60.0
-"""A change of a file is recorded by then."""
-_WAITING: Final = 10_000
-"""Events kept in memory while the disk refuses them; the oldest go first."""
+_LATEST_SECONDS: Final = 60.0  # A change of a file is recorded by then
+_WAITING: Final = 10_000  # events kept in memory while the disk refuses them; the oldest go first
 _LAST: Final = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
     (SELECT max(id) AS latest, max(CASE WHEN digest IS NOT NULL THEN id END) AS seen FROM observations GROUP BY path)
     ON held.id = seen"""
