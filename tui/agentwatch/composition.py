@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
     from agentwatch.remote.desk import RemoteDesk
-    from agentwatch.remote.host import Fleet, RemoteSource
+    from agentwatch.remote.host import Fleet
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.store import Inbox
     from agentwatch.sources import Problem
@@ -271,25 +271,21 @@ def monitor_of_host(
 ) -> Monitor:
     """A monitor of a workspace on another machine; it has not looked yet. What is put aside is kept on this one."""
     source = fleet.source(place.workspace)
+
+    def open_desk() -> RemoteDesk:
+        from datetime import timedelta
+
+        from agentwatch.remote.desk import RemoteDesk
+
+        lifetime, known = timedelta(seconds=settings.retry_expires_after), lambda: source.workspace_id
+        return RemoteDesk(source.host, known, place.workspace, lifetime=lifetime, passphrase=passphrase)
+
     return Monitor(
         place.workspace,
         settings,
         source,
         time.time,
-        open_desk=partial(desk_of_host, source, place.workspace, settings, passphrase),
+        open_desk=open_desk,
         open_shelf=partial(shelf_of, place.workspace),
         host=place.host,
     )
-
-
-def desk_of_host(
-    source: RemoteSource, place: Path, settings: Settings, passphrase: Callable[[], str] | None = None
-) -> RemoteDesk:
-    """The operator's desk for a workspace of a host, as the settings have it."""
-    from datetime import timedelta
-
-    from agentwatch.remote.desk import RemoteDesk
-
-    lifetime = timedelta(seconds=settings.retry_expires_after)
-    known = lambda: source.workspace_id  # noqa: E731
-    return RemoteDesk(source.host, known, place, lifetime=lifetime, passphrase=passphrase)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Fields, Finding
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
-
-LOW_CONFIDENCE: Final = 0.5  # report-contract: a result of which the child is less sure is for a human to look at
 
 
 class Verdict(StrEnum):
@@ -93,7 +91,7 @@ class Rules(NamedTuple):
     strict: bool = True  # a return that breaks its contract counts as failed
     stale_after: float = 600.0  # seconds
     max_retries: int = 1  # of a parent
-    low_confidence: float = LOW_CONFIDENCE  # a completed report below it asks for a review
+    low_confidence: float = 0.5  # a completed report below it asks for a review
     demands: bool = False  # a child of a session that ends without a contract counts as failed
     history_before: float = float("-inf")  # without a sign of life since then (epoch seconds), a task is past
 
