@@ -51,8 +51,7 @@ def source_of(
     dates: bool = False,
     parsed: ParsedDocuments | None = None,
 ) -> Source:
-    """The files of a workspace, and the agents' sessions in it unless the settings leave them out. With `dates`, git
-    may say how old a file is."""
+    """The files of a workspace, and its sessions unless left out. With `dates`, git may say how old a file is."""
     from agentwatch.evidence.git import Commits
 
     files = FilesSource(
@@ -85,8 +84,7 @@ def monitor_of(
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
 ) -> Monitor:
-    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet. One
-    that `watches` knows what programs ask."""
+    """A monitor of a workspace that has not looked yet; one that `watches` knows what programs ask."""
 
     def open_codex() -> CodexClient:
         from agentwatch.requests.codex import CodexClient
@@ -124,8 +122,7 @@ def watched(
     addresses: Sequence[Address] = (),
     everywhere: float | None = None,
 ) -> Workspaces:
-    """A monitor for the screen: of a workspace and the other worktrees of its repository, of several as one tree, or
-    of all in which a session was alive in so many seconds before (`everywhere`)."""
+    """A monitor for the screen: of these workspaces, or of all with a session alive in `everywhere` seconds before."""
     places = [Place(one, name) for one, name in names_of(workspaces).items()]
     finds: list[Callable[[], Places]] = []
     fleet, nowhere, noun = None, user_home(), "workspace"
@@ -174,8 +171,7 @@ def scanned(
     dates: bool = False,
     about: str | None = None,
 ) -> Monitor:
-    """A monitor that has looked once, with the history of the workspace, and with what programs ask the operator if
-    `requests`; `about` a task, it knows for certain only that one. Blocks, and writes nothing."""
+    """A monitor that has looked once; `about` a task, it knows for certain only that. Blocks, and writes nothing."""
     state = state_directory(workspace)
     if sessions is None and settings.sessions and not has_stores():
         settings = settings._replace(sessions=False)

@@ -82,8 +82,7 @@ def _host(value: Any) -> tuple[str, ...]:
 
 
 def _keys(value: Any, prefix: str = "") -> Lists:
-    """The keys of commands by their names. Behind a dot, a name is a table to TOML: `filter.state.back` is one in one
-    in one."""
+    """The keys of commands by their names; behind a dot, a name is a table to TOML."""
     lists: Lists = ()
     for name, one in _table(value, lambda one: one):
         lists += _keys(one, f"{prefix}{name}.") if isinstance(one, dict) else ((prefix + name, _texts(one)),)
@@ -230,8 +229,7 @@ def config_directory() -> Path:
 
 
 def load(path: Path | None = None) -> Settings:
-    """Settings from a TOML file, by default `config.toml` of the configuration directory; defaults where it is absent.
-    Raises ConfigError."""
+    """Settings from a TOML file, by default the user's `config.toml`; defaults where absent. Raises ConfigError."""
     path = config_directory() / "config.toml" if path is None else path
     try:
         text = path.read_text("utf-8")

@@ -73,8 +73,7 @@ class NotADirectoryOfOursError(OSError):
 
 
 class Directory:
-    """An open directory, to be closed. Names are looked up in it and nowhere else, whatever is renamed meanwhile. Every
-    method raises OSError."""
+    """An open directory, to be closed; names are looked up in it and nowhere else. Every method raises OSError."""
 
     def __init__(self, descriptor: int, disk: Disk = DISK) -> None:
         self.descriptor = descriptor
@@ -151,8 +150,7 @@ class Directory:
         return data, before, after
 
     def publish(self, name: str, data: bytes, mode: int = 0o600) -> None:
-        """Give a new file its name, whole and on disk. Raises FileExistsError where the name is taken; after any other
-        error the file may be there all the same, whole."""
+        """Give a new file its name, whole and on disk. Raises FileExistsError; after others it may be there."""
         here = self.descriptor
         with self._written(data, mode) as (temporary, _):
             self._disk.link(temporary, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
@@ -253,8 +251,7 @@ class PrivateDirectory(NamedTuple):
 
 
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:
-    """`.agentwatch` in a workspace or a directory inside of it; with `make`, made where it is missing, and left out of
-    git. It is ours by its name only: raises NotADirectoryOfOursError where something else is in its place, OSError."""
+    """`.agentwatch` in a workspace or a directory in it; with `make`, made, and left out of git. Raises OSError."""
     directory, path = Directory.open(workspace, disk), ""
     for name in (DOT, *inner):
         path = f"{path}/{name}".removeprefix("/")

@@ -30,8 +30,7 @@ _watched: set[str] = set()
 
 
 def launcher() -> tuple[str, ...]:
-    """The words that start the agentwatch that runs now, whatever lies in the directory or stands in PYTHON* variables.
-    All are plain where the paths are."""
+    """The words that start the agentwatch that runs now, whatever lies in the directory or stands in PYTHON*."""
     if sys.flags.no_site:
         return tuple(sys.orig_argv[:_WORDS])
     package = Path(__file__).absolute().parent
@@ -115,9 +114,8 @@ def watch_workspace(workspace: Path) -> None:
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
-    """The absolute path of a program that may be started; None if there is none. An absolute path is the operator's own
-    word. A name counts in an absolute directory of PATH (or `path`) if neither that nor the place its links lead to is
-    one where agents write (a watched workspace, a git work tree) or everybody may."""
+    """The absolute path of a program, None if none may be started. An absolute path is the operator's own word; a name
+    counts in an absolute directory of PATH (or `path`) in which neither agents nor everybody may write."""
     if "/" in name:
         return name if name.startswith("/") else None
     import shutil  # a hook needs none of it

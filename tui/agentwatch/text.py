@@ -1,7 +1,6 @@
 """Foreign text made safe to show: every string that an agent wrote passes through here right before it is shown.
 
-What comes out holds no control, format, surrogate, private-use, unassigned or separator character; such characters are
-shown, not dropped, so that an operator sees that something was there.
+Characters that act or hide are shown, not dropped, so that an operator sees that something was there.
 """
 
 from __future__ import annotations
@@ -131,8 +130,7 @@ def left_out(number: int, what: str) -> str:
 
 
 def clean(text: str, limit: int = LINE_LIMIT) -> str:
-    """One safe line of at most `limit` characters (default `LINE_LIMIT`); the cut is shown by `…`. A line break becomes
-    a space, a tab two. The result is plain text and must still never be parsed as markup."""
+    """One safe line of at most `limit` characters, the cut shown by `…`. Still never to be parsed as markup."""
     cut = len(text) > limit
     text = text[: max(limit - 1, 0)] if cut else text
     text = _safe(text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  "))
@@ -145,8 +143,7 @@ def exact(text: str, limit: int = LINE_LIMIT) -> str:
 
 
 def verbatim(text: str, limit: int = LINE_LIMIT) -> str:
-    """The same for a call that is decided on: a line may be indented, many blanks are counted,
-    and nothing in it looks like such a count, or like a character that was made visible."""
+    """The same for a call that is decided on: many blanks are counted, and nothing in it looks like such a count."""
     cut = len(text) > limit
     text = _BLANK_IN_CALL.sub(_counted, text[: max(limit - 1, 0)] if cut else text)
     return _safe(text) + ("…" if cut else "")

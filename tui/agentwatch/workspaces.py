@@ -35,9 +35,8 @@ _TITLE: Final = 30  # characters up to which the header names all workspaces; be
 
 
 class Place(NamedTuple):
-    """A workspace that is to be watched, and what its top row is called, if it has one. One that `comes` with others
-    goes when it is not found any more; one that `waits` has its row as soon as something in it is not past. `host` is
-    what the operator calls another machine that it is on."""
+    """A workspace to be watched, and the name of its top row. One that `comes` goes when it is not found any more; one
+    that `waits` has its row once something in it is not past. `host`: another machine, as the operator calls it."""
 
     workspace: Path
     name: str | None = None
@@ -128,8 +127,7 @@ class _Part:
 
 
 class Workspaces(Monitor):
-    """Watches the workspaces at these `places`, the first one first, each with the monitor that `open_one` makes.
-    `finds`, called in a thread again and again, say which others there are; `noun` is what each is called."""
+    """Watches the workspaces at `places`; `finds`, called again and again, say which others there are."""
 
     tree: JoinedTree
 

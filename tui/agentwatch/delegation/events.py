@@ -97,11 +97,10 @@ class Rules(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A file holds this document now.
+    """A file holds this document now; `seq` orders observations across files, however they are interleaved later.
 
-    `seq`, which the source gives out, orders observations across files, however they are interleaved later. `at` is
-    when the content became true, in epoch seconds. `path` is relative to the workspace, with `/`; `digest` the sha256
-    of the bytes that were parsed, in hex. `incomplete`: it broke off in the middle, and may still be written.
+    `at` is when the content became true, in epoch seconds; `path` is relative to the workspace; `digest` the sha256 of
+    the bytes, in hex. `incomplete`: it broke off in the middle, and may still be written.
     """
 
     seq: int

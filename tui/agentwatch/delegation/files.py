@@ -36,10 +36,9 @@ class _File:
 
 
 class Files:
-    """Every document that is there, and its earlier contents, by file and by task; `remembers`: also what is gone."""
+    """Every document that was ever there, and its earlier contents, by file and by task."""
 
-    def __init__(self, *, remembers: bool = False) -> None:
-        self._remembers = remembers
+    def __init__(self) -> None:
         self._files: dict[str, _File] = {}
         self._directories = defaultdict[str, dict[str, _File]](dict)  # by the directory of their slots
         self._paths: dict[str | None, tuple[str, ...]] = {}  # by task
@@ -140,7 +139,7 @@ class Files:
             return
         self._concerned |= dict.fromkeys(file.tasks)
         self._changed[file.slot[0]] = None
-        if not self._remembers or undone:
+        if undone:
             self._give(file, ())
             del self._files[path], self._directories[file.slot[0]][path]
             self._gone.pop(path, None)
@@ -223,8 +222,7 @@ class Files:
 
 
 def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
-    """The task of the handoff that a file without a task id belongs to: of the same stem, else, where the file is alone
-    in its directory or has a general name, the only one there. What is returned after one is gone belongs to it."""
+    """The task of the handoff that a file without a task id belongs to: of the same stem, else the only one there."""
     for is_gone in (False, True):
         around = handoffs.get((is_gone, file.slot), ())
         only = handoffs.get((is_gone, file.directory), ())

@@ -70,13 +70,9 @@ class _Fitter(NamedTuple):
 
 
 class Tree:
-    """All tasks of a workspace and how they hang together, judged by the `rules`.
+    """All tasks of a workspace and how they hang together, judged by the `rules`; those of files that are gone stay."""
 
-    With `remembers`, the tasks of files that are gone stay; otherwise the tree converges to what is there. `host` is
-    what the operator calls the machine that the workspace is on, "" for this one.
-    """
-
-    def __init__(self, rules: Rules = Rules(), *, remembers: bool = False, host: str = "") -> None:  # noqa: B008  it is immutable
+    def __init__(self, rules: Rules = Rules(), *, host: str = "") -> None:  # noqa: B008  it is immutable
         self.rules, self.host = rules, host
         self.tasks: dict[str, Task] = {}
         self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
@@ -88,7 +84,7 @@ class Tree:
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
         self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
         # What was observed
-        self._files = Files(remembers=remembers)
+        self._files = Files()
         self.runs = Runs()
         self._requests = Requests(self.runs)
         self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
@@ -502,10 +498,9 @@ class Tree:
 
 
 class JoinedTree(Tree):
-    """It applies no events: `show` and `update` are told what has changed in the trees.
+    """Several trees as one, each below a top row of its own; `show` and `update` are told what has changed in them.
 
-    `mark` begins the key of every task that has a top row: no task id of another tree may begin so. A key is the scope
-    of its tree and its id there; without a top row, the scope is empty, and tasks are what they are there.
+    A key is the scope of a tree, which begins with `mark`, and an id there; without a top row, the scope is empty.
     """
 
     def __init__(self, mark: str) -> None:

@@ -68,8 +68,7 @@ def _entry(task: Task, attempt: Attempt, returned: Seen, broken: Sequence[Findin
 
 
 def append(workspace: Path, new: Sequence[Entry]) -> str | None:
-    """Append the entries that are not in the file yet, by task and digest. Returns None, or what to tell the operator.
-    There is no lock, which an agent could hold: screens that write at once have seen the same returns. Blocks."""
+    """Append the entries that are not in the file yet. Returns None, or what to tell the operator. Blocks."""
     told = None
     try:
         with open_dot_directory(workspace, make=True) as directory:
@@ -95,8 +94,7 @@ def append(workspace: Path, new: Sequence[Entry]) -> str | None:
 
 
 def _text(before: Sequence[Entry], new: Sequence[Entry]) -> str:
-    """The file with the new entries, a line each; "" where all are known. Raises an error of its kind where we could
-    not have written those before."""
+    """The file with the new entries, a line each; "" where all are known. Raises where those before are not ours."""
     entries: dict[tuple[str, str], Entry] = {}
     for one in (*before, *new):
         entries.setdefault((one["task_id"], one["digest"]), one)

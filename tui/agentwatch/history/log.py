@@ -14,8 +14,7 @@ from agentwatch.delegation.tree import Tree
 
 
 def story(events: Iterable[Event], now: float) -> list[Event]:
-    """Observations in the order of their times; files keep the order observed, as do those of one run or decision. A
-    run comes as it was at each of its rounds, a request as it was asked and as it ended."""
+    """Observations in the order of their times: a run as it was at each round, a request as asked and as ended."""
     latest: dict[str, float] = {}
     timed: list[tuple[float, Event]] = []
     for event in _with_times_of_loss(list(events)):
@@ -97,8 +96,7 @@ def _begun(run: Run, part: Run) -> Run:
 
 
 class StateChange(NamedTuple):
-    """A task came (`before` is None), went (`after` is None), or changed its state, its attempt or a verdict. `at` is
-    when that was observed, in epoch seconds. `task_id` and `reason` are foreign."""
+    """A task came (`before` is None), went (`after` is None), or changed. `at`: epoch seconds; texts are foreign."""
 
     at: float
     task_id: str

@@ -1,8 +1,5 @@
-"""Observations written down: a version as an outline, and a session as JSON lines, to be replayed anywhere.
-
-An outline is the version of the contracts, a letter for the kind of document, and JSON. A reader trusts nothing in the
-lines of a recording.
-"""
+"""Observations written down: a version as an outline (the version of the contracts, a letter for the kind of document,
+and JSON), and a session as JSON lines, to be replayed anywhere. A reader trusts nothing in them."""
 
 from __future__ import annotations
 

@@ -44,8 +44,7 @@ T = TypeVar("T")
 
 
 class Recalled(NamedTuple):
-    """All that a history tells at one moment: the versions of files, the last one of each, and when the workspace was
-    last watched (epoch seconds), None where that is not known. `elsewhere` is of what is told about one task only."""
+    """All that a history tells at one moment; `watched_at` is in epoch seconds, `elsewhere` of one task only."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
@@ -54,8 +53,7 @@ class Recalled(NamedTuple):
 
 
 class History(Database):
-    """The observations of a workspace in its state directory. One thread writes, any may read. All of it blocks, and
-    nothing raises: what went wrong is in `notice`."""
+    """The observations of a workspace. One thread writes, any may read; all blocks, and errors are in `notice`."""
 
     def __init__(self, directory: Path, *, limit: int = LIMIT_BYTES) -> None:
         """`limit` is in bytes of compressed texts."""
@@ -80,8 +78,7 @@ class History(Database):
             self._problem = f"attempts are remembered only until agentwatch ends: {error}"
 
     def record(self, events: Iterable[Event], text_of: Callable[[str], str | None]) -> bool:
-        """Record what these say of files, in one transaction. True: it is on disk. Else it is tried again with the next
-        call."""
+        """Record what these say of files, in one transaction. True: it is on disk; else the next call tries again."""
         for event in events:
             if isinstance(event, Seen | Gone):
                 text = text_of(event.digest) if isinstance(event, Seen) else None
@@ -203,8 +200,7 @@ def _versions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
 
 
 class Recorder(History, Part):
-    """Records a workspace while it is watched. `text_of` gives the text of a digest, None where it is lost. With
-    `read_only`, nothing is written into the workspace: the history is the user's, but errors.json lies there."""
+    """Records a workspace while it is watched; with `read_only`, nothing is written into the workspace itself."""
 
     def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False) -> None:
         super().__init__(state_directory(workspace))
