@@ -73,12 +73,10 @@ class Worker(Background[Sequence[Any]]):
     thread_name = "agentwatch-parts"
     join_seconds = 10.0  # it writes at the end: a slow disk does not cost what was shown
 
-    def __init__(self, *parts: Part) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self._parts: list[Part] = []
         self._polled = 0
-        for part in parts:
-            self.add(part)
 
     def add(self, part: Part) -> None:
         """Poll this one, too, from now on."""

@@ -171,7 +171,7 @@ def value_below(page: Page, section: Section, key: str) -> str | None:
     return next((each.value for each in keys if each is not None and each.name == key), None)
 
 
-def find_sections(page: Page, *, loose: bool = False, by_name: bool = False) -> Sections | None:
+def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
     """The sections of a return, None where the text is none; `by_name`, one section is enough; `loose`, anything may
     stand before them, as in the text of a subagent or in a file called a return."""
     known = {each.header for each in page.headings if each.level == LEVEL}

@@ -228,7 +228,7 @@ def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
 # Retries
 
 
-def budget(task: Task, *, max_retries: int, restored: Collection[float] = ()) -> Retry:
+def budget(task: Task, *, max_retries: int, restored: Collection[float]) -> Retry:
     """How many retries the policy leaves a task."""
     allowed = 1 + _begun(task, max(restored)) if restored else max_retries
     result = task.result

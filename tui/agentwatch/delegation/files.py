@@ -111,8 +111,8 @@ class Files:
             # Its contents are its own again, and not of the file that it was renamed to.
             file.settled = ()
         last = file.versions[-1] if file.versions else None
-        is_same = last is not None and (last.digest, last.incomplete) == (seen.digest, seen.incomplete)
-        is_same = is_same and last is not None and last.document == document
+        now = seen.digest, seen.incomplete, document
+        is_same = last is not None and (last.digest, last.incomplete, last.document) == now
         # A return that was written later may answer a newer handoff.
         if last is None or not is_same or (isinstance(document, Return) and seen.at > last.at):
             if last is not None and (type(last.document) is not type(document) or isinstance(document, TodoList)):
@@ -132,7 +132,7 @@ class Files:
         if file.kind in (None, _HANDOFF):
             self._give(file, self._tasks_for(file, {}, is_alone=False))
 
-    def forget(self, path: str, *, undone: bool = False) -> None:
+    def forget(self, path: str, *, undone: bool) -> None:
         """The file is gone; `undone`: it never was there."""
         self.refuse(path, None)
         if (file := self._files.get(path)) is None:
