@@ -11,7 +11,7 @@ from agentwatch.app.messages import Inspect
 from agentwatch.app.screens.detailed import TaskScreen
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.timeline import TimelineScreen
-from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.events import Claim, Verdict
 
 SIZES = [(40, 12), (140, 40)]
 

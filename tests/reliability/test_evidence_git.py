@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker
 from agentwatch.evidence.git import Git, GitFailedError, open_git
 from agentwatch.evidence.inspect import difference

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker, Request, Result
 from tests.unit.evidence.repository import AFTER, BEFORE, Repository, request, returned
 

@@ -37,7 +37,9 @@ def test_a_worker_polls_when_it_is_woken_and_once_more_at_the_end_and_does_witho
     broken, sound, told = Counting(1), Counting(), SimpleQueue[Sequence[int]]()
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     monkeypatch.setattr(background, "_POLL_SECONDS", 1_000.0)
-    worker = Worker(broken, sound)
+    worker = Worker()
+    worker.add(broken)
+    worker.add(sound)
     worker.start(told.put)
     assert [told.get(timeout=10) for _ in range(2)] == [[1], [1]]
     sound.wake()

@@ -131,6 +131,8 @@ def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
 
 def test_the_directory_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert config_directory({"XDG_CONFIG_HOME": str(tmp_path / "x")}) == tmp_path / "x" / "agentwatch"
-    assert config_directory({"XDG_CONFIG_HOME": "relative"}) == tmp_path / ".config" / "agentwatch"
-    assert config_directory({}) == tmp_path / ".config" / "agentwatch"
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    assert config_directory() == tmp_path / ".config" / "agentwatch"
+    for value, directory in ((str(tmp_path / "x"), tmp_path / "x"), ("relative", tmp_path / ".config")):
+        monkeypatch.setenv("XDG_CONFIG_HOME", value)
+        assert config_directory() == directory / "agentwatch"

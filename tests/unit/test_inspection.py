@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentwatch.config import Settings
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource

@@ -28,9 +28,9 @@ NOW = 1_100.0
 
 
 @settings(max_examples=200)
-@given(st.lists(drawn_steps, max_size=20), st.booleans())
-def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step], remembers: bool) -> None:
-    tree = applied(record(steps), remembers=remembers)
+@given(st.lists(drawn_steps, max_size=20))
+def test_every_time_state_and_ask_is_the_same_on_every_face(steps: list[Step]) -> None:
+    tree = applied(record(steps))
     tree.apply(Tick(99, NOW))
     account = account_of(tree, [], workspace="/w", now=NOW)
     written = {task["task_id"]: task for task in tree_document(tree, "/w")["tasks"]}

@@ -73,7 +73,7 @@ class Screen:
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.playback, self.time = playback_of(events)
-        self.tree = Tree(Rules(stale_after=STALE_AFTER), remembers=True)
+        self.tree = Tree(Rules(stale_after=STALE_AFTER))
         self.batches: SimpleQueue[Batch] = SimpleQueue()
         self.playback.play()
         self.playback.start(self.batches.put)
@@ -95,7 +95,7 @@ class Screen:
 
 
 def tree_at(events: Sequence[Event], at: float) -> Tree:
-    tree = Tree(Rules(stale_after=STALE_AFTER), remembers=True)
+    tree = Tree(Rules(stale_after=STALE_AFTER))
     for event in [*events, Tick(0, at)]:
         tree.apply(event)
     return tree

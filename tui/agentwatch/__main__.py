@@ -7,20 +7,11 @@ import gc
 import os
 import sys
 
-_INTERRUPTED = 130
-"""The exit code, as shells have it."""
+_INTERRUPTED = 130  # the exit code, as shells have it
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    try:
-        _main()
-    except KeyboardInterrupt:
-        # Also while it is still being loaded.
-        sys.exit(_INTERRUPTED)
-
-
-def _main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         # Asked by scripts, and answered without loading the argument parser.
         from agentwatch import __version__
@@ -30,9 +21,13 @@ def _main() -> None:
     # Looking for garbage takes a fifth of the time of a small `tree`, and of the first frame. What stays turns it on.
     gc.disable()
     atexit.register(gc.freeze)
-    from agentwatch.cli import run
+    try:
+        from agentwatch.cli import run
 
-    sys.exit(run(sys.argv[1:]))
+        sys.exit(run(sys.argv[1:]))
+    except KeyboardInterrupt:
+        # Also while it is still being loaded.
+        sys.exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from agentwatch.errors import WorkspaceError
@@ -12,14 +12,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def did_you_mean(word: str, known: Iterable[str], meant: Mapping[str, str] | None = None, most: int = 1) -> str:
-    """A question where a word is nearly one of those that are known, else "". `meant` are other names for some."""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question where a word is nearly one of those that are known, else ""."""
     from difflib import get_close_matches
 
-    # The dashes of options are alike in all.
-    names = {name.lstrip("-"): (meant or {}).get(name, name) for name in (*known, *(meant or ()))}
-    near = get_close_matches(word.lstrip("-"), names, most, cutoff=0.7)
-    return f"did you mean {', '.join(names[one] for one in near)}?" if near else ""
+    near = get_close_matches(word, [*known], 1, cutoff=0.7)
+    return f"did you mean {near[0]}?" if near else ""
 
 
 def workspaces_at(paths: Sequence[str]) -> list[Path]:

@@ -53,8 +53,7 @@ class Background(ABC, Generic[T]):
 
 
 class Part(ABC):
-    """Something that a worker asks again and again. `wake` has it asked at once; any thread may call it. `notice` is a
-    sentence for the operator, which may quote foreign text."""
+    """Something that a worker polls; `wake` has it polled at once. `notice` may quote foreign text."""
 
     notice: str | None
     wake: Callable[[], None] = staticmethod(lambda: None)
@@ -74,12 +73,10 @@ class Worker(Background[Sequence[Any]]):
     thread_name = "agentwatch-parts"
     join_seconds = 10.0  # it writes at the end: a slow disk does not cost what was shown
 
-    def __init__(self, *parts: Part) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self._parts: list[Part] = []
         self._polled = 0
-        for part in parts:
-            self.add(part)
 
     def add(self, part: Part) -> None:
         """Poll this one, too, from now on."""
@@ -141,8 +138,7 @@ class Pace:
 
 
 def let_others_work() -> None:
-    """Rest, for a while at most, as long as another thread has work: of two, each gets half of the interpreter, and the
-    screen would wait twice as long. A command works in the main thread, for which nobody waits."""
+    """Rest, for a while at most, as long as another thread has work; a command's main thread does not."""
     if threading.current_thread() is threading.main_thread():
         return
     for _ in range(10):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.remote.address import Address
     from agentwatch.remote.desk import RemoteDesk
-    from agentwatch.remote.host import Fleet, RemoteSource
+    from agentwatch.remote.host import Fleet
     from agentwatch.requests.codex import CodexClient
     from agentwatch.requests.store import Inbox
     from agentwatch.sources import Problem
@@ -51,8 +51,7 @@ def source_of(
     dates: bool = False,
     parsed: ParsedDocuments | None = None,
 ) -> Source:
-    """The files of a workspace, and the agents' sessions in it unless the settings leave them out. With `dates`, git
-    may say how old a file is."""
+    """The files of a workspace, and its sessions unless left out. With `dates`, git may say how old a file is."""
     from agentwatch.evidence.git import Commits
 
     files = FilesSource(
@@ -85,8 +84,7 @@ def monitor_of(
     open_inbox: Callable[[], Inbox] | None = None,
     sessions: Source | None = None,
 ) -> Monitor:
-    """A monitor of the files and the agents' sessions of a workspace, or these `sessions`; it has not looked yet. One
-    that `watches` knows what programs ask."""
+    """A monitor of a workspace that has not looked yet; one that `watches` knows what programs ask."""
 
     def open_codex() -> CodexClient:
         from agentwatch.requests.codex import CodexClient
@@ -124,8 +122,7 @@ def watched(
     addresses: Sequence[Address] = (),
     everywhere: float | None = None,
 ) -> Workspaces:
-    """A monitor for the screen: of a workspace and the other worktrees of its repository, of several as one tree, or
-    of all in which a session was alive in so many seconds before (`everywhere`)."""
+    """A monitor for the screen: of these workspaces, or of all with a session alive in `everywhere` seconds before."""
     places = [Place(one, name) for one, name in names_of(workspaces).items()]
     finds: list[Callable[[], Places]] = []
     fleet, nowhere, noun = None, user_home(), "workspace"
@@ -174,8 +171,7 @@ def scanned(
     dates: bool = False,
     about: str | None = None,
 ) -> Monitor:
-    """A monitor that has looked once, with the history of the workspace, and with what programs ask the operator if
-    `requests`; `about` a task, it knows for certain only that one. Blocks, and writes nothing."""
+    """A monitor that has looked once; `about` a task, it knows for certain only that. Blocks, and writes nothing."""
     state = state_directory(workspace)
     if sessions is None and settings.sessions and not has_stores():
         settings = settings._replace(sessions=False)
@@ -235,10 +231,7 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
     from datetime import timedelta
 
     from agentwatch.decisions.service import LocalService
-    from agentwatch.state import remove_old_cache
 
-    if not settings.read_only:
-        remove_old_cache()
     lifetime = timedelta(seconds=settings.retry_expires_after)
     return LocalService(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 
@@ -274,25 +267,21 @@ def monitor_of_host(
 ) -> Monitor:
     """A monitor of a workspace on another machine; it has not looked yet. What is put aside is kept on this one."""
     source = fleet.source(place.workspace)
+
+    def open_desk() -> RemoteDesk:
+        from datetime import timedelta
+
+        from agentwatch.remote.desk import RemoteDesk
+
+        lifetime, known = timedelta(seconds=settings.retry_expires_after), lambda: source.workspace_id
+        return RemoteDesk(source.host, known, place.workspace, lifetime=lifetime, passphrase=passphrase)
+
     return Monitor(
         place.workspace,
         settings,
         source,
         time.time,
-        open_desk=partial(desk_of_host, source, place.workspace, settings, passphrase),
+        open_desk=open_desk,
         open_shelf=partial(shelf_of, place.workspace),
         host=place.host,
     )
-
-
-def desk_of_host(
-    source: RemoteSource, place: Path, settings: Settings, passphrase: Callable[[], str] | None = None
-) -> RemoteDesk:
-    """The operator's desk for a workspace of a host, as the settings have it."""
-    from datetime import timedelta
-
-    from agentwatch.remote.desk import RemoteDesk
-
-    lifetime = timedelta(seconds=settings.retry_expires_after)
-    known = lambda: source.workspace_id  # noqa: E731
-    return RemoteDesk(source.host, known, place, lifetime=lifetime, passphrase=passphrase)

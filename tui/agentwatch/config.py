@@ -13,8 +13,7 @@ from agentwatch.errors import ConfigError
 from agentwatch.state import xdg_directory
 
 _DAY: Final = 86_400
-RUN: Final = "run"
-"""Stands before the path and the words of a host that is reached through a program."""
+RUN: Final = "run"  # stands before the path and the words of a host that is reached through a program
 _TABLES: Final = ("remote", "retry", "mcp", "hook", "notify")
 """The tables of the file that hold settings; a table of another name is itself the value of one."""
 
@@ -83,8 +82,7 @@ def _host(value: Any) -> tuple[str, ...]:
 
 
 def _keys(value: Any, prefix: str = "") -> Lists:
-    """The keys of commands by their names. Behind a dot, a name is a table to TOML: `filter.state.back` is one in one
-    in one."""
+    """The keys of commands by their names; behind a dot, a name is a table to TOML."""
     lists: Lists = ()
     for name, one in _table(value, lambda one: one):
         lists += _keys(one, f"{prefix}{name}.") if isinstance(one, dict) else ((prefix + name, _texts(one)),)
@@ -222,18 +220,16 @@ def _key(field: str) -> str:
 SETTINGS: Final[Mapping[str, Kind]] = {
     _key(field): getattr(annotation, "__metadata__", (_FLAG,))[0]
     for field, annotation in Settings.__annotations__.items()
-}
-"""The kind of each setting by its key in the file."""
+}  # the kind of each setting by its key in the file
 
 
-def config_directory(environment: Mapping[str, str] | None = None) -> Path:
+def config_directory() -> Path:
     """`$XDG_CONFIG_HOME/agentwatch`, else `~/.config/agentwatch`. It need not exist."""
-    return xdg_directory("XDG_CONFIG_HOME", ".config", environment)
+    return xdg_directory("XDG_CONFIG_HOME", ".config")
 
 
 def load(path: Path | None = None) -> Settings:
-    """Settings from a TOML file, by default `config.toml` of the configuration directory; defaults where it is absent.
-    Raises ConfigError."""
+    """Settings from a TOML file, by default the user's `config.toml`; defaults where absent. Raises ConfigError."""
     path = config_directory() / "config.toml" if path is None else path
     try:
         text = path.read_text("utf-8")

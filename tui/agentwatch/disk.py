@@ -15,22 +15,18 @@ from typing import Final, NamedTuple, Self
 _SAFE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 _INERT: Final = os.O_NONBLOCK | os.O_NOCTTY | _SAFE
 OPEN_DIRECTORY: Final = os.O_DIRECTORY | os.O_CLOEXEC
-OPEN_HELD: Final = os.O_RDWR | _INERT
-"""For a lock: some file systems lock only what may be written."""
+OPEN_HELD: Final = os.O_RDWR | _INERT  # for a lock: some file systems lock only what may be written
 _CHUNK: Final = 64 * 1024
 
-DOT: Final = ".agentwatch"
-"""Our directory in a workspace."""
+DOT: Final = ".agentwatch"  # our directory in a workspace
 
 TEMPORARY: Final = ".writing-"
 _TICK_NANOSECONDS: Final = 2_000_000_000
 """The coarsest clock of a file system: two changes within one tick of it look like one."""
 
-LOCK_SECONDS: Final = 10.0
-"""A lock is held for milliseconds; only a stopped process can hold it for longer."""
+LOCK_SECONDS: Final = 10.0  # A lock is held for milliseconds; only a stopped process can hold it for longer
 
-_ABANDONED: Final = 3_600.0
-"""Seconds after which a temporary file belongs to nobody: its writer needed milliseconds."""
+_ABANDONED: Final = 3_600.0  # seconds after which a temporary file belongs to nobody: its writer needed milliseconds
 
 
 class Disk:
@@ -61,8 +57,7 @@ class _Unsynced(Disk):
 
 
 DISK: Final = Disk()
-UNSYNCED: Final = _Unsynced()
-"""For what says nothing any more after a power failure: nobody waits for the disk then."""
+UNSYNCED: Final = _Unsynced()  # for what says nothing any more after a power failure: nobody waits for the disk then
 
 
 class LockedError(OSError):
@@ -78,8 +73,7 @@ class NotADirectoryOfOursError(OSError):
 
 
 class Directory:
-    """An open directory, to be closed. Names are looked up in it and nowhere else, whatever is renamed meanwhile. Every
-    method raises OSError."""
+    """An open directory, to be closed; names are looked up in it and nowhere else. Every method raises OSError."""
 
     def __init__(self, descriptor: int, disk: Disk = DISK) -> None:
         self.descriptor = descriptor
@@ -156,8 +150,7 @@ class Directory:
         return data, before, after
 
     def publish(self, name: str, data: bytes, mode: int = 0o600) -> None:
-        """Give a new file its name, whole and on disk. Raises FileExistsError where the name is taken; after any other
-        error the file may be there all the same, whole."""
+        """Give a new file its name, whole and on disk. Raises FileExistsError; after others it may be there."""
         here = self.descriptor
         with self._written(data, mode) as (temporary, _):
             self._disk.link(temporary, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
@@ -258,8 +251,7 @@ class PrivateDirectory(NamedTuple):
 
 
 def open_dot_directory(workspace: Path, *inner: str, make: bool = False, disk: Disk = DISK) -> Directory:
-    """`.agentwatch` in a workspace or a directory inside of it; with `make`, made where it is missing, and left out of
-    git. It is ours by its name only: raises NotADirectoryOfOursError where something else is in its place, OSError."""
+    """`.agentwatch` in a workspace or a directory in it; with `make`, made, and left out of git. Raises OSError."""
     directory, path = Directory.open(workspace, disk), ""
     for name in (DOT, *inner):
         path = f"{path}/{name}".removeprefix("/")

@@ -6,8 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Those of the commands about decisions; 4, 6 and 7 are those of `RequestGoneError`, `AlreadyDecidedError` and
-    `ReturnChangedError`. NOT: problems were found, the operator did not want to, or the policy does not allow it.
+    """Those of the commands about decisions. NOT: problems were found, or it was not wanted, or is not allowed;
     UNASKED: the task asks nothing, so that waiting would never end."""
 
     DONE = 0

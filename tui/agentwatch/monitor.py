@@ -41,12 +41,9 @@ if TYPE_CHECKING:
     from agentwatch.sources.files.documents import ParsedDocuments
     from agentwatch.sources.sessions.following import RunTranscript
 
-_CHUNK: Final = 50
-"""Events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes."""
-_REST_SECONDS: Final = 0.01
-"""Between two chunks at most."""
-_PASS_SHARE: Final = 5.0
-"""While events wait, a fifth of the time at most goes into the pass over all tasks."""
+_CHUNK: Final = 50  # events that are applied at a stretch: a key pressed meanwhile waits no longer than that takes
+_REST_SECONDS: Final = 0.01  # between two chunks at most
+_PASS_SHARE: Final = 5.0  # while events wait, a fifth of the time at most goes into the pass over all tasks
 _TICK_SECONDS: Final = (1.0, 5.0)
 """Between two looks at the clock while time changes something in the tree, and while it does not, as far as known."""
 
@@ -54,9 +51,8 @@ _TICK_SECONDS: Final = (1.0, 5.0)
 class Monitor:
     """A workspace being watched: its tree, its health, the texts of its documents, what may be decided.
 
-    With `inspects`, claims are checked; `parsed` may know what files say. With `remembers`, the history comes first:
-    `updates` records in it, `scan` only reads it. What is silent since `history_before` (epoch seconds) is past. Each
-    `open_…` is called in a thread. `host` is what the operator calls another machine that the workspace is on.
+    `parsed` may know what files say. With `remembers`, the history comes first: `updates` records in it, `scan` only
+    reads it. Each `open_…` is called in a thread. `host` is the operator's name of another machine that it is on.
     """
 
     def __init__(
@@ -81,20 +77,18 @@ class Monitor:
             watch_workspace(workspace)
         # Its path on its own machine, as far as that is known, and what a command line calls it.
         self.directory = self.written = str(workspace)
-        self._new_tree = partial(Tree, rules_of(settings, history_before), remembers=True, host=host)
+        self._new_tree = partial(Tree, rules_of(settings, history_before), host=host)
         self.tree = self._new_tree()
         self.health = Health("starting", f"{host} has not answered yet" if host else "reading the workspace")
         self.complaints: list[str] = []
         self.shelf: Acknowledgements | None = None
         self.clerk: DecisionWatcher | None = None
         self.inbox: Inbox | None = None
-        self.tap: Callable[[Event], None] = lambda _: None
-        """Is called with every event that the tree has taken."""
+        self.tap: Callable[[Event], None] = lambda _: None  # is called with every event that the tree has taken
         self._source, self._clock, self._remembers = source, clock, remembers
         self._open_desk, self._open_shelf = open_desk, open_shelf
         self._open_inbox, self._open_codex = open_inbox, open_codex
-        self.checks = inspects
-        """Whether what returns claim is checked here."""
+        self.checks = inspects  # whether what returns claim is checked here
         self._inspector: Inspector | None = None
         if inspects:
             from agentwatch.evidence.inspector import Inspector
@@ -107,8 +101,7 @@ class Monitor:
         self._pending: deque[tuple[Sequence[Event], Health | None, bool]] = deque()
         """Events that are to be applied at a stretch, the health with the last of a batch, and whether it is `anew`."""
         self._is_stopped = False
-        self._pass_at = 0.0
-        """When to pass over all tasks again, while events wait (monotonic seconds)."""
+        self._pass_at = 0.0  # when to pass over all tasks again, while events wait (monotonic seconds)
         self._unchecked: set[str] = set()
 
     # What faces ask
@@ -164,8 +157,7 @@ class Monitor:
         return None
 
     def text(self, version: Seen | Message) -> str | None:
-        """The text that this version of a file had, or that a session's message has; None where it is not kept. It may
-        read a file. Raises NoAnswerError."""
+        """The text that a version or a message had, None where it is not kept; may read. Raises NoAnswerError."""
         text = self._source.content(version.digest)
         return self._history.text(version.digest) if text is None and self._history is not None else text
 
@@ -187,14 +179,12 @@ class Monitor:
     # What the operator decides
 
     async def decide(self, subject: Subject, action: Action, params: Params, note: str) -> DecisionMade:
-        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError. Whether the policy
-        allows it is asked before."""
+        """Record a decision about an attempt as it was seen, and deliver it. Raises DecisionError."""
         now = self.returned_now(subject.task_id)
         return await self._record(lambda desk: desk.decide(subject, action, params, returned=now, note=note))
 
     def returned_now(self, task_id: str) -> Callable[[], str | None]:
-        """How to look once more at the return of a task, from any thread: gives its sha256 in hex, None where there is
-        none, and raises ReturnChangedError."""
+        """How to get the sha256 of the return of a task as it is now, from any thread. May raise ReturnChangedError."""
         from agentwatch.decisions.service import return_digest
 
         task = self.tree.tasks.get(task_id)
@@ -233,8 +223,7 @@ class Monitor:
     # Once, for a command
 
     def scan(self, about: str | None = None) -> None:
-        """Look once, for faces that show one moment: at everything, or at the files of the directories of one task and
-        at those that the history does not know as they are. Blocks, and writes nothing."""
+        """Look once: at everything, or at the directories of one task and what is new. Blocks, and writes nothing."""
         self._open_parts()
         if self._open_shelf is not None:
             self.shelf = self._open_shelf()
@@ -261,8 +250,7 @@ class Monitor:
     # As long as the screen lives
 
     async def updates(self) -> AsyncIterator[Set[str]]:
-        """Run the source and apply what it observes, until the iteration is closed. Gives the ids of the tasks that
-        have changed, also none."""
+        """Run the source and apply what it observes until closed. Gives ids of tasks that have changed, or none."""
         import asyncio
 
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
@@ -388,8 +376,7 @@ class Monitor:
         return self._apply(events) if tree is None else self._replace(tree, events)
 
     def _apply(self, events: Sequence[Event], others: Set[str] = frozenset()) -> Set[str]:
-        """Apply events, and that time has passed; have checked and recorded what that and `others` ask for. Returns the
-        tasks that have changed, with the others."""
+        """Apply events and the time, have checked and recorded what follows. Returns tasks changed, and the others."""
         self._add(events)
         began = time.monotonic()
         if self._pending and not others and began < self._pass_at:

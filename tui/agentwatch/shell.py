@@ -20,8 +20,7 @@ FLEET: Final = ("fleet", "NATS needs its client for Python", ("nats", "nkeys", "
 """For `needing`: what reaches hosts that only dial out."""
 
 _LONGEST: Final = 100_000
-_WORDS: Final = 5
-"""Those that `launcher` gives."""
+_WORDS: Final = 5  # those that `launcher` gives
 
 
 _HOMEBREW: Final = frozenset({"/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"})
@@ -31,8 +30,7 @@ _watched: set[str] = set()
 
 
 def launcher() -> tuple[str, ...]:
-    """The words that start the agentwatch that runs now, whatever lies in the directory or stands in PYTHON* variables.
-    All are plain where the paths are."""
+    """The words that start the agentwatch that runs now, whatever lies in the directory or stands in PYTHON*."""
     if sys.flags.no_site:
         return tuple(sys.orig_argv[:_WORDS])
     package = Path(__file__).absolute().parent
@@ -116,9 +114,8 @@ def watch_workspace(workspace: Path) -> None:
 
 
 def find_program(name: str, path: str | None = None) -> str | None:
-    """The absolute path of a program that may be started; None if there is none. An absolute path is the operator's own
-    word. A name counts in an absolute directory of PATH (or `path`) if neither that nor the place its links lead to is
-    one where agents write (a watched workspace, a git work tree) or everybody may."""
+    """The absolute path of a program, None if none may be started. An absolute path is the operator's own word; a name
+    counts in an absolute directory of PATH (or `path`) in which neither agents nor everybody may write."""
     if "/" in name:
         return name if name.startswith("/") else None
     import shutil  # a hook needs none of it
@@ -130,9 +127,9 @@ def find_program(name: str, path: str | None = None) -> str | None:
     return None
 
 
-def resolve_command(command: Sequence[str], path: str | None = None) -> list[str]:
+def resolve_command(command: Sequence[str]) -> list[str]:
     """A command with the absolute path of its program. Raises FileNotFoundError where `find_program` finds none."""
-    program = find_program(command[0], path)
+    program = find_program(command[0])
     if program is None:
         why = "it is in no directory of PATH outside of workspaces and git work trees"
         raise FileNotFoundError(errno.ENOENT, why, command[0])

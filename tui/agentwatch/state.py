@@ -6,24 +6,21 @@ import fcntl
 import hashlib
 import os
 import re
-import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from agentwatch.disk import OPEN_HELD, TEMPORARY, UNSYNCED, Directory
+from agentwatch.disk import OPEN_HELD, UNSYNCED, Directory
 from agentwatch.errors import UsageError
 
 _NAME_LENGTH: Final = 40
 _ID: Final = re.compile(rf"[a-z0-9_-]{{1,{_NAME_LENGTH}}}-[0-9a-f]{{16}}")
-_MAX_LINKS: Final = 40
-"""On the way of one path, as for the system."""
+_MAX_LINKS: Final = 40  # on the way of one path, as for the system
 _SCRATCH: Final = "temporary"
 
-HISTORY: Final = "history.db"
-"""The database of the history, in the state directory of a workspace."""
+HISTORY: Final = "history.db"  # the database of the history, in the state directory of a workspace
 _SHOWN: Final = "watched.lock"
 _FIRST: Final = "first-watched"
 """A line of ISO 8601, written once, in a file of its own: so it outlives a damaged history."""
@@ -31,13 +28,10 @@ _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.01
 """A question holds the lock for microseconds: two that ask at once must not take each other for a screen."""
 
-_screens: Final[set[int]] = set()
-"""The locks of the screens of this process."""
-_is_attended = True
-"""Nobody has stepped away from them."""
+_screens: Final[set[int]] = set()  # the locks of the screens of this process
+_is_attended = True  # nobody has stepped away from them
 
-_scratch_directories: Final[set[Path]] = set()
-"""Those of this process."""
+_scratch_directories: Final[set[Path]] = set()  # those of this process
 
 
 def user_home() -> Path:
@@ -140,18 +134,6 @@ def remove_scratch_directories() -> None:
             shutil.rmtree(path, ignore_errors=True)
             if not path.exists():
                 break
-
-
-def remove_old_cache() -> None:
-    """Remove the cache of command output that earlier versions left: its files by their names, and no others."""
-    with suppress(OSError), Directory.open(state_directories()) as top:
-        with suppress(OSError), top.child("answers") as cache:
-            for name in cache.names():
-                is_ours = re.fullmatch(rf"[0-9a-f]{{8}}\+?|{re.escape(TEMPORARY)}[0-9a-f]{{16}}", name)
-                if is_ours and stat.S_ISREG(os.lstat(name, dir_fd=cache.descriptor).st_mode):
-                    cache.remove(name)
-            os.rmdir("answers", dir_fd=top.descriptor)
-        top.remove("answers.key")
 
 
 # Screens

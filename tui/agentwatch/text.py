@@ -1,7 +1,6 @@
 """Foreign text made safe to show: every string that an agent wrote passes through here right before it is shown.
 
-What comes out holds no control, format, surrogate, private-use, unassigned or separator character; such characters are
-shown, not dropped, so that an operator sees that something was there.
+Characters that act or hide are shown, not dropped, so that an operator sees that something was there.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from functools import lru_cache, partial
 from itertools import groupby
 from typing import Final, NamedTuple, TextIO
 
-_MAX_MARKS: Final = 2
-"""Combining marks kept on one base character; more would climb over the neighbouring lines."""
+_MAX_MARKS: Final = 2  # combining marks kept on one base character; more would climb over the neighbouring lines
 
 LINE_LIMIT: Final = 4_000
 """Characters of one line that are ever shown: longer lines cost seconds to lay out and nobody reads them."""
@@ -24,8 +22,7 @@ LINE_LIMIT: Final = 4_000
 TEXT_LIMIT: Final = 256 * 1024
 LINES_LIMIT: Final = 2_000
 
-_UNSAFE: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-"""The categories of characters that act or hide."""
+_UNSAFE: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # the categories of characters that act or hide
 
 # A joiner between two pictures makes one of them, of a width that terminals do not agree on; it hides nothing there.
 # Everywhere else it is shown.
@@ -52,21 +49,17 @@ _STRAY_JAMO: Final = re.compile(
 )
 _ANY_BASE: Final = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u2de0-\u2dff\ufe20-\ufe2f]"
-)
-"""Marks that are seen on whatever they stand on. Those of a script may be seen as nothing on what is not of it."""
-_SCRIPTS: Final = "\u0530"
-"""From here on letters have marks of their own."""
+)  # Marks that are seen on whatever they stand on. Those of a script may be seen as nothing on what is not of it.
+_SCRIPTS: Final = "\u0530"  # from here on letters have marks of their own
 
 _BLANK: Final = re.compile(rf"[^\S ]|\A +| +\Z|[{_UNSEEN}]")
 _MANY: Final = 40
 _BLANK_IN_CALL: Final = re.compile(
     rf"[\s{_UNSEEN}]{{{_MANY},}}|[^\S ]| +\Z|[{_UNSEEN}\u2400-\u2421]"
     r"|<(?=U\+[0-9A-F]{4,6}>|\+?[\d,]+ (?:mark|blank|empty line|character)s?>)"
-)
-"""What is made visible in a call, or counted; and what looks like that, but stands there as it is."""
+)  # what is made visible in a call, or counted; and what looks like that, but stands there as it is
 
-_MOST_EMPTY: Final = 3
-"""Empty lines in a row, beyond which they are counted where a text is shown whole."""
+_MOST_EMPTY: Final = 3  # empty lines in a row, beyond which they are counted where a text is shown whole
 _SEEN: Final = re.compile(rf"[^\s{_UNSEEN}]")
 
 # Printable ASCII needs no second look: nearly every string ends here.
@@ -78,7 +71,7 @@ _LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrs
 
 def folded(text: str) -> str:
     """The text with A to Z in lower case, and nothing else: other folding makes an `s` or a `k` of foreign letters."""
-    return text.lower() if text.isascii() else text.translate(_LOWER)
+    return text.translate(_LOWER)
 
 
 @lru_cache(maxsize=4096)
@@ -137,8 +130,7 @@ def left_out(number: int, what: str) -> str:
 
 
 def clean(text: str, limit: int = LINE_LIMIT) -> str:
-    """One safe line of at most `limit` characters (default `LINE_LIMIT`); the cut is shown by `…`. A line break becomes
-    a space, a tab two. The result is plain text and must still never be parsed as markup."""
+    """One safe line of at most `limit` characters, the cut shown by `…`. Still never to be parsed as markup."""
     cut = len(text) > limit
     text = text[: max(limit - 1, 0)] if cut else text
     text = _safe(text.replace("\r\n", " ").replace("\n", " ").replace("\r", " ").replace("\t", "  "))
@@ -151,8 +143,7 @@ def exact(text: str, limit: int = LINE_LIMIT) -> str:
 
 
 def verbatim(text: str, limit: int = LINE_LIMIT) -> str:
-    """The same for a call that is decided on: a line may be indented, many blanks are counted,
-    and nothing in it looks like such a count, or like a character that was made visible."""
+    """The same for a call that is decided on: many blanks are counted, and nothing in it looks like such a count."""
     cut = len(text) > limit
     text = _BLANK_IN_CALL.sub(_counted, text[: max(limit - 1, 0)] if cut else text)
     return _safe(text) + ("…" if cut else "")

@@ -22,25 +22,21 @@ from agentwatch.view.words import plural
 if TYPE_CHECKING:
     import asyncio
 
-    from agentwatch.delegation.joined import JoinedTree
+    from agentwatch.delegation.tree import JoinedTree
     from agentwatch.history.acknowledgements import Acknowledgements
 
 _SEARCH_SECONDS: Final = 2.0
 _EVERYWHERE_SECONDS: Final = 10.0
 """Between two searches for workspaces: in a repository or on hosts, and through all stores."""
-_MOST: Final = 40
-"""Workspaces that `--all` watches at once: each has threads, a history and watches of its own."""
+_MOST: Final = 40  # workspaces that `--all` watches at once: each has threads, a history and watches of its own
 
-_TURN_SECONDS: Final = 0.5
-"""A workspace whose first scan takes longer than this keeps the next one waiting no longer."""
-_TITLE: Final = 30
-"""Characters up to which the header names all workspaces; beyond it says how many there are."""
+_TURN_SECONDS: Final = 0.5  # A workspace whose first scan takes longer than this keeps the next one waiting no longer
+_TITLE: Final = 30  # characters up to which the header names all workspaces; beyond it says how many there are
 
 
 class Place(NamedTuple):
-    """A workspace that is to be watched, and what its top row is called, if it has one. One that `comes` with others
-    goes when it is not found any more; one that `waits` has its row as soon as something in it is not past. `host` is
-    what the operator calls another machine that it is on."""
+    """A workspace to be watched, and the name of its top row. One that `comes` goes when it is not found any more; one
+    that `waits` has its row once something in it is not past. `host`: another machine, as the operator calls it."""
 
     workspace: Path
     name: str | None = None
@@ -131,8 +127,7 @@ class _Part:
 
 
 class Workspaces(Monitor):
-    """Watches the workspaces at these `places`, the first one first, each with the monitor that `open_one` makes.
-    `finds`, called in a thread again and again, say which others there are; `noun` is what each is called."""
+    """Watches the workspaces at `places`; `finds`, called again and again, say which others there are."""
 
     tree: JoinedTree
 
@@ -149,7 +144,7 @@ class Workspaces(Monitor):
     ) -> None:
         super().__init__(workspace or places[0].workspace, settings, CombinedSource([]), time.time)
         # No task of a workspace can be called so: its id would be the key of another's.
-        from agentwatch.delegation.joined import JoinedTree  # commands that look once need none
+        from agentwatch.delegation.tree import JoinedTree  # commands that look once need none
 
         self.tree = JoinedTree(f"\0{os.urandom(6).hex()}.")
         self._open_one, self._finds, self._end = open_one, finds, end

@@ -9,10 +9,9 @@ import pytest
 
 from agentwatch.decisions.policy import options, refusal, suggested
 from agentwatch.decisions.record import Answer, Mitigation, Params
-from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.asks import failed_alike, mitigated
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Checked, Decided, Event, Ran, Tick
-from agentwatch.delegation.retry import failed_alike, mitigated
+from agentwatch.delegation.events import Checked, Claim, Decided, Event, Ran, Tick, Verdict
 from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree

@@ -16,8 +16,7 @@ from agentwatch.contracts.shapes import (
     TodoList,
     TodoStatus,
 )
-from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.events import Checked, Event, Gone, Rules, Seen
+from agentwatch.delegation.events import Checked, Claim, Event, Gone, Rules, Seen, Verdict
 from agentwatch.delegation.tree import Tree
 
 BROKEN = Finding("RET001", Severity.ERROR, "add the header", 1)
@@ -60,8 +59,8 @@ def todos(*marks: str) -> TodoList:
     return TodoList(tuple(Todo(f"step {n}", status[mark], None, n) for n, mark in enumerate(marks, 1)))
 
 
-def tree_of(events: Iterable[Event], *, remembers: bool = False, **rules: object) -> Tree:
-    tree = Tree(Rules(**rules), remembers=remembers)  # type: ignore[arg-type]
+def tree_of(events: Iterable[Event], **rules: object) -> Tree:
+    tree = Tree(Rules(**rules))  # type: ignore[arg-type]
     for event in events:
         tree.apply(event)
     return tree

@@ -173,13 +173,12 @@ def test_an_abort_ends_what_is_open_below_also_what_comes_there_later() -> None:
     assert outline(tree)[:3] == ["a working", "  a.b working", "    a.b.c submitted"]
 
 
-@pytest.mark.parametrize("remembers", [False, True])
-def test_a_child_that_goes_on_after_a_retry_and_fails_in_the_same_words_asks_again(*, remembers: bool) -> None:
+def test_a_child_that_goes_on_after_a_retry_and_fails_in_the_same_words_asks_again() -> None:
     _, (handed, result), decision = failed()
     retried = decided(read(decision, Action.RETRY, handed.digest))  # type: ignore[union-attr]
     again = [result._replace(seq=seq, at=at) for seq, at in ((7, 1_009.5), (8, 1_020.0), (9, 1_030.0))]  # type: ignore[union-attr]
     touched, failed_again, touched_again = again
-    tree = tree_of([handed, result, touched, retried], remembers=remembers)
+    tree = tree_of([handed, result, touched, retried])
     assert tree.tasks["a"].state is State.RETRYING, "it was only touched before anybody knew of the decision"
     tree.apply(failed_again)
     mark = mark_of(tree.tasks["a"])
@@ -188,7 +187,7 @@ def test_a_child_that_goes_on_after_a_retry_and_fails_in_the_same_words_asks_aga
     assert (task.needs_operator, task.retry.remaining, stage_of(tree)) == (True, 0, Stage.ACTED)
     tree.apply(touched_again)
     assert mark_of(tree.tasks["a"]) == mark, "a mere touch is nothing new"
-    late = tree_of([handed, result, failed_again, retried], remembers=remembers)
+    late = tree_of([handed, result, failed_again, retried])
     assert late.tasks["a"].attempt == 2, "in whatever order it is known"
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
 
 from agentwatch.contracts.shapes import Contract, Document, Fields, Outcome, Return
-from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Gone, Ran, Requested, Rules, Seen, Tick
+from agentwatch.delegation.events import Decided, Event, Ran, Requested, Rules, Seen, Tick, Verdict
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState
 from agentwatch.delegation.task import State, Task
@@ -264,7 +263,7 @@ def interleaved(events: list[Event], order: list[int]) -> list[Event]:
     queues: dict[str, list[Event]] = {}
     for event in events:
         assert not isinstance(event, Tick)
-        queues.setdefault(event.path, []).append(event)
+        queues.setdefault(getattr(event, "path", ""), []).append(event)
     result = []
     for turn in [*order, *([0] * len(events))]:
         waiting = [queue for queue in queues.values() if queue]
@@ -273,8 +272,8 @@ def interleaved(events: list[Event], order: list[int]) -> list[Event]:
     return result
 
 
-def applied(events: list[Event], *, remembers: bool = False) -> Tree:
-    tree = Tree(Rules(history_before=LINE), remembers=remembers)
+def applied(events: list[Event]) -> Tree:
+    tree = Tree(Rules(history_before=LINE))
     for event in events:
         tree.apply(event)
     return tree
@@ -287,19 +286,17 @@ def test_any_interleaving_gives_the_same_tree(steps: list[Step], order: list[int
     assert tree_document(applied(interleaved(events, order)), "/w") == expected
 
 
-@given(histories, st.booleans())
-def test_many_observations_taken_in_at_once_give_the_tree_that_they_give_one_by_one(
-    steps: list[Step], remembers: bool
-) -> None:
+@given(histories)
+def test_many_observations_taken_in_at_once_give_the_tree_that_they_give_one_by_one(steps: list[Step]) -> None:
     events = record(steps)
-    tree = Tree(Rules(history_before=LINE), remembers=remembers)
+    tree = Tree(Rules(history_before=LINE))
     tree.apply(*events)
-    assert tree_document(tree, "/w") == tree_document(applied(events, remembers=remembers), "/w")
+    assert tree_document(tree, "/w") == tree_document(applied(events), "/w")
 
 
-@given(histories, st.booleans(), st.lists(st.none() | st.floats(0.0, 20.0), max_size=14))
-def test_every_sum_equals_a_fresh_count(steps: list[Step], remembers: bool, ticks: list[float | None]) -> None:
-    tree = Tree(Rules(history_before=LINE, stale_after=3.0), remembers=remembers)
+@given(histories, st.lists(st.none() | st.floats(0.0, 20.0), max_size=14))
+def test_every_sum_equals_a_fresh_count(steps: list[Step], ticks: list[float | None]) -> None:
+    tree = Tree(Rules(history_before=LINE, stale_after=3.0))
     for event, tick in zip_longest(record(steps), ticks):
         if event is not None:
             tree.apply(event)
@@ -341,9 +338,9 @@ def turn(tree: Tree, task: Task) -> tuple[float, ...]:
     return (0, 0, request.until) if request.until is not None else (0, 1, -request.asked_at)
 
 
-@given(histories, st.booleans())
-def test_apply_names_every_task_that_looks_different(steps: list[Step], remembers: bool) -> None:
-    tree = Tree(Rules(history_before=LINE), remembers=remembers)
+@given(histories)
+def test_apply_names_every_task_that_looks_different(steps: list[Step]) -> None:
+    tree = Tree(Rules(history_before=LINE))
     before: dict[str, object] = {}
     for event in record(steps):
         changed = tree.apply(event)
@@ -364,31 +361,13 @@ def strip_depth(value: object) -> object:
 
 
 @given(st.lists(drawn_steps, max_size=14))
-def test_when_every_file_is_gone_nothing_is_left(steps: list[Step]) -> None:
-    events = record(steps)
-    recorder = Recorder()
-    recorder.seq = len(events)
-    tree = applied([*events, *(recorder.gone(path) for path in PATHS)])
-    assert tree.tasks == {}
-    assert tree.roots == []
-    assert (tree.totals.tasks, tree.totals.states, tree.totals.needs_operator) == (0, {}, 0)
-
-
-@given(st.lists(drawn_steps, max_size=14))
 def test_a_tree_that_remembers_keeps_what_every_file_said(steps: list[Step]) -> None:
     events = record(steps)
     recorder = Recorder()
     recorder.seq = len(events)
-    tree = applied([*events, *(recorder.gone(path) for path in PATHS)], remembers=True)
-    alive = applied(events, remembers=True)
+    tree = applied([*events, *(recorder.gone(path) for path in PATHS)])
+    alive = applied(events)
     # A file without an id may find its handoff only when a rival is gone; what states its task stays there.
     assert {task_id for task_id in alive.tasks if task_id in IDS} <= tree.tasks.keys()
     assert bool(tree.tasks) == bool(alive.tasks)
     assert all(task.deleted for task in tree.tasks.values() if not task.inferred)
-
-
-@given(st.lists(drawn_steps, max_size=14))
-def test_files_that_are_not_touched_again_look_as_in_a_tree_that_forgets(steps: list[Step]) -> None:
-    events = [one for one in record(steps) if not isinstance(one, Gone)]
-    expected = tree_document(applied(events), "/w")
-    assert tree_document(applied(events, remembers=True), "/w") == expected

@@ -14,10 +14,9 @@ from tests.unit.delegation.events import Recorder, handoff, meta, outline, retur
 from tests.unit.delegation.test_runs import ROOT, child, ran
 
 from agentwatch.delegation.events import Rules, Tick
-from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.request import Asked
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import Tree
+from agentwatch.delegation.tree import JoinedTree, Tree
 
 MARK = "\0mark."
 
@@ -75,7 +74,7 @@ def test_only_what_has_changed_is_made_anew() -> None:
     assert joined.tasks[f"{scope}c"] is before
     assert list(joined.tasks[f"{scope}a"].children) == [f"{scope}a.b", f"{scope}a.d"]
     assert list(reversed(joined.tasks[f"{scope}a"].children)) == [f"{scope}a.d", f"{scope}a.b"]
-    joined.update(scope, tree, tree.apply(see.gone("b2.json")))
+    joined.update(scope, tree, tree.apply(see.gone("b2.json")._replace(undone=True)))
     assert f"{scope}a.d" not in joined.tasks
 
 

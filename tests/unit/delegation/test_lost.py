@@ -11,10 +11,9 @@ from tests.unit.delegation.test_interleaving import Step, histories, record
 from tests.unit.delegation.test_runs import ROOT, child, ran
 
 from agentwatch.delegation.events import Event, Lost, Reached, Ruled, Rules, Tick
-from agentwatch.delegation.joined import JoinedTree
 from agentwatch.delegation.run import Activity, ActivityKind, RunState
 from agentwatch.delegation.task import State
-from agentwatch.delegation.tree import Tree
+from agentwatch.delegation.tree import JoinedTree, Tree
 from agentwatch.view.document import tree_document
 from agentwatch.view.spans import Kind, spans_of
 from agentwatch.view.times import stands_since, took

@@ -19,8 +19,7 @@ from agentwatch.contracts.shapes import (
     Outcome,
     Return,
 )
-from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.events import Checked, Event, Ran, Tick
+from agentwatch.delegation.events import Checked, Claim, Event, Ran, Tick, Verdict
 from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.task import Basis, State
 from agentwatch.view.document import tree_document

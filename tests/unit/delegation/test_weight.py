@@ -29,7 +29,7 @@ def test_a_task_weighs_little_beside_what_its_documents_say() -> None:
     events = workspace()
     tracemalloc.start()
     try:
-        tree = Tree(Rules(), remembers=True)
+        tree = Tree(Rules())
         tree.apply(*events)
         gc.collect()
         weight, _ = tracemalloc.get_traced_memory()

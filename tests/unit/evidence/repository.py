@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from agentwatch.delegation.claims import Claim
+from agentwatch.delegation.events import Claim
 from agentwatch.evidence.checker import Checker, Request, Result
 from agentwatch.evidence.claims import claims_of
 

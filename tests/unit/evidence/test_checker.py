@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker
 from agentwatch.evidence.claims import MAX_CLAIMS
 from tests.unit.evidence.repository import (

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentwatch.config import Settings
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource

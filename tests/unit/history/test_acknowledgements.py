@@ -132,7 +132,8 @@ def test_two_screens_come_to_the_same_and_an_undo_restores_exactly(
 
 def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_end(tmp_path: Path) -> None:
     one, other = Screen(tmp_path), Screen(tmp_path)
-    worker = Worker(other.all)
+    worker = Worker()
+    worker.add(other.all)
     worker.start(other.apply)
     one.all.acknowledge({"a": "m"})
     end = time.monotonic() + 10.0

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.events import Checked
+from agentwatch.delegation.events import Checked, Claim, Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Disk
-from agentwatch.history.errors_file import LIMIT, Entry, append, entries_of
+from agentwatch.history.store import MOST_ENTRIES, Entry, append_errors, entries_of
 from tests.unit.history.recorded import META, Workspace, meta, packet, tree_of
 
 FAILURE: Entry = {
@@ -47,7 +46,7 @@ def many(count: int) -> list[Entry]:
 
 
 def test_an_entry_is_written_as_it_is(tmp_path: Path) -> None:
-    assert append(tmp_path, [FAILURE]) is None
+    assert append_errors(tmp_path, [FAILURE]) is None
     assert entries(tmp_path) == [FAILURE]
     assert names(tmp_path) == [".gitignore", "errors.json"]
     assert (tmp_path / ".agentwatch" / ".gitignore").read_text() == "*\n"
@@ -55,19 +54,19 @@ def test_an_entry_is_written_as_it_is(tmp_path: Path) -> None:
 
 def test_each_entry_is_appended_once(tmp_path: Path) -> None:
     other = {**FAILURE, "digest": "b" * 64}
-    assert append(tmp_path, [FAILURE, FAILURE]) is None
-    assert append(tmp_path, [{**FAILURE, "at": ""}, other]) is None
+    assert append_errors(tmp_path, [FAILURE, FAILURE]) is None
+    assert append_errors(tmp_path, [{**FAILURE, "at": ""}, other]) is None
     written = (tmp_path / ".agentwatch" / "errors.json").stat()
-    assert append(tmp_path, [other, FAILURE]) is None
+    assert append_errors(tmp_path, [other, FAILURE]) is None
     assert [entry["digest"][0] for entry in entries(tmp_path)] == ["a", "b"]
     assert (tmp_path / ".agentwatch" / "errors.json").stat().st_ino == written.st_ino
 
 
 def test_the_last_thousand_are_kept(tmp_path: Path) -> None:
-    assert append(tmp_path, many(LIMIT + 5)) is None
-    assert append(tmp_path, [FAILURE]) is None
+    assert append_errors(tmp_path, many(MOST_ENTRIES + 5)) is None
+    assert append_errors(tmp_path, [FAILURE]) is None
     found = entries(tmp_path)
-    assert len(found) == LIMIT
+    assert len(found) == MOST_ENTRIES
     assert (found[0]["task_id"], found[-1]["task_id"]) == ("task.6", "checkout.api")
 
 
@@ -78,8 +77,8 @@ def test_foreign_texts_are_cut_and_a_time_of_another_world_breaks_nothing(tmp_pa
     tree = tree_of([seen._replace(findings=broken)])
     (entry,) = [entry for task in tree.tasks.values() for entry in entries_of(task)]
     assert (entry["at"][:4], len(json.dumps(entry)) < 80_000) == ("1970", True)
-    assert append(tmp_path, [{**entry, "task_id": str(number)} for number in range(30)]) is None
-    assert append(tmp_path, [FAILURE]) is None
+    assert append_errors(tmp_path, [{**entry, "task_id": str(number)} for number in range(30)]) is None
+    assert append_errors(tmp_path, [FAILURE]) is None
     assert names(tmp_path) == [".gitignore", "errors.json"]
     assert (len(entries(tmp_path)), entries(tmp_path)[-1]) == (31, FAILURE)
     assert b"\x1b" not in (tmp_path / ".agentwatch" / "errors.json").read_bytes()
@@ -105,7 +104,7 @@ def test_a_file_that_is_not_ours_is_set_aside_whole(tmp_path: Path, content: byt
     place = tmp_path / ".agentwatch"
     place.mkdir()
     (place / "errors.json").write_bytes(content)
-    assert "set aside" in (append(tmp_path, [FAILURE]) or "")
+    assert "set aside" in (append_errors(tmp_path, [FAILURE]) or "")
     assert len(entries(tmp_path)) == 1
     (aside,) = place.glob("errors.broken-*.json")
     assert aside.read_bytes() == content
@@ -133,7 +132,7 @@ def test_what_is_no_file_is_set_aside_and_never_followed(tmp_path: Path, kind: s
         name.symlink_to("/dev/zero")
     else:
         name.symlink_to(outside if kind == "link" else tmp_path / "nowhere.json")
-    assert "set aside" in (append(workspace, [FAILURE]) or "")
+    assert "set aside" in (append_errors(workspace, [FAILURE]) or "")
     assert len(entries(workspace)) == 1
     assert outside.read_text() == '{"schema_version": 1, "errors": []}'
     assert not (tmp_path / "nowhere.json").exists()
@@ -152,21 +151,21 @@ def test_a_directory_that_is_none_is_refused_in_words(tmp_path: Path, kind: str)
         place.write_text("x")
     else:
         os.mkfifo(place)
-    reason = append(workspace, [FAILURE])
+    reason = append_errors(workspace, [FAILURE])
     assert reason is not None
     assert "remove it" in reason
     assert list(outside.iterdir()) == []
 
 
 def test_an_error_of_the_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert append(tmp_path, [FAILURE]) is None
+    assert append_errors(tmp_path, [FAILURE]) is None
     before = entries(tmp_path)
 
     def fail(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Disk, "fsync", staticmethod(fail))
-    reason = append(tmp_path, many(1))
+    reason = append_errors(tmp_path, many(1))
     assert "No space left" in (reason or "")
     assert entries(tmp_path) == before
     assert names(tmp_path) == [".gitignore", "errors.json"]

@@ -71,7 +71,7 @@ def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
 
 
 def remembered(events: list[Event]) -> list[tuple[float, str, str | None, str | None]]:
-    tree = Tree(remembers=True)
+    tree = Tree()
     found = state_changes(story(events, 0.0), tree)
     return [(one.at, one.task_id, one.before, one.after) for one in found]
 
@@ -319,9 +319,8 @@ def test_no_session_is_told_to_have_begun_or_ended_later_than_its_last_sign_of_l
 def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps: list[Step]) -> None:
     events = record(steps)
     ends = story(events, 0.0)
-    for remembers in (False, True):
-        of_the_story, of_the_source = (tree_of(told, remembers=remembers) for told in (ends, events))
-        assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")
+    of_the_story, of_the_source = (tree_of(told) for told in (ends, events))
+    assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")
 
 
 @pytest.mark.parametrize("build", [claude_code, codex, opencode, roo])

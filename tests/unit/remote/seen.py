@@ -31,7 +31,7 @@ class Seen:
     def __init__(
         self, link: Link, key: PublicKey | None = None, clock: Callable[[], float] = time.time, **more: Any
     ) -> None:
-        self.tree = Tree(remembers=True)
+        self.tree = Tree()
         self.health = Health("starting", "")
         self.told: list[str] = []
         """What was told of the way to the host."""
@@ -45,7 +45,7 @@ class Seen:
 
     def receive(self, batch: Batch) -> None:
         with self.lock:
-            tree = Tree(remembers=True) if batch.anew else self.tree
+            tree = Tree() if batch.anew else self.tree
             for one in batch.events:
                 tree.add([one])
                 if isinstance(one, Lost | Reached):

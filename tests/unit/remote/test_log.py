@@ -55,7 +55,7 @@ pasts = histories.map(record) | files.map(filed)
 
 
 def document_of(events: Iterable[Event]) -> dict[str, Any]:
-    tree = Tree(Rules(history_before=LINE), remembers=True)
+    tree = Tree(Rules(history_before=LINE))
     for event in events:
         tree.add([event])
     tree.apply(Tick(10_000, 2_000.0))

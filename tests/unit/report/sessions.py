@@ -19,8 +19,7 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
-from agentwatch.delegation.claims import Claim, Verdict
-from agentwatch.delegation.events import Checked, Event, Seen, Tick, Unreadable
+from agentwatch.delegation.events import Checked, Claim, Event, Seen, Tick, Unreadable, Verdict
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import state_changes
 from agentwatch.report.account import Account, DecisionLine, account_of

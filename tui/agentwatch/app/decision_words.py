@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from textual.content import Content
 
 from agentwatch.app.widgets.cells import shown
+from agentwatch.delegation.asks import FITTER, calls_fitter
 from agentwatch.delegation.decision import OF_ATTEMPTS, SAYS_SO, SPECS, Action, Decision, Stage
-from agentwatch.delegation.retry import FITTER, calls_fitter
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view import times

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.claims import Claim, Deed
+    from agentwatch.delegation.events import Claim, Deed
     from agentwatch.sources.sessions.following import RunTranscript, Step
 
 

@@ -149,7 +149,7 @@ class _Printer:
         self._as_json = options.json
         self._since = -math.inf if options.since is None else time.time() - options.since
         # As the screen does: a task outlives its files.
-        self.tree = Tree(rules_of(settings), remembers=True)
+        self.tree = Tree(rules_of(settings))
         self._changes = StateChanges(self.tree, with_activity=options.activity)
 
     def print(self, events: Iterable[Event]) -> None:

@@ -20,10 +20,9 @@ from agentwatch.decisions.delivery import FORGED
 from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.form import DIGITS
 from agentwatch.decisions.service import DecisionService, LocalService
-from agentwatch.delegation.asks import mark_of, request_words
+from agentwatch.delegation.asks import FITTER, is_line_fault, mark_of, request_words
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action, Decision, Stage
 from agentwatch.delegation.request import Request
-from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError

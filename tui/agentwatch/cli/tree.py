@@ -10,7 +10,7 @@ from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
 from agentwatch.composition import known_desk
 from agentwatch.config import load
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Task, sums_of
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor

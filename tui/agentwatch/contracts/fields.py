@@ -21,8 +21,7 @@ _KIND_OF: Final = {
     "literal_error": "value",
     "missing": "missing",
     "empty": "empty",
-}
-"""Kinds of rules by pydantic's type of error; any other is `type`, or `entry` where it is one in an array."""
+}  # kinds of rules by pydantic's type of error; any other is `type`, or `entry` where it is one in an array
 
 
 class Model(BaseModel):
@@ -47,8 +46,7 @@ Text = Required[str]
 Word = Annotated[str, AfterValidator(_require)]
 Whole = Annotated[
     int, BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
-]
-"""`1.0` is an integer, too: JSON has one kind of number."""
+]  # `1.0` is an integer, too: JSON has one kind of number
 Count = Annotated[Whole, Ge(0)]
 Million = Annotated[Whole, Ge(0), Le(1_000_000)]
 Attempt = Annotated[Million, Ge(1)]

@@ -61,8 +61,7 @@ _FINISHING: Final = frozenset(
     simplified sketched solved specified structured studied summarised summarized synthesised synthesized tested
     traced transformed translated triaged updated validated verified wired written
     """.split()  # noqa: SIM905 - a line for each would fill a page
-)
-"""Verbs of making: alone, or as the last part of a word (`tasks_created`), they say that a stage has been finished."""
+)  # verbs of making: alone, or as the last part of a word (`tasks_created`), they say that a stage has been finished
 _DOUBT: Final = frozenset(
     """
     abandoned aborted almost be being blocked blocker blockers canceled cancelled cannot conflict conflicts crash
@@ -72,8 +71,7 @@ _DOUBT: Final = frozenset(
     skipped some stalled stopped suspended terminated timed timeout to unable unless unresolved until when without
     wrongly
     """.split()  # noqa: SIM905 - a line for each would fill a page
-)
-"""Parts of a word that say that it was not, or not all: `not_ready`, `errors_generated`."""
+)  # parts of a word that say that it was not, or not all: `not_ready`, `errors_generated`
 _BLOCKERS: Final = ("blockers", "blocking_issues", "blocker", "blocking_issue")
 _BLOCKER_TEXTS: Final = ("description", "message", "issue", "reason", "summary", "blocker", "title", "text")
 _OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")

@@ -67,8 +67,7 @@ Sections = dict[str, list[Section]]
 
 
 class Page(NamedTuple):
-    """A Markdown text by lines: without front matter, comments, marks of fences, and tags before a header, which are
-    blank; whether each line is outside of fences; its headings, each with what stands up to the next; its fences."""
+    """A Markdown text by lines, blank where they are no content; which are outside fences; headings and fences."""
 
     lines: list[str]
     outside: list[bool]
@@ -172,12 +171,9 @@ def value_below(page: Page, section: Section, key: str) -> str | None:
     return next((each.value for each in keys if each is not None and each.name == key), None)
 
 
-def find_sections(page: Page, *, loose: bool = False, by_name: bool = False) -> Sections | None:
-    """The sections of a return, None where the text is none: a file must begin with them, and not be about the format.
-
-    `loose`, in the text of a subagent or a file called a return, anything may stand before. `by_name`: one section is
-    enough.
-    """
+def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
+    """The sections of a return, None where the text is none; `by_name`, one section is enough; `loose`, anything may
+    stand before them, as in the text of a subagent or in a file called a return."""
     known = {each.header for each in page.headings if each.level == LEVEL}
     found: Sections = {}
     current: Section | None = None
@@ -231,10 +227,7 @@ def has_item(lines: list[str], *, alone: bool = False) -> bool:
 
 
 def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> tuple[Todo, ...]:
-    """The items of a checklist, which ends at a heading or text behind an empty line; `alone`, every line is judged.
-
-    What continues an item and other words are notes, and so are the bullets behind them.
-    """
+    """The items of a checklist, which ends at a heading or text behind an empty line; `alone`, every line is judged."""
     found: list[Todo] = []
     pending_before = out_of_order = noted = after_blank = False
     in_list = alone

@@ -62,8 +62,7 @@ _NAMES: Final = {
     "return.json": Contract.SUBAGENT_RETURN,
     "return.md": Contract.RETURN_FORMAT,
     "report.json": Contract.REPORT_CONTRACT,
-}
-"""Contracts by the last two parts of a name that has three."""
+}  # contracts by the last two parts of a name that has three
 # The schema of a contract, not a document about a task that happens to be called `schema`.
 _SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z")
 _HANDOFF_FILE: Final = re.compile(
@@ -90,8 +89,7 @@ _OF_NAMED: Final = {
     Contract.HANDOFF_PACKET: _IDENTIFYING,
     Contract.SUBAGENT_RETURN: "status summary artifacts metadata errors",
     Contract.REPORT_CONTRACT: "report_metadata findings",
-}
-"""Keys of which one is enough where the name of the file says which contract it follows."""
+}  # keys of which one is enough where the name of the file says which contract it follows
 
 
 def contract_by_name(name: str) -> Contract | None:
@@ -192,8 +190,8 @@ def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
 def read_document(text: str, name: str, *, embedded: bool = False, handed_over: bool = False) -> OpenDocument | None:
     """Recognise a text and read it; None where it follows none of the contracts. Never raises.
 
-    `name` is the path in the workspace, with `/`. `embedded`: a subagent returned it, and its last return counts, prose
-    around it. `handed_over`: a subagent was asked it, and its first packet counts, nothing else.
+    `name` is the path in the workspace. `embedded`: a subagent returned it, and its last return counts; `handed_over`:
+    a subagent was asked it, and its first packet counts.
     """
     text = text.removeprefix("\ufeff")
     if not text.isascii():
@@ -371,8 +369,7 @@ def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
 
 
 def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
-    """The last return in a text: templates and drafts stand before the one that is meant. One that is open counts
-    before those in fences and JSON, which it may quote."""
+    """The last return in a text; one that is open counts before those in fences and JSON, which it may quote."""
     page = scan_blocks(lines)
     found: list[tuple[int, OpenDocument]] = []
     headed = [each for each in page.headings if each.header]

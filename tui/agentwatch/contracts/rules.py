@@ -63,8 +63,7 @@ PREFIXES: Final = {
     "SUB": Contract.SUBAGENT_RETURN,
     "MET": Contract.RETURN_META,
     "REP": Contract.REPORT_CONTRACT,
-}
-"""By the letters of a rule its contract; rules of files and links have none of these."""
+}  # by the letters of a rule its contract; rules of files and links have none of these
 
 
 def module_of(contract: Contract) -> Any:

@@ -44,8 +44,7 @@ class TodoStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule broken, with its place. `line` is 1-based; None where the whole file is meant. `path` is relative to the
-    workspace, "" in a document that does not know its file."""
+    """One rule broken, with its place: a 1-based line, None for the whole file, and a path in the workspace, or ""."""
 
     rule: str
     severity: Severity

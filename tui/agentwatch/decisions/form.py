@@ -13,10 +13,10 @@ from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions import policy
 from agentwatch.decisions.handoff import Proposal, final_report, goes_to_fitter, next_handoff
 from agentwatch.decisions.record import Answer, Mitigation, Params, Subject, refusal
+from agentwatch.delegation.asks import FITTER, is_retry, mitigated
 from agentwatch.delegation.decision import SPECS, Action, ActionSpec
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.delegation.retry import FITTER, is_retry, mitigated
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean, exact, quoted
 from agentwatch.view import looks, times

@@ -17,8 +17,8 @@ from agentwatch.contracts.rules import is_relative
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Outcome, Return, Severity
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Subject
+from agentwatch.delegation.asks import FITTER, is_line_fault
 from agentwatch.delegation.events import Seen
-from agentwatch.delegation.retry import FITTER, is_line_fault
 from agentwatch.delegation.task import Task
 from agentwatch.text import clean
 

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from agentwatch.decisions.record import Mitigation, Params
-from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
-from agentwatch.delegation.links import missing_artifacts
-from agentwatch.delegation.retry import (
+from agentwatch.delegation.asks import (
     FITTER,
     budget_words,
     failed_alike,
@@ -21,6 +19,8 @@ from agentwatch.delegation.retry import (
     is_retry,
     mitigated,
 )
+from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
+from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quoted
 

@@ -26,9 +26,8 @@ from agentwatch.delegation.task import Attempt, State, has_moved
 class Attempts:
     """The attempts of one task, its latest checklist, and what does not fit together.
 
-    An attempt ends with a return. The next one begins with a number of its own, with another session, with the same
-    handoff file rewritten after the return, with an early marker (`in_progress`) after a final return, or with what
-    comes of a decision to retry or to answer, also where the child carries it out in its own session.
+    An attempt ends with a return. The next one begins with a number or a session of its own, with the same handoff
+    rewritten after the return, with an early marker after a final return, or with what comes of a decision.
     """
 
     def __init__(

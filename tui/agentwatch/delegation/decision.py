@@ -25,34 +25,22 @@ class ActionSpec(NamedTuple):
     """All that depends on an action alone, in words of ours. `policy` says when it applies."""
 
     glyph: str
-    word: str
-    """In forms."""
-    short: str
-    """In a row: the decision as it was made."""
-    decided: str = ""
-    """Why a task stands as it does."""
-    state: str = ""
-    """Of the attempt until the next one is seen; blank where the decision changes none."""
+    word: str  # in forms
+    short: str  # in a row: the decision as it was made
+    decided: str = ""  # why a task stands as it does
+    state: str = ""  # of the attempt until the next one is seen; blank where the decision changes none
     next: str = ""
     """The consequence for the task: `{after}` is the number of the next attempt, `{mode}` that to escalate to."""
-    do_now: str = ""
-    """The sentence for the agent that reads it; `asking.do_now` fills it in."""
-    page: str = ""
-    """The heading of its page in the workspace."""
-    option: tuple[str, str] = ("", "")
-    """The value that its option of `agentwatch decide` takes, and the help."""
-    takes: frozenset[str] = frozenset()
-    """The parameters of a record that mean something."""
-    needs: tuple[str, ...] = ()
-    """Of `mode`, `answers` and `note`: without them it cannot be decided."""
-    document: str = ""
-    """The document that it hands on: `handoff`, `report`, or none."""
+    do_now: str = ""  # the sentence for the agent that reads it; `asking.do_now` fills it in
+    page: str = ""  # the heading of its page in the workspace
+    option: tuple[str, str] = ("", "")  # the value that its option of `agentwatch decide` takes, and the help
+    takes: frozenset[str] = frozenset()  # the parameters of a record that mean something
+    needs: tuple[str, ...] = ()  # of `mode`, `answers` and `note`: without them it cannot be decided
+    document: str = ""  # the document that it hands on: `handoff`, `report`, or none
     note: str = "note"
     placeholder: str = "in your words, for the agent that carries it out"
-    ends: bool = False
-    """It asks nobody for another attempt."""
-    sends_on: bool = False
-    """A child can carry it out in its own session."""
+    ends: bool = False  # it asks nobody for another attempt
+    sends_on: bool = False  # A child can carry it out in its own session
 
 
 SPECS: Final[Mapping[Action, ActionSpec]] = {

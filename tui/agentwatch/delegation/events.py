@@ -1,17 +1,88 @@
-"""Observations: the immutable facts that sources see, and the only thing the delegation tree is made of."""
+"""Observations, of which alone the delegation tree is made, and claims with their verdicts."""
 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
 
 from agentwatch.contracts.shapes import Fields, Finding
-from agentwatch.delegation.claims import Claim, Deed
 from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Run
 
-LOW_CONFIDENCE: Final = 0.5  # report-contract: a result of which the child is less sure is for a human to look at
+
+class Verdict(StrEnum):
+    """The result of checking a claim. Unverifiable is never shown as if it were verified."""
+
+    VERIFIED = "verified"
+    CONTRADICTED = "contradicted"
+    UNVERIFIABLE = "unverifiable"
+
+
+class Call(NamedTuple):
+    """A use of a tool in the transcript of a run: where it stands there, and its result, and when (epoch seconds)."""
+
+    source: str
+    session_id: str
+    place: tuple[int, int]
+    answered: tuple[int, int] | None
+    at: float
+
+
+class DeedKind(StrEnum):
+    """The reach of a deed worth telling: it goes further than the work."""
+
+    PUSH = "push"
+    NETWORK = "network"
+    DELETION = "deletion"
+    PERMISSION = "permission"
+    OUTSIDE = "outside"
+    HOOK = "hook"
+
+
+class Deed(NamedTuple):
+    """Something that an attempt did and its return does not speak of: no verdict. `what` is foreign."""
+
+    kind: DeedKind
+    what: str
+    call: Call
+
+
+class Claim(NamedTuple):
+    """A claim and its verdict. `path`, as it was claimed, and `detail`, the reason in words, are foreign.
+
+    `lines` is the claimed range of 1-based lines, both included; `file` the path in the workspace that is meant.
+    `is_missing`: it is false because nothing is there. `call` is what the verdict rests on, where that is a command.
+    """
+
+    kind: str
+    path: str
+    verdict: Verdict
+    detail: str
+    lines: tuple[int, int] | None = None
+    file: str | None = None
+    is_missing: bool = False
+    call: Call | None = None
+
+
+def merged(claims: Iterable[Claim]) -> list[Claim]:
+    """The claims, those about one thing as one, whose kind names all of theirs: a file may be created and evidence."""
+    alike: dict[tuple[str, tuple[int, int] | None, Verdict], list[Claim]] = {}
+    for claim in claims:
+        lines = None if claim.is_missing else claim.lines
+        alike.setdefault((claim.file or claim.path, lines, claim.verdict), []).append(claim)
+    kinds = (", ".join(dict.fromkeys(one.kind for one in same)) for same in alike.values())
+    return [same[0]._replace(kind=kind) for same, kind in zip(alike.values(), kinds, strict=True)]
+
+
+def overall(claims: tuple[Claim, ...]) -> Verdict | None:
+    """The verdict over all claims of a return: one lie is a lie, and only what was all looked at is verified."""
+    verdicts = {claim.verdict for claim in claims}
+    if Verdict.CONTRADICTED in verdicts:
+        return Verdict.CONTRADICTED
+    return Verdict.VERIFIED if Verdict.VERIFIED in verdicts else None
 
 
 class Rules(NamedTuple):
@@ -20,17 +91,16 @@ class Rules(NamedTuple):
     strict: bool = True  # a return that breaks its contract counts as failed
     stale_after: float = 600.0  # seconds
     max_retries: int = 1  # of a parent
-    low_confidence: float = LOW_CONFIDENCE  # a completed report below it asks for a review
+    low_confidence: float = 0.5  # a completed report below it asks for a review
     demands: bool = False  # a child of a session that ends without a contract counts as failed
     history_before: float = float("-inf")  # without a sign of life since then (epoch seconds), a task is past
 
 
 class Seen(NamedTuple):
-    """A file holds this document now.
+    """A file holds this document now; `seq` orders observations across files, however they are interleaved later.
 
-    `seq`, which the source gives out, orders observations across files, however they are interleaved later. `at` is
-    when the content became true, in epoch seconds. `path` is relative to the workspace, with `/`; `digest` the sha256
-    of the bytes that were parsed, in hex. `incomplete`: it broke off in the middle, and may still be written.
+    `at` is when the content became true, in epoch seconds; `path` is relative to the workspace; `digest` the sha256 of
+    the bytes, in hex. `incomplete`: it broke off in the middle, and may still be written.
     """
 
     seq: int
@@ -130,36 +200,32 @@ class Noted(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The operator knows how things stood `at` a time: nothing from before is new. `path` is empty."""
+    """The operator knows how things stood `at` a time: nothing from before is new."""
 
     seq: int
     at: float
-    path: str = ""
 
 
 class Lost(NamedTuple):
-    """Nothing is known of the workspace since then: its host cannot be reached. `path` is empty."""
+    """Nothing is known of the workspace since then: its host cannot be reached."""
 
     seq: int
     at: float
-    path: str = ""
 
 
 class Reached(NamedTuple):
-    """The host can be reached, and what is known of the workspace is so. `path` is empty."""
+    """The host can be reached, and what is known of the workspace is so."""
 
     seq: int
     at: float
-    path: str = ""
 
 
 class Ruled(NamedTuple):
-    """Where the workspace is, it is judged by these rules. `path` is empty."""
+    """Where the workspace is, it is judged by these rules."""
 
     seq: int
     at: float
     rules: Rules
-    path: str = ""
 
 
 class Tick(NamedTuple):

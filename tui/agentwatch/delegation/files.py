@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from posixpath import dirname
 from sys import intern
@@ -22,24 +22,23 @@ _Handoffs = Mapping[tuple[object, ...], Sequence[tuple[int, str | None]]]
 """By whether they are gone and slot or directory: when they were first seen, and their task."""
 
 
+@dataclass(slots=True, eq=False)
 class _File:
     """The contents of one file, oldest first, and the task that each speaks of."""
 
-    __slots__ = ("directory", "kind", "path", "settled", "slot", "tasks", "versions")
-
-    def __init__(self, path: str) -> None:
-        self.path, self.slot, self.directory = path, links.slot(path), intern(dirname(path))
-        self.versions: tuple[Seen, ...] = ()
-        self.tasks: tuple[str | None, ...] = ()
-        self.settled: tuple[str | None, ...] = ()  # those of the first versions, for the file or its handoff is gone
-        self.kind: str | None = None  # None where all versions name their task, and none is a handoff
+    path: str
+    slot: links.Slot
+    directory: str
+    versions: tuple[Seen, ...] = ()
+    tasks: tuple[str | None, ...] = ()
+    settled: tuple[str | None, ...] = ()  # those of the first versions, for the file or its handoff is gone
+    kind: str | None = None  # None where all versions name their task, and none is a handoff
 
 
 class Files:
-    """Every document that is there, and its earlier contents, by file and by task; `remembers`: also what is gone."""
+    """Every document that was ever there, and its earlier contents, by file and by task."""
 
-    def __init__(self, *, remembers: bool = False) -> None:
-        self._remembers = remembers
+    def __init__(self) -> None:
         self._files: dict[str, _File] = {}
         self._directories = defaultdict[str, dict[str, _File]](dict)  # by the directory of their slots
         self._paths: dict[str | None, tuple[str, ...]] = {}  # by task
@@ -103,7 +102,7 @@ class Files:
         path, document = seen.path, seen.document
         self.refuse(path, None)
         if (file := self._files.get(path)) is None:
-            file = self._files[path] = _File(path)
+            file = self._files[path] = _File(path, links.slot(path), intern(dirname(path)))
             self._directories[file.slot[0]][path] = file
         self._concerned |= dict.fromkeys(file.tasks)
         self._changed[file.slot[0]] = None
@@ -112,8 +111,8 @@ class Files:
             # Its contents are its own again, and not of the file that it was renamed to.
             file.settled = ()
         last = file.versions[-1] if file.versions else None
-        is_same = last is not None and (last.digest, last.incomplete) == (seen.digest, seen.incomplete)
-        is_same = is_same and last is not None and last.document == document
+        now = seen.digest, seen.incomplete, document
+        is_same = last is not None and (last.digest, last.incomplete, last.document) == now
         # A return that was written later may answer a newer handoff.
         if last is None or not is_same or (isinstance(document, Return) and seen.at > last.at):
             if last is not None and (type(last.document) is not type(document) or isinstance(document, TodoList)):
@@ -133,14 +132,14 @@ class Files:
         if file.kind in (None, _HANDOFF):
             self._give(file, self._tasks_for(file, {}, is_alone=False))
 
-    def forget(self, path: str, *, undone: bool = False) -> None:
+    def forget(self, path: str, *, undone: bool) -> None:
         """The file is gone; `undone`: it never was there."""
         self.refuse(path, None)
         if (file := self._files.get(path)) is None:
             return
         self._concerned |= dict.fromkeys(file.tasks)
         self._changed[file.slot[0]] = None
-        if not self._remembers or undone:
+        if undone:
             self._give(file, ())
             del self._files[path], self._directories[file.slot[0]][path]
             self._gone.pop(path, None)
@@ -223,8 +222,7 @@ class Files:
 
 
 def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
-    """The task of the handoff that a file without a task id belongs to: of the same stem, else, where the file is alone
-    in its directory or has a general name, the only one there. What is returned after one is gone belongs to it."""
+    """The task of the handoff that a file without a task id belongs to: of the same stem, else the only one there."""
     for is_gone in (False, True):
         around = handoffs.get((is_gone, file.slot), ())
         only = handoffs.get((is_gone, file.directory), ())

@@ -12,7 +12,6 @@ from typing import Final
 from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, TodoList
 from agentwatch.delegation.events import Seen
-from agentwatch.delegation.retry import HAVE_FAILED, MITIGATED_MAX_RETRIES
 from agentwatch.delegation.run import Session
 from agentwatch.delegation.task import Basis, Problem, Task
 
@@ -105,27 +104,12 @@ RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswit
 ) = RULES
 
 
-Link = tuple[str | None, Basis, Problem | None]
-"""A task's parent, its basis, and what is wrong with it."""
+Link = tuple[str | None, Basis, Problem | None]  # A task's parent, its basis, and what is wrong with it
 
 
 def finding_of(rule: Rule, other: str) -> Finding:
     """The finding of a rule; `other` is the other party: a task id, a path or a session id."""
     return Finding(rule.id, rule.severity, rule.message.format(other=other))
-
-
-def overrun_of(task: Task) -> list[Finding]:
-    """That a task was retried more often than the policy allows."""
-    attempts, allowed = task.attempts, task.retry.max_retries
-    retries = sum(before.state in HAVE_FAILED and not before.decisions for before in attempts[:-1])
-    handoffs = {attempt.handoff.digest if attempt.handoff else None for attempt in attempts}
-    if len(handoffs) > 1 or None in handoffs:
-        allowed = max(allowed, MITIGATED_MAX_RETRIES)
-    if retries <= allowed:
-        return []
-    latest = next((one for attempt in reversed(attempts) if (one := attempt.returned or attempt.handoff)), None)
-    words = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
-    return [replace(finding_of(OVERRUN, words), path=latest.path if latest is not None else "")]
 
 
 def promises_artifacts(result: Return) -> bool:

@@ -72,9 +72,8 @@ class Given(NamedTuple):
 class Request:
     """A program's exact question, as its holder offers it: the decision that answers it has its id. Texts are foreign.
 
-    `source` and `session_id` are as in `Run`, of the agent inside the session where a child asks. `nonce` is the
-    program's own id of it, or a random one. `input` is the exact input as `input_text` spells it, `shown` the command,
-    patch or path in it, whole. Times are epoch seconds; the holder gives up at `until`.
+    `nonce` is the program's own id of it, or a random one. `input` is as `input_text` spells it, `shown`
+    the command, patch or path in it, whole. Times are epoch seconds; the holder gives up at `until`.
     """
 
     request_id: str

@@ -107,13 +107,10 @@ class Turn:
 class Run:
     """One execution of a task in a session of its own, emitted whole whenever it has changed. Texts are foreign.
 
-    `session_id` is the program's own id: of the session, of the agent inside it, or of the call that was refused before
-    a session existed; `parent_session` that of the run that asked, None where a human did; `link` says by what that is
-    known. `place` is the absolute path of the file or database that shows it. `prompt_missing` says why what the parent
-    gave is not to be had. `said` is the last whole text of a child that has ended, `reason` why it failed or was
-    cancelled. `rounds` are those of a session that was sent on, oldest first: the last stands as the run does, and
-    tells only how it began. `asked_at` orders the runs of one parent, by a clock that never goes back.
-    Times are epoch seconds; `process_gone` is None where nobody knows.
+    `session_id` is the program's own id: of the session, the agent inside it, or a call that was refused;
+    `parent_session` that of the run that asked, None where a human did; `link` says by what that is known. `said` is
+    the last whole text of a child that has ended, `rounds` those of a session that was sent on, oldest first.
+    `asked_at` orders the runs of one parent. Times are epoch seconds; `process_gone` is None where nobody knows.
     """
 
     source: str

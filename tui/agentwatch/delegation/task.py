@@ -11,9 +11,8 @@ from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoStatus
-from agentwatch.delegation.claims import Claim, Deed, Verdict
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Seen
+from agentwatch.delegation.events import Claim, Deed, Seen, Verdict
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Activity, Run, RunState, Session
 
@@ -226,8 +225,7 @@ def has_moved(todos: tuple[Todo, ...] | None) -> bool:
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
-Problem = tuple[Rule, str]
-"""A rule that the link of a task breaks, and the other party."""
+Problem = tuple[Rule, str]  # A rule that the link of a task breaks, and the other party
 
 
 class Place(NamedTuple):

@@ -4,39 +4,60 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding
-from agentwatch.delegation import events as events_
 from agentwatch.delegation import links, states
 from agentwatch.delegation.asks import (
     ask,
     asks_for_process,
+    budget,
+    calls_fitter,
     changed_at,
     gone_words,
     is_past,
     is_process_gone,
     lay_aside,
+    overrun_of,
     queue_rank,
 )
 from agentwatch.delegation.attempts import Attempts
-from agentwatch.delegation.claims import Verdict, overall
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Aside, Checked, Decided, Event, Ran, Requested, Rules, Seen, Unreadable
+from agentwatch.delegation.events import (
+    Aside,
+    Checked,
+    Decided,
+    Event,
+    Gone,
+    Looked,
+    Lost,
+    Noted,
+    Ran,
+    Reached,
+    Requested,
+    Ruled,
+    Rules,
+    Seen,
+    Tick,
+    Unreadable,
+    Verdict,
+    overall,
+)
 from agentwatch.delegation.files import MAX_VERSIONS, Files
 from agentwatch.delegation.links import is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
-from agentwatch.delegation.retry import budget, calls_fitter
 from agentwatch.delegation.run import Run, Runs
-from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, State, Task
+from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, State, Task, sums_of
 
 _REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
 
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
+
+_LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
 
 
 class _Fitter(NamedTuple):
@@ -49,13 +70,9 @@ class _Fitter(NamedTuple):
 
 
 class Tree:
-    """All tasks of a workspace and how they hang together, judged by the `rules`.
+    """All tasks of a workspace and how they hang together, judged by the `rules`; those of files that are gone stay."""
 
-    With `remembers`, the tasks of files that are gone stay; otherwise the tree converges to what is there. `host` is
-    what the operator calls the machine that the workspace is on, "" for this one.
-    """
-
-    def __init__(self, rules: Rules = Rules(), *, remembers: bool = False, host: str = "") -> None:  # noqa: B008  it is immutable
+    def __init__(self, rules: Rules = Rules(), *, host: str = "") -> None:  # noqa: B008  it is immutable
         self.rules, self.host = rules, host
         self.tasks: dict[str, Task] = {}
         self.roots: Sequence[str] = []  # ids of the tasks without a parent, in the order first seen
@@ -67,7 +84,7 @@ class Tree:
         self.now = -math.inf  # the time of the last tick, in epoch seconds; minus infinity before the first
         self.lost_since: float | None = None  # since when nothing is known of it (epoch seconds), None while it is
         # What was observed
-        self._files = Files(remembers=remembers)
+        self._files = Files()
         self.runs = Runs()
         self._requests = Requests(self.runs)
         self._checks = defaultdict[str, dict[str, Checked]](dict)  # what was found about returns, by path and digest
@@ -101,7 +118,7 @@ class Tree:
         match event:
             case Seen():
                 self._files.see(event)
-            case events_.Gone(path=path):
+            case Gone(path=path):
                 self._files.forget(path, undone=event.undone)
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
@@ -126,29 +143,26 @@ class Tree:
                 if len(checks) > MAX_VERSIONS:
                     del checks[next(iter(checks))]
                 return {*self._files.tasks_of(path), *([run.task_id] if run is not None else [])}
-            case events_.Tick(at=at):
-                return self._tick(at)
-            case events_.Ruled(rules=rules) if rules != self.rules:
+            case Tick(at=at):
+                # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
+                is_back, self.now = at < self.now, at
+                return [task.task_id for task in self.tasks.values() if is_back or task.due <= at]
+            case Ruled(rules=rules) if rules != self.rules:
                 self.rules = rules
                 return self.tasks
-            case events_.Noted(path=task_id, aside=aside):
+            case Noted(path=task_id, aside=aside):
                 self.asides[task_id] = aside
                 self._touched |= {task_id} & self.tasks.keys()
-            case events_.Looked(at=at):
+            case Looked(at=at):
                 self.looked_at = at
                 self._touched |= self.tasks.keys()
-            case events_.Lost(at=at):
+            case Lost(at=at):
                 self.lost_since = at if self.lost_since is None else self.lost_since
                 self._touched |= self.tasks.keys()
-            case events_.Reached():
+            case Reached():
                 self.lost_since = None
                 self._touched |= self.tasks.keys()
         return ()
-
-    def _tick(self, now: float) -> list[str]:
-        # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
-        is_back, self.now = now < self.now, now
-        return [task.task_id for task in self.tasks.values() if is_back or task.due <= now]
 
     def _due(self, task: Task, silent_from: float | None = None) -> float:
         decided = [self._requests.decided.get(one.request_id) for one in task.requests]
@@ -227,7 +241,7 @@ class Tree:
         task.tokens = sum(used) if used else None
         current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
         placed = (replace(one, path=version.path) for version in current if version for one in version.findings)
-        task.own_findings = (*attempts.problems, *placed, *links.overrun_of(task))
+        task.own_findings = (*attempts.problems, *placed, *overrun_of(task))
         if latest is not None and latest.handoff is not None and task.answers_in_prose:
             prose = links.finding_of(links.PROSE, task.task_id)
             task.own_findings = (*task.own_findings, replace(prose, path=latest.handoff.path))
@@ -481,3 +495,95 @@ class Tree:
         """Where a return lay before it was moved."""
         same = (one.path for one in self._files.versions(task_id) if one.digest == returned.digest)
         return tuple(dict.fromkeys(path for path in same if path != returned.path and self._files.is_gone(path)))
+
+
+class JoinedTree(Tree):
+    """Several trees as one, each below a top row of its own; `show` and `update` are told what has changed in them.
+
+    A key is the scope of a tree, which begins with `mark`, and an id there; without a top row, the scope is empty.
+    """
+
+    def __init__(self, mark: str) -> None:
+        super().__init__()
+        self._mark = mark
+        self._trees: dict[str, Tree] = {}  # by scope, in their order
+        self._tops: dict[str, Task] = {}
+        self._scopes = 0
+
+    def show(self, tree: Tree, name: str | None = None, workspace: str = "", why: str = "") -> tuple[str, set[str]]:
+        """Add a tree, below a top row of this name if it has one. Returns its scope, and the keys that came."""
+        self._scopes += 1
+        scope = ""
+        if name is not None:
+            scope = f"{self._mark}{self._scopes}/"
+            top = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
+            top.first_seq = _LAST + self._scopes
+            self._tops[scope] = self.tasks[scope] = top
+        return scope, self.update(scope, tree, tree.tasks, why)
+
+    def drop(self, scope: str) -> set[str]:
+        """A tree is not shown any more. Returns the keys that went."""
+        gone = {scope + task_id for task_id in self._trees.pop(scope).tasks}
+        if self._tops.pop(scope, None) is not None:
+            gone.add(scope)
+        for key in gone:
+            self.tasks.pop(key, None)
+        self._join()
+        return gone
+
+    def update(self, scope: str, tree: Tree, changed: Collection[str], why: str = "") -> set[str]:
+        """These tasks of a tree are different. `why` nothing is known of it is foreign. Returns their keys."""
+        self._trees[scope] = tree
+        keys = {scope + task_id for task_id in changed}
+        for task_id in changed:
+            key, task = scope + task_id, tree.tasks.get(task_id)
+            if task is None:
+                self.tasks.pop(key, None)
+            elif not scope:
+                self.tasks[key] = task
+            else:
+                children, parent_id = [scope + child for child in task.children], scope + (task.parent_id or "")
+                self.tasks[key] = replace(task, task_id=key, parent_id=parent_id, children=children, scope=scope)
+        if (top := self._tops.get(scope)) is not None:
+            keys.add(scope)
+            # It stands for what is below it and not past; for all of it, where all is past.
+            tasks = [task for task in tree.tasks.values() if not task.past] or tree.tasks.values()
+            top.children = [scope + task_id for task_id in tree.roots]
+            top.below = sums_of(tasks) if tasks else None
+            top.own_state = max((one.state for one in tasks), key=lambda one: one.urgency, default=State.SUBMITTED)
+            top.why, top.lost_since = why, tree.lost_since
+            top.state = State.UNKNOWN if why or top.lost_since is not None else top.own_state
+            top.past = is_past(top, tree.rules.history_before)
+        self._join()
+        return keys
+
+    def place(self, key: str) -> tuple[Tree, str] | None:
+        """The tree that a task belongs to, and its id there; None for a top row and for what is not there."""
+        scope = key[: key.find("/") + 1] if key.startswith(self._mark) else ""
+        tree = self._trees.get(scope)
+        return None if tree is None or key == scope else (tree, key[len(scope) :])
+
+    def _join(self) -> None:
+        """Work out what is true of all trees together."""
+        trees = self._trees.values()
+        self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *self._tops]
+        self.now = max([tree.now for tree in trees], default=self.now)
+        lines = [tree.rules.history_before for tree in trees]
+        self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
+        if not self._tops and "" in self._trees:
+            # The usual one: what is true of it is known.
+            tree = self._trees[""]
+            self.totals, self.queue, self.unseen = tree.totals, tree.queue, tree.unseen
+        else:
+            self.totals = sums_of(self.tasks.values())
+            self._line_up()
+
+    # What the trees are asked
+
+    @property
+    def notices(self) -> list[Finding]:
+        return [
+            replace(placed, path=f"{self._tops[scope].title}: {placed.path}") if scope else placed
+            for scope, tree in self._trees.items()
+            for placed in tree.notices
+        ]

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.claims import Claim, Deed, Verdict
+from agentwatch.delegation.events import Claim, Deed, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated
 from agentwatch.evidence.disk import (
     DiskFacts,

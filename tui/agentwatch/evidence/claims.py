@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Contract, OpenDocument, Outcome, Return
-from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.sources.sessions.reader import read_stored
 
 NOT_UNDERSTOOD: Final = "not understood"

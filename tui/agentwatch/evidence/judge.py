@@ -13,7 +13,7 @@ from collections.abc import Iterator, Set
 from itertools import chain
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.claims import Claim, Verdict
+from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.evidence.claims import NOT_UNDERSTOOD
 from agentwatch.evidence.log import Done, ToolLog, short
 from agentwatch.evidence.output import (

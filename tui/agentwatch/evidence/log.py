@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from agentwatch.background import let_others_work
-from agentwatch.delegation.claims import Call, Deed, DeedKind
+from agentwatch.delegation.events import Call, Deed, DeedKind
 from agentwatch.delegation.run import Run
 from agentwatch.evidence.disk import is_document
 from agentwatch.evidence.output import REWROTE, Counts, counts_in

@@ -57,8 +57,7 @@ class Acknowledgements(Part):
         self._began: float | None = None
         self._known: dict[str, Aside] = {}
         """Since when things are new, and what is known of each task, as far as that was told."""
-        self._signs: object = "none yet"
-        """Others once something may have changed."""
+        self._signs: object = "none yet"  # others once something may have changed
         self._marked: deque[_Row] = deque()
         self._unread = self._unwritten = ""
         self._io = threading.RLock()

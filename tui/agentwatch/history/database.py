@@ -24,8 +24,7 @@ from urllib.parse import quote
 from agentwatch.disk import Directory
 from agentwatch.state import HISTORY
 
-APPLICATION_ID: Final = 0x61677768
-"""`agwh`."""
+APPLICATION_ID: Final = 0x61677768  # `agwh`
 
 MIGRATIONS: Final[tuple[str, ...]] = (
     """
@@ -49,13 +48,11 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     );
     CREATE INDEX asides_task ON asides (task_id);
     """,
-)
-"""Never edit one: append. `PRAGMA user_version` counts those that were applied."""
+)  # Never edit one: append. `PRAGMA user_version` counts those that were applied.
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 
-_NEWEST: Final = 50
-"""No version has a larger number: that is damage."""
+_NEWEST: Final = 50  # no version has a larger number: that is damage
 _BUSY_SECONDS: Final = 5.0
 _TRIES: Final = 3
 _WAY_OUT: Final = "free space or permissions"
@@ -77,10 +74,8 @@ class Database:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.path = directory / HISTORY
-        self.set_aside = ""
-        """That a damaged file was set aside, in a sentence."""
-        self._examined: tuple[int, int] | None = None
-        """Device and inode of the file that is known to be sound."""
+        self.set_aside = ""  # that a damaged file was set aside, in a sentence
+        self._examined: tuple[int, int] | None = None  # device and inode of the file that is known to be sound
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Read from the file as it is, None where there is none. Raises UnusableError."""

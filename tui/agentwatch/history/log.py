@@ -14,8 +14,7 @@ from agentwatch.delegation.tree import Tree
 
 
 def story(events: Iterable[Event], now: float) -> list[Event]:
-    """Observations in the order of their times; files keep the order observed, as do those of one run or decision. A
-    run comes as it was at each of its rounds, a request as it was asked and as it ended."""
+    """Observations in the order of their times: a run as it was at each round, a request as asked and as ended."""
     latest: dict[str, float] = {}
     timed: list[tuple[float, Event]] = []
     for event in _with_times_of_loss(list(events)):
@@ -97,8 +96,7 @@ def _begun(run: Run, part: Run) -> Run:
 
 
 class StateChange(NamedTuple):
-    """A task came (`before` is None), went (`after` is None), or changed its state, its attempt or a verdict. `at` is
-    when that was observed, in epoch seconds. `task_id` and `reason` are foreign."""
+    """A task came (`before` is None), went (`after` is None), or changed. `at`: epoch seconds; texts are foreign."""
 
     at: float
     task_id: str
@@ -136,8 +134,7 @@ class StateChanges:
         self._with_activity = with_activity
         self._did: dict[str, Activity | None] = {}
         """The last activity of each task, without its time and, but for a todo, whether it is over: that is no news."""
-        self.touched = set[str]()
-        """The tasks that changed or were looked at, until somebody empties it."""
+        self.touched = set[str]()  # the tasks that changed or were looked at, until somebody empties it
         self._known: dict[str, tuple[State | None, int, bool, bool]] = {}
         """The fields whose change is a change of the task; that it is accepted may change no state."""
         self._asked: dict[str, tuple[RequestStage, bool | None]] = {}

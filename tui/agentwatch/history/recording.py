@@ -1,8 +1,5 @@
-"""Observations written down: a version as an outline, and a session as JSON lines, to be replayed anywhere.
-
-An outline is the version of the contracts, a letter for the kind of document, and JSON. A reader trusts nothing in the
-lines of a recording.
-"""
+"""Observations written down: a version as an outline (the version of the contracts, a letter for the kind of document,
+and JSON), and a session as JSON lines, to be replayed anywhere. A reader trusts nothing in them."""
 
 from __future__ import annotations
 
@@ -33,8 +30,7 @@ _LONGEST_OUTLINE: Final = 32_768
 """Characters. Of a version with a longer outline only the text is kept, and the version goes with it."""
 _LONGEST: Final = 64 * 1024 * 1024
 """Bytes of a line, and of a text that was packed. The largest document that is read by default takes a tenth of it."""
-_DIGITS: Final = 8
-"""Of the version of the contracts."""
+_DIGITS: Final = 8  # of the version of the contracts
 _KINDS: Final[dict[str, type[Fields]]] = {"h": Handoff, "r": Return, "t": TodoList}
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -116,8 +112,7 @@ class Recording(NamedTuple):
 
     workspace: str
     events: tuple[Event, ...]
-    texts: Mapping[str, str]
-    """By their digests, as far as they are in it."""
+    texts: Mapping[str, str]  # by their digests, as far as they are in it
 
 
 def recording_lines(workspace: str, events: Iterable[Event], text_of: Callable[[str], str | None]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Every handoff and return ever observed. A start is a replay: what was recorded comes first, with negative `seq`.
 
-Sessions are not copied, for that would put private transcripts into a second place.
+Sessions are not copied, for that would put private transcripts into a second place. Returns that break their contract
+are appended, once each, to `.agentwatch/errors.json` of the workspace, oldest first.
 """
 
 from __future__ import annotations
@@ -11,29 +12,28 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from agentwatch.background import Part
-from agentwatch.contracts.shapes import Return
+from agentwatch.contracts.shapes import Return, Severity
 from agentwatch.delegation.events import Event, Gone, Seen
 from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.delegation.links import slot
-from agentwatch.delegation.task import Task
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, agent_of, slot
+from agentwatch.delegation.task import State, Task
+from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.database import Database, UnusableError, select
-from agentwatch.history.errors_file import Entry, append, entries_of
 from agentwatch.history.recording import outline_of, pack, read_version, unpack
 from agentwatch.sources.files.documents import Elsewhere, KnownFile
+from agentwatch.sources.sessions.fields import is_time
 from agentwatch.state import record_first_watch, state_directory
 
-LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""Compressed texts that are kept: some fifty thousand returns."""
+LIMIT_BYTES: Final = 64 * 1024 * 1024  # compressed texts that are kept: some fifty thousand returns
 
-_LATEST_SECONDS: Final = 60.0
-"""A change of a file is recorded by then."""
-_WAITING: Final = 10_000
-"""Events kept in memory while the disk refuses them; the oldest go first."""
+_LATEST_SECONDS: Final = 60.0  # A change of a file is recorded by then
+_WAITING: Final = 10_000  # events kept in memory while the disk refuses them; the oldest go first
 _LAST: Final = """SELECT held.path, digest, at, held.id = latest FROM observations AS held JOIN
     (SELECT max(id) AS latest, max(CASE WHEN digest IS NOT NULL THEN id END) AS seen FROM observations GROUP BY path)
     ON held.id = seen"""
@@ -43,12 +43,19 @@ _SHRINK: Final = f"""DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM (
     LEFT JOIN (SELECT digest, max(id) AS last FROM observations GROUP BY digest) USING (digest)) WHERE size > ?)"""  # noqa: S608
 """Drops the oldest texts beyond a size, but for the last one of each file."""
 
+ERRORS: Final = "errors.json"
+MOST_ENTRIES: Final = 1_000
+
+_MAX_BYTES: Final = 16 * 1024 * 1024
+_LONGEST: Final = 300  # characters of one text in an entry
+_MOST_ERRORS: Final = 10
+
+Entry = dict[str, Any]
 T = TypeVar("T")
 
 
 class Recalled(NamedTuple):
-    """All that a history tells at one moment: the versions of files, the last one of each, and when the workspace was
-    last watched (epoch seconds), None where that is not known. `elsewhere` is of what is told about one task only."""
+    """All that a history tells at one moment; `watched_at` is in epoch seconds, `elsewhere` of one task only."""
 
     events: Sequence[Event] = ()
     files: Mapping[str, KnownFile] = {}
@@ -57,8 +64,7 @@ class Recalled(NamedTuple):
 
 
 class History(Database):
-    """The observations of a workspace in its state directory. One thread writes, any may read. All of it blocks, and
-    nothing raises: what went wrong is in `notice`."""
+    """The observations of a workspace. One thread writes, any may read; all blocks, and errors are in `notice`."""
 
     def __init__(self, directory: Path, *, limit: int = LIMIT_BYTES) -> None:
         """`limit` is in bytes of compressed texts."""
@@ -83,8 +89,7 @@ class History(Database):
             self._problem = f"attempts are remembered only until agentwatch ends: {error}"
 
     def record(self, events: Iterable[Event], text_of: Callable[[str], str | None]) -> bool:
-        """Record what these say of files, in one transaction. True: it is on disk. Else it is tried again with the next
-        call."""
+        """Record what these say of files, in one transaction. True: it is on disk; else the next call tries again."""
         for event in events:
             if isinstance(event, Seen | Gone):
                 text = text_of(event.digest) if isinstance(event, Seen) else None
@@ -206,8 +211,7 @@ def _versions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
 
 
 class Recorder(History, Part):
-    """Records a workspace while it is watched. `text_of` gives the text of a digest, None where it is lost. With
-    `read_only`, nothing is written into the workspace: the history is the user's, but errors.json lies there."""
+    """Records a workspace while it is watched; with `read_only`, nothing is written into the workspace itself."""
 
     def __init__(self, workspace: Path, text_of: Callable[[str], str | None], *, read_only: bool = False) -> None:
         super().__init__(state_directory(workspace))
@@ -241,9 +245,87 @@ class Recorder(History, Part):
         if self._events:
             self.record([self._events.popleft() for _ in range(min(len(self._events), _WAITING))], self._text_of)
         if entries := [self._entries.popleft() for _ in range(len(self._entries))]:
-            self._unreported = append(self._workspace, entries)
+            self._unreported = append_errors(self._workspace, entries)
         return ()
 
     def close(self) -> None:
         self.record((), self._text_of)
         self.note_watched()
+
+
+# errors.json: valid JSON at all times, and all foreign: what lies in its place is never followed or trusted
+
+
+def entries_of(task: Task) -> list[Entry]:
+    """An entry for each attempt of a task whose return breaks its contract."""
+    entries: list[Entry] = []
+    for attempt in task.attempts:
+        if (returned := attempt.returned) is None:
+            continue
+        paths = {returned.path, attempt.rival.path if attempt.rival is not None else ""}
+        placed = [one for one in task.findings if one.path in paths]
+        broken = [one for one in placed if attempt is task.latest and one.rule == ARTIFACT_MISSING.id]
+        if attempt.state is State.INVALID and not attempt.ended_without_result:
+            own = [one for one in returned.findings if one.severity is Severity.ERROR]
+            # That two returns disagree breaks no document, and leaves no result all the same.
+            broken = own or [one for one in placed if one.severity is Severity.ERROR or one.rule == DUPLICATE_RETURN.id]
+        if not broken:
+            continue
+        agent = (agent_of(attempt.result) if attempt.result else None) or task.agent
+        # A file's time can be set to any year.
+        at = returned.at if is_time(returned.at) else 0
+        entries.append(
+            {
+                "at": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
+                "agent": agent and agent[:_LONGEST],
+                "task_id": task.task_id[:_LONGEST],
+                "path": returned.path[:_LONGEST],
+                "digest": returned.digest,
+                "rules": list(dict.fromkeys(one.rule for one in broken)),
+                "errors": [
+                    {"rule": one.rule, "line": one.line, "message": one.message[:_LONGEST]}
+                    for one in broken[:_MOST_ERRORS]
+                ],
+                # What the contract says to do about it (subagent-return, "Validation Failures").
+                "recommendation": f"Fix {agent or task.task_id} subagent return format"[:_LONGEST],
+            }
+        )
+    return entries
+
+
+def append_errors(workspace: Path, new: Sequence[Entry]) -> str | None:
+    """Append the entries that are not in the file yet. Returns None, or what to tell the operator. Blocks."""
+    told = None
+    try:
+        with open_dot_directory(workspace, make=True) as directory:
+            directory.sweep()
+            try:
+                text = _errors_text(json.loads(directory.read(ERRORS, _MAX_BYTES))["errors"], new)
+            except FileNotFoundError:
+                text = _errors_text([], new)
+            except (NotRegularError, PermissionError, ValueError, TypeError, KeyError, RecursionError):
+                # Renaming touches the name only, be it a link, a pipe, a directory or a file of any size.
+                aside = f"errors.broken-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}.json"
+                directory.move(ERRORS, directory, aside)
+                told = f"{DOT}/{ERRORS} was broken and set aside as {aside}; a new one was begun"
+                text = _errors_text([], new)
+            if text:
+                directory.replace(ERRORS, text.encode("ascii"), 0o644)
+    except NotADirectoryOfOursError as error:
+        return error.strerror
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return f"{DOT}/{ERRORS} cannot be written: {reason}; free space or correct the permissions"
+    return told
+
+
+def _errors_text(before: Sequence[Entry], new: Sequence[Entry]) -> str:
+    """The file with the new entries, a line each; "" where all are known. Raises where those before are not ours."""
+    entries: dict[tuple[str, str], Entry] = {}
+    for one in (*before, *new):
+        entries.setdefault((one["task_id"], one["digest"]), one)
+    if len(entries) == len(before):
+        return ""
+    # Indented by the library it would take ten times as long, and the file is written whole for each new entry.
+    lines = ",\n".join(json.dumps(entry, allow_nan=False) for entry in [*entries.values()][-MOST_ENTRIES:])
+    return f'{{"schema_version": 1, "errors": [\n{lines}\n]}}\n'

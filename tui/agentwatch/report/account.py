@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Return, TodoStatus
 from agentwatch.delegation.asks import request_words
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Attempt, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange

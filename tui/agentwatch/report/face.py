@@ -118,7 +118,7 @@ def _changes(reported: Reported, now: float) -> Sequence[StateChange]:
     files = [one for one in reported.past if isinstance(one, Seen | Gone | Unreadable)]
     told = [*files, *tree.runs.all.values(), *tree.requests, *tree.decisions]
     rules = tree.rules._replace(history_before=float("-inf"))
-    return tuple(state_changes(story(told, now), Tree(rules, remembers=True)))
+    return tuple(state_changes(story(told, now), Tree(rules)))
 
 
 # JSON

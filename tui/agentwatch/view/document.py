@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from agentwatch.contracts.shapes import Contract, Return, Severity
-from agentwatch.delegation.claims import DeedKind, Verdict
 from agentwatch.delegation.decision import Action, Stage
+from agentwatch.delegation.events import DeedKind, Verdict
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Basis, Below, State, Task, sums_of

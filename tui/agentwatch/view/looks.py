@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Severity, TodoStatus
-from agentwatch.delegation.claims import Claim, Verdict, merged
+from agentwatch.delegation.events import Claim, Verdict, merged
 from agentwatch.delegation.request import RequestKind
 from agentwatch.delegation.task import Attempt, Below, State, Task
 

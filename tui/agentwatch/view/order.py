@@ -14,7 +14,7 @@ from enum import Enum
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Counted, State, Task
 from agentwatch.view.times import wall
 from agentwatch.view.words import plural

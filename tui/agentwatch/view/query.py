@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from agentwatch.delegation.claims import Verdict
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import quoted

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agentwatch.config import Settings
-from agentwatch.delegation.claims import Claim
+from agentwatch.delegation.events import Claim
 from agentwatch.monitor import Monitor
 from agentwatch.sources.sessions.source import SessionsSource
 from tests.unit.claude_code.building import BEGIN, Log, Store, meta, packet

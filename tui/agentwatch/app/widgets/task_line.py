@@ -16,8 +16,8 @@ from agentwatch.app.decision_words import Short, short
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
 from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
-from agentwatch.delegation.claims import Verdict
 from agentwatch.delegation.decision import Action
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.view.looks import LOOKS, STALE, look, worst_look
 from agentwatch.view.order import ASKING, Group, Row, Tally
