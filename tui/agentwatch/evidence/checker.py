@@ -183,23 +183,21 @@ class Checker:
                 verdict, detail = _OPEN, f"{detail}, but no such file was found"
         elif disk.kind is FileKind.MISSING:
             verdict, detail = _missing(one, git, is_gone=request.gone)
+        elif disk.kind is FileKind.REFUSED:
+            verdict, detail = _OPEN, f"cannot be looked at: {disk.words}"
+        elif disk.kind is FileKind.OUTSIDE:
+            verdict = _OPEN if claim.kind == ClaimKind.EVIDENCE else _NO
+            detail = "outside the workspace: a symbolic link leads there, and agentwatch does not follow it"
+        elif disk.kind is FileKind.OTHER:
+            verdict, detail = _NO, f"not a regular file: {disk.words}"
+        elif ClaimKind(claim.kind).is_made:
+            verdict, detail = self._made(one, there, disk, git, handed)
         else:
-            verdict, detail = self._found(one, there, disk, git, handed)
+            verdict, detail = self._cited(one, there, disk)
         if there != path:
             detail = f"moved since, to {there}: {detail}"
         is_missing = verdict is _NO and disk.kind is FileKind.MISSING
         return claim._replace(verdict=verdict, detail=detail, file=to_path(there), is_missing=is_missing)
-
-    def _found(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:
-        kind = ClaimKind(one.claim.kind)
-        if disk.kind is FileKind.REFUSED:
-            return _OPEN, f"cannot be looked at: {disk.words}"
-        if disk.kind is FileKind.OUTSIDE:
-            verdict = _NO if kind.is_made or kind is ClaimKind.REFERENCE else _OPEN
-            return verdict, "outside the workspace: a symbolic link leads there, and agentwatch does not follow it"
-        if disk.kind is FileKind.OTHER:
-            return _NO, f"not a regular file: {disk.words}"
-        return self._made(one, path, disk, git, handed) if kind.is_made else self._cited(one, path, disk)
 
     def _cited(self, one: Stated, path: str, disk: DiskFacts) -> _Judged:
         found = "exists, but is empty" if disk.empty else f"exists{_UNREAD}"

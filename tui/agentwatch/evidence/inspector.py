@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _LOOK_SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with its cost
 _PAUSE_SECONDS: Final = (1.0, 60.0)
-_AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
 
 
 class Target(NamedTuple):
@@ -75,8 +74,7 @@ class Inspector(Background[Sequence[Checked]]):
         self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
         self._known: dict[str, tuple[Request, Result]] = {}
-        # When to look at all that is known, and when to check anything of it again (monotonic seconds).
-        self._look_at = self._again_at = 0.0
+        self._look_at = 0.0  # when to look at all that is known (monotonic seconds)
 
     def news_of(self, tree: Tree, task_ids: Iterable[str]) -> list[Target]:
         """The returns of these tasks that were not given out here yet, with this handoff."""
@@ -120,19 +118,18 @@ class Inspector(Background[Sequence[Checked]]):
     def _run(self, emit: Callable[[Sequence[Checked]], None]) -> None:
         while True:
             with self._news:
-                while not self._stopped and (rest := self._due_in()) > 0.0:
+                while not self._stopped and not self._wanted and (rest := self._look_at - time.monotonic()) > 0.0:
                     self._news.wait(rest)
                 if self._stopped:
                     return
                 targets, self._wanted = list(self._wanted.values()), {}
             let_others_work()
-            began = time.thread_time()
             if not targets:
+                began = time.thread_time()
                 targets = self.look_again()
                 pause = (time.thread_time() - began) / _LOOK_SHARE
                 self._look_at = time.monotonic() + min(max(pause, _PAUSE_SECONDS[0]), _PAUSE_SECONDS[1])
             found = self.check(targets)
-            self._again_at = time.monotonic() + (time.thread_time() - began) / _AGAIN_SHARE
             try:
                 if found:
                     emit(found)
@@ -140,12 +137,6 @@ class Inspector(Background[Sequence[Checked]]):
                 return
             with self._news:
                 self.idle = not self._wanted
-
-    def _due_in(self) -> float:
-        """Seconds until there is something to do."""
-        if self._wanted.keys() - self._known.keys():
-            return 0.0
-        return (self._again_at if self._wanted else self._look_at) - time.monotonic()
 
     def _is_there(self, returned: Seen) -> bool:
         return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")

@@ -247,7 +247,8 @@ class LogJudge:
     """Judges what texts say of commands and checks by the log of what was done."""
 
     def __init__(self, log: ToolLog, workspace: str) -> None:
-        self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
+        self.log, self.workspace, self.changes = log, workspace, [one for one in log.done if one.change]
+        self.ran = [one for one in log.done if one.line is not None]
         self.commands: dict[str, list[Command]] = {}
         for command in dict.fromkeys(one.command for one in self.ran):
             self.commands.setdefault(command.name, []).append(command)
@@ -374,7 +375,7 @@ class LogJudge:
         known = [(one, rest) for one in self.ran if (rest := rests.get(one.command)) is not None]
         same = [one for one, rest in known if not rest]
         if not same:
-            return self._not_found(asked, *(known[-1] if known else (None, "")))
+            return self._not_found(asked, known)
         here = [one for one in same if one.place == posixpath.normpath(posixpath.join(self.workspace, place))]
         if not here:
             return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
@@ -388,18 +389,16 @@ class LogJudge:
             return _OPEN, f"{detail}; something like it was run after that", done
         return verdict, detail, done
 
-    def _not_found(self, asked: Command, part: Done | None, rest: str) -> _Judged:
-        """No command that was run is the one that is named."""
-        if part is not None:
+    def _not_found(self, asked: Command, known: list[tuple[Done, str]]) -> _Judged:
+        """No command that was run is the one that is named, or they were less."""
+        kind = kind_of(asked)
+        for part, rest in known[-1:]:
             return _OPEN, f"{part.words}; it covers only {rest}", part
-        if self.log.gap:
-            return _OPEN, f"it is not in the log, but {self.log.gap}", None
-        kind, name = kind_of(asked), asked.name
-        if maybe := [one for one in self.ran if _is_program(one, asked) or _may_start(one, kind, name)]:
-            return _OPEN, f"it was not run as it is named; `{short(maybe[-1].act.what)}` may be it", maybe[-1]
-        if LOOKING.match(name):
-            return _OPEN, "it is not in the log, but there are other tools to look at files", None
-        return _NO, "never run", None
+        for one in reversed(self.ran):
+            if _is_program(one, asked) or _may_start(one, kind, asked.name):
+                return _OPEN, f"it was not run as it is named; `{short(one.act.what)}` may be it", one
+        doubt = self.log.gap or "there are other tools to look at files" * bool(LOOKING.match(asked.name))
+        return (_OPEN, f"it is not in the log, but {doubt}", None) if doubt else (_NO, "never run", None)
 
     def _of_tests(self, said: Statement) -> _Judged:
         """The tests as such."""
@@ -522,9 +521,7 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     numbers = {sum(passed), *chain(*said.tests.values())}
     has_skips = found.skipped if is_counted else SKIPPED.search(output)
     hides = has_skips and found.passed not in numbers and not any(one.status == "skipped" for one in said.quantities)
-    is_unequal = passed and (is_counted or kind == "test") and not {sum(passed), *passed} & {found.passed, found.total}
     is_empty = found.passed == 0 if is_counted else EMPTY.search(output) or not RESULT.search(output)
-    is_aside = said.quantities and all(one.subject in ("suites", "files") for one in said.quantities)
     is_strict = kind not in ("", "test") and all(one.subject != "warnings" for one in said.quantities)
     is_faulty = FORGIVING.search(output) or (is_strict and FAULTS.search(output))
     doubts = (
@@ -534,11 +531,11 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
         (not code and said.fails and not found.failed, ", and not as it says"),
         (said.more, f"; but more is said than a log can show: {said.more[:80]}"),
         (_EACH.search(clause), "; that is not each, perhaps"),
-        (wrong or is_unequal, "; its output does not show all of it"),
+        (wrong, "; its output does not show all of it"),
         (hides or (found.failed and not code), ", which it does not say"),
         (absent, f", but its output does not say {', '.join(dict.fromkeys(absent))[:80]}"),
         (checks_nothing(done.command), "; with these options it checks nothing"),
-        (kind == "test" and (is_empty or is_aside) and not code, "; it printed no result, or no test was in it"),
+        (kind == "test" and is_empty and not code, "; it printed no result, or no test was in it"),
         (not code and is_faulty, ", but its output speaks of faults"),
     )
     words = next((words for applies, words in doubts if applies), None)

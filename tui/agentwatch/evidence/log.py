@@ -120,16 +120,6 @@ class ToolLog(NamedTuple):
     gap: str = ""
     is_partial: bool = False
 
-    @property
-    def ran(self) -> list[Done]:
-        """The commands."""
-        return [one for one in self.done if one.line is not None]
-
-    @property
-    def changes(self) -> list[Done]:
-        """Everything that may have changed a file."""
-        return [one for one in self.done if one.change]
-
 
 def short(text: str) -> str:
     """A command line to quote."""
@@ -190,7 +180,9 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
 def read_changes(run: Run, transcript_of: TranscriptOf) -> list[tuple[float, float, str]] | None:
     """When a run began and ended what may have changed a file, and how; None where no log tells."""
     log = read_log([replace(run, rounds=())], transcript_of)
-    return None if log is None or log.is_partial else [(one.at, one.over_at, one.change) for one in log.changes]
+    return (
+        None if log is None or log.is_partial else [(one.at, one.over_at, one.change) for one in log.done if one.change]
+    )
 
 
 # Deeds that reach further than the work
