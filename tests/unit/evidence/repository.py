@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from agentwatch.contracts.shapes import TodoList
 from agentwatch.delegation.claims import Claim
 from agentwatch.delegation.events import Seen
 from agentwatch.evidence.checker import Checker, Request, Result
@@ -100,8 +101,8 @@ def request(
 ) -> Request:
     handed, handoff_name = None, "a.handoff.json" if handoff is not None else None
     if handoff_name is not None:
-        handed = Seen(0, seen_at or at or 0.0, handoff_name, "", {})
-    target = Target("a", Seen(0, returned_at, name, "", {}), handed, at, former)
+        handed = Seen(0, seen_at or at or 0.0, handoff_name, "", TodoList(()))
+    target = Target("a", Seen(0, returned_at, name, "", TodoList(())), handed, at, former)
     return Request(target, claims_of(text, name, handoff, handoff_name))
 
 

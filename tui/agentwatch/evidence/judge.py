@@ -81,11 +81,6 @@ class Statement(NamedTuple):
         return found
 
     @property
-    def passed(self) -> list[int]:
-        """The numbers of tests that are said to have passed."""
-        return self.tests.get("passed", [])
-
-    @property
     def admits(self) -> bool:
         """It tells of failures."""
         return self.fails or bool(self.exit_code) or any(map(_is_failure, self.quantities))
@@ -159,6 +154,8 @@ _PASSES: Final = re.compile(
     re.IGNORECASE,
 )
 _FAILS: Final = re.compile(rf"{STATUSES['failed']}|\b(?:red|schlägt fehl|échoue|falla|falló|falha)\b", re.IGNORECASE)
+_TELLING: Final = re.compile(rf"{_PASSES.pattern}|{_FAILS.pattern}|\d|\bexit|\bran?\b|\brun\b|\0", re.IGNORECASE)
+"""Something is said of a result, or of a command."""
 _KINDS: Final = {
     "test": r"\b(?:tests?|test[- ]?suite|suite|specs|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트",
     "lint": r"\b(?:lint(?:er|ing|s)?|code style|formatting)\b",
@@ -227,7 +224,6 @@ _ASSERTS: Final = re.compile(
 """Something is said, if of no result, of something else."""
 _IDENTIFIER: Final = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND: Final = "\"'“”(„:,;"
-_TELLING: Final = re.compile(r"\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
@@ -320,7 +316,7 @@ class LogJudge:
         told, fails = is_well or _PASSES.search(outside) is not None, bool(failures or _FAILS.search(left))
         more: list[str] = _MORE.findall(outside) + _NAUGHT.findall(_PASSES.sub(" ", outside))
         pieces = (outside[first:last] for first, last in _split(_PIECE, outside))
-        more += [piece for piece in pieces if _ASSERTS.search(piece) and not _tells(piece) and "\0" not in piece]
+        more += [piece for piece in pieces if _ASSERTS.search(piece) and not _TELLING.search(piece)]
         spans = [*_TICKED.findall(rest), *re.findall(_NUMERAL, left)]
         spans += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(match[0] for match in TIME.finditer(outside)))
         if named:
@@ -355,6 +351,8 @@ class LogJudge:
         doubts = [f"; after that {one.change}" for one in self.changes if one.over_at > done.at and one is not done]
         same = [one for one in self.ran if one.command.program == done.command.program]
         if verdict is _NO:
+            was_good = any(one.at < done.at and not one.is_bad for one in same)
+            doubts = ["; but it was good before, and files were changed after that"] if was_good and doubts else []
             if any(_PUTTING_BACK.search(one.act.what) for one in self.ran if one is not done):
                 doubts.append("; but files were put back, or copied")
         else:
@@ -500,7 +498,7 @@ def _stands(value: str, output: str) -> bool:
 def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     """How a command ended, against how it is said to have ended."""
     code, output, found, clause = done.code, done.output, done.counts or Counts(), said.rest
-    kind, is_counted, passed = kind_of(done.command), done.counts is not None, said.passed
+    kind, is_counted, passed = kind_of(done.command), done.counts is not None, said.tests.get("passed", [])
     wrong, absent = _compare(said, done)
     if said.passes and ((found.failed and not passed) or (LISTING.match(done.command.text) and output)):
         wrong.append("that it passes")
@@ -522,6 +520,7 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     has_skips = found.skipped if is_counted else SKIPPED.search(output)
     hides = has_skips and found.passed not in numbers and not any(one.status == "skipped" for one in said.quantities)
     is_empty = found.passed == 0 if is_counted else EMPTY.search(output) or not RESULT.search(output)
+    is_aside = said.quantities and all(one.subject in ("suites", "files") for one in said.quantities)
     is_strict = kind not in ("", "test") and all(one.subject != "warnings" for one in said.quantities)
     is_faulty = FORGIVING.search(output) or (is_strict and FAULTS.search(output))
     doubts = (
@@ -535,7 +534,7 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
         (hides or (found.failed and not code), ", which it does not say"),
         (absent, f", but its output does not say {', '.join(dict.fromkeys(absent))[:80]}"),
         (checks_nothing(done.command), "; with these options it checks nothing"),
-        (kind == "test" and is_empty and not code, "; it printed no result, or no test was in it"),
+        (kind == "test" and (is_empty or is_aside) and not code, "; it printed no result, or no test was in it"),
         (not code and is_faulty, ", but its output speaks of faults"),
     )
     words = next((words for applies, words in doubts if applies), None)
@@ -568,12 +567,6 @@ def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
         yield start, match.start()
         start = match.end()
     yield start, len(text)
-
-
-def _tells(piece: str) -> bool:
-    """Whether something is said of a result."""
-    words = _TICKED.sub(" ", piece)
-    return any(pattern.search(words) for pattern in (_PASSES, _FAILS, _TELLING))
 
 
 def _is_command(line: Line, starts: Set[str]) -> bool:
