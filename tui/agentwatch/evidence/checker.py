@@ -152,7 +152,8 @@ class Checker:
         if name is None:
             return _Handed(at, at)
         git, disk = self._git_facts(name, at), self._look(name)
-        if git is not None and git.tracked_before and not (git.committed or git.changed):
+        is_known = self._view is not None and self._view.known_since <= at
+        if is_known and git is not None and git.tracked_before is not False and not (git.committed or git.changed):
             return _Handed(why="git had the handoff before the time that its file has")
         if disk.kind is FileKind.REFUSED:
             return _Handed(why="the handoff cannot be looked at")
