@@ -51,6 +51,7 @@ def test_a_wish_takes_the_place_of_the_default_and_one_of_another_place_is_free(
         (mine(tabs="x"), "it needs a list of 8 different keys, one for each of its numbers; it keeps 1–8"),
         (mine(dialog__edit="e"), "characters are needed where you write; take another key, such as ctrl+r or f9"),
         (mine(decide__retry="e"), "decide.retry and decide.escalate would both have the key e; give one"),
+        (mine(decide__retry="n"), "decide.retry and needs.next would both have the key n"),
         (mine(follow="ctrl+c"), "follow and quit would both have the key ^c"),
         (mine(dialog__edit="ctrl+s"), "dialog.edit and dialog.record would both have the key ^s"),
     ],

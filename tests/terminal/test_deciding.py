@@ -102,7 +102,7 @@ def test_a_passphrase_is_asked_and_without_it_nothing_is_decided(stage: Stage) -
         terminal.press("correct horse\r")
         assert terminal.wait_until_exit() == 0
         assert "correct horse" not in terminal.text()
-    assert "a passphrase protects it" in stage.run("keys").out
+    assert "the key that signs decisions is encrypted" in stage.run("keys").out
     assert stage.decide("--retry").code == 2
     for typed, code, count in (("wrong", 2, 0), ("correct horse", 0, 1)):
         with deciding(stage) as terminal:

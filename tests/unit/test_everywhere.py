@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -12,7 +13,7 @@ import pytest
 
 from agentwatch.composition import watched
 from agentwatch.sources.sessions.registry import Alive, sessions_alive, workspaces_in
-from agentwatch.sources.sessions.store import holds
+from agentwatch.sources.sessions.store import holds, slug
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.store import Store
 from tests.unit.sessions.stores.claude_code import claude_code
@@ -22,9 +23,16 @@ from tests.unit.sessions.stores.gemini import gemini
 from tests.unit.sessions.stores.qwen import qwen
 from tests.unit.sessions.stores.roo import roo
 from tests.unit.test_monitors import NO_PROGRAMS, watching
-from tests.unit.test_worktrees import session
 
 DAY = 86_400.0
+
+
+def session(home: Path, cwd: Path, session_id: str) -> None:
+    project = home / ".claude" / "projects" / slug(str(cwd))
+    project.mkdir(parents=True)
+    common = {"sessionId": session_id, "cwd": str(cwd), "version": "2.1.0", "timestamp": "2026-03-01T12:00:00.000Z"}
+    asked = {"type": "user", "uuid": "1", "message": {"role": "user", "content": "Do it."}, **common}
+    (project / f"{session_id}.jsonl").write_text(json.dumps(asked) + "\n")
 
 
 @pytest.fixture

@@ -13,31 +13,6 @@ from agentwatch.sources.codex.codex_reader import CodexReader
 
 BEGAN = 1_800_000_000.0
 
-PACKET = """```json
-{"handoff_schema": "composability.handoff_packet.v1", "task_id": "shop.search", "objective": "Index the products."}
-```
-
-Answer with the four headings.
-"""
-RETURN = """## Status
-state: SUCCESS
-summary: The products are indexed.
-
-## Deliverables
-- (none)
-
-## Evidence
-- README.md
-
-## Runtime Attestation
-runtime_model_reported: small
-runtime_mode_reported: code
-files_created:
-- (none)
-files_modified:
-- (none)
-"""
-
 
 def thread(number: int) -> str:
     """An id that begins with the time it was made, as those of Codex do."""
@@ -55,13 +30,10 @@ class Session:
     id: str
     lines: list[bytes] = field(default_factory=list)
     clock: float = BEGAN
-    numbered: bool = True
     turns: int = 0
 
     def add(self, kind: str, payload: Mapping[str, object]) -> Session:
-        record: dict[str, object] = {"timestamp": iso(self.clock)}
-        if self.numbered:
-            record["ordinal"] = len(self.lines)
+        record: dict[str, object] = {"timestamp": iso(self.clock), "ordinal": len(self.lines)}
         self.lines.append(
             json.dumps(record | {"type": kind, "payload": payload}, separators=(",", ":")).encode() + b"\n"
         )
@@ -136,10 +108,6 @@ class Home:
     def root(self, number: int = 1) -> Session:
         """A session that a human began, with its first question."""
         return self.session(number).meta(self.workspace).begin().asked("Build the shop.")
-
-    def child(self, number: int, parent: Session, **fields: object) -> Session:
-        """An agent's session, with its task."""
-        return self.session(number).child_meta(self.workspace, parent.id, **fields).begin().asked(PACKET)
 
     def read(self) -> Sequence[str]:
         """Read all there is; the keys that changed."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agentwatch.delegation.run import Run
 from agentwatch.sources.copilot import CopilotReader
+from tests.unit.sessions.writing import Written
 
-BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 SESSION = "fb2a77f7-46da-4dc3-af57-30eecefa4b19"
 
 
@@ -86,31 +84,11 @@ class Log:
         self.event("permission.requested", requestId=request, permissionRequest=asked)
 
 
-class Store:
-    """A store in a directory of the test. Nothing is written before `save`."""
+class Store(Written):
+    """What Copilot CLI keeps."""
 
-    def __init__(self, root: Path) -> None:
-        self.workspace = root / "work"
-        self.home = root / "copilot"
-        self.written: list[tuple[Path, bytes]] = []
-        self._ids = 0
-        self._time = BEGIN
-
-    def new_id(self) -> str:
-        self._ids += 1
-        return f"event-{self._ids}"
-
-    def now(self) -> str:
-        # All of a story falls within a minute, so that whoever looks sees the same used in the last one.
-        self._time += timedelta(milliseconds=100)
-        return self._time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-    def set_back(self, by: timedelta) -> None:
-        """Somebody sets the clock."""
-        self._time -= by
-
-    def put(self, path: Path, data: bytes) -> None:
-        self.written.append((path, data))
+    name = "copilot"
+    reader_of = CopilotReader
 
     def session(self, session_id: str = SESSION) -> Log:
         """A session that a human begins."""
@@ -142,18 +120,3 @@ class Store:
         path.write_text(str(pid))
         os.utime(path, (1.0, 1.0))
         return path
-
-    def save(self) -> None:
-        for path, data in self.written:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab") as file:
-                file.write(data)
-        self.written.clear()
-
-    def reader(self) -> CopilotReader:
-        return CopilotReader(self.workspace, self.home)
-
-    def runs(self) -> dict[str, Run]:
-        """All runs by what the agents, and the calls without one, are called, as a reader that begins now has them."""
-        self.save()
-        return {change.run.session_id: change.run for change in self.reader().read(60.0) if change.run is not None}

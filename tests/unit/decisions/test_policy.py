@@ -119,6 +119,17 @@ def test_one_retry_and_with_a_mitigation_a_second() -> None:
     assert options(thrice, mitigation=MITIGATION)[RETRY].why_not == words
 
 
+def test_after_a_restoration_exactly_one_more_retry() -> None:
+    told = Told()
+    told.attempt(1, returned(code="E_LINE_FAULT"))
+    assert RETRY not in allowed(called(told, told.attempt(2, returned(code="E_LINE_FAULT"))))
+    task = told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
+    assert (task.retry.restored, task.retry.remaining) == (True, 1)
+    task = told.attempt(3, returned(code="E_LINE_FAULT"))
+    assert RETRY not in allowed(task)
+    assert RETRY not in allowed(task, mitigation=MITIGATION)
+
+
 def called(told: Told, task: Task, **more: Any) -> Task:
     """The fitter is called for the latest attempt, by the decision `d1`."""
     latest = task.latest

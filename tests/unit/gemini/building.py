@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agentwatch.delegation.run import Run
 from agentwatch.sources.gemini import GeminiReader
+from tests.unit.sessions.writing import Written
 
-BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 SESSION = "75707bae-1751-4df2-a9f3-20e48bb84eaa"
 
 
@@ -82,28 +80,15 @@ class Log:
         self.patched(summary=text[:10])
 
 
-class Store:
-    """A store of one workspace in a directory of the test. Nothing is written before `save`."""
+class Store(Written):
+    """What Gemini CLI keeps."""
 
-    def __init__(self, root: Path) -> None:
-        self.workspace = root / "work"
-        self.home = root / "gemini"
-        self.project = self.home / "tmp" / "work-1"
-        self.written: list[tuple[Path, bytes]] = []
-        self._ids = 0
-        self._time = BEGIN
+    name = "gemini"
+    reader_of = GeminiReader
 
-    def new_id(self) -> str:
-        self._ids += 1
-        return f"message-{self._ids}"
-
-    def now(self) -> str:
-        # All of a story falls within a minute, so that whoever looks sees the same used in the last one.
-        self._time += timedelta(milliseconds=100)
-        return self._time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-    def put(self, path: Path, data: bytes) -> None:
-        self.written.append((path, data))
+    @property
+    def project(self) -> Path:
+        return self.home / "tmp" / "work-1"
 
     def session(self, session_id: str = SESSION) -> Log:
         """A session that a human begins."""
@@ -126,16 +111,4 @@ class Store:
 
     def save(self) -> None:
         self.name_workspace()
-        for path, data in self.written:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab") as file:
-                file.write(data)
-        self.written.clear()
-
-    def reader(self) -> GeminiReader:
-        return GeminiReader(self.workspace, self.home)
-
-    def runs(self) -> dict[str, Run]:
-        """All runs by what the agents, and the calls without one, are called, as a reader that begins now has them."""
-        self.save()
-        return {change.run.session_id: change.run for change in self.reader().read(60.0) if change.run is not None}
+        super().save()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
-from agentwatch.delegation.run import Run
 from agentwatch.sources.qwen import QwenReader
 from agentwatch.sources.sessions.store import slug
+from tests.unit.sessions.writing import Written
 
-BEGIN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 SESSION = "2f144a86-06ea-466c-a574-e89c0da985d2"
 
 
@@ -81,35 +80,16 @@ class Log:
         self._store.put(self.path.with_suffix(".meta.json"), json.dumps(found, indent=2).encode())
 
 
-class Store:
-    """A store of one workspace in a directory of the test. Nothing is written before `save`."""
+class Store(Written):
+    """What Qwen Code keeps."""
 
-    def __init__(self, root: Path) -> None:
-        self.workspace = root / "work"
-        self.home = root / "qwen"
-        self.written: list[tuple[Path, bytes]] = []
-        """In this order; a description is written as a whole."""
-        self._ids = 0
-        self._time = BEGIN
+    name = "qwen"
+    reader_of = QwenReader
+    tick = timedelta(seconds=1)
 
     @property
     def project(self) -> Path:
         return self.home / "projects" / slug(str(self.workspace))
-
-    def new_id(self) -> str:
-        self._ids += 1
-        return f"uuid-{self._ids}"
-
-    def now(self) -> str:
-        self._time += timedelta(seconds=1)
-        return self._time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-    def set_back(self, by: timedelta) -> None:
-        """Somebody sets the clock."""
-        self._time -= by
-
-    def put(self, path: Path, data: bytes) -> None:
-        self.written.append((path, data))
 
     def session(self, session_id: str = SESSION) -> Log:
         return Log(self, session_id, None)
@@ -124,18 +104,3 @@ class Store:
         child.asked(prompt)
         child.described(call, parent=parent)
         return child
-
-    def save(self) -> None:
-        for path, data in self.written:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb" if path.suffix == ".json" else "ab") as file:
-                file.write(data)
-        self.written.clear()
-
-    def reader(self) -> QwenReader:
-        return QwenReader(self.workspace, self.home)
-
-    def runs(self) -> dict[str, Run]:
-        """All runs by key, as a reader that begins now finds them."""
-        self.save()
-        return {change.key: change.run for change in self.reader().read(60.0) if change.run is not None}

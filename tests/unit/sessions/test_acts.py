@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
 
@@ -16,8 +16,7 @@ from agentwatch.sources.gemini import entries as gemini
 from agentwatch.sources.opencode.opencode_reader import entries as opencode
 from agentwatch.sources.qwen import entries as qwen
 from agentwatch.sources.sessions.entries import Act, ActKind, Entry, EntryKind, acts_in
-from agentwatch.sources.sessions.fields import inner, text
-from agentwatch.sources.sessions.following import LinesTranscript, Placed
+from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript
 
 MOVED = (
     "Command did not complete within its 120s timeout and was moved to the background (ID: b1). You will be notified."
@@ -28,17 +27,19 @@ Result = tuple[int | None, str, bool]
 """Exit code, output, and whether it was cut."""
 
 
-def only(*records: Iterable[Entry]) -> Act:
-    (act,) = acts_in((place, list(entries)) for place, entries in enumerate(records))
-    return act
+def acts_of(entries_in: EntriesIn, *records: dict[str, object]) -> list[Act]:
+    with NamedTemporaryFile("w", suffix=".jsonl") as file:
+        file.writelines(f"{json.dumps(record)}\n" for record in records)
+        file.flush()
+        return list(acts_in(LinesTranscript(Path(file.name), lambda: entries_in).records()))
 
 
 def ended(act: Act) -> Result | None:
     return None if act.ended is None else (act.ended.exit_code, act.ended.output, act.ended.is_cut)
 
 
-def _claude(kind: str, block: dict[str, object], **keys: object) -> Iterable[Entry]:
-    return claude_code({"type": kind, "timestamp": AT, "cwd": PLACE, "message": {"content": [block]}, **keys})
+def _claude(kind: str, block: dict[str, object], **keys: object) -> dict[str, object]:
+    return {"type": kind, "timestamp": AT, "cwd": PLACE, "message": {"content": [block]}, **keys}
 
 
 @pytest.mark.parametrize(
@@ -58,14 +59,9 @@ def _claude(kind: str, block: dict[str, object], **keys: object) -> Iterable[Ent
 def test_claude_code(words: str, error: bool, shown: dict[str, object] | None, result: Result) -> None:
     call = _claude("assistant", {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make test"}})
     block: dict[str, object] = {"type": "tool_result", "tool_use_id": "a", "content": words, "is_error": error}
-    act = only(call, _claude("user", block, **({"toolUseResult": shown} if shown is not None else {})))
-    assert (act.kind, act.what, act.cwd, act.place, act.answered) == (
-        ActKind.COMMAND,
-        "make test",
-        PLACE,
-        (0, 0),
-        (1, 0),
-    )
+    answer = _claude("user", block, **({"toolUseResult": shown} if shown is not None else {}))
+    (act,) = acts_of(claude_code, call, answer)
+    assert (act.kind, act.what, act.cwd) == (ActKind.COMMAND, "make test", PLACE)
     assert ended(act) == result
     assert not act.refused
 
@@ -85,18 +81,16 @@ def _exec(**arguments: object) -> dict[str, object]:
         ("Wall time: 1 s\nProcess exited with code 0\nOutput:\n3 passed\n", (0, "3 passed\n", False)),
         ("Wall time: 1 s\nProcess exited with code 1\nOutput:\n1 failed\n", (1, "1 failed\n", False)),
         ("Wall time: 10 s\nProcess running with session ID 7\nOutput:\n...", (None, "...", False)),
-        ('{"output": "3 passed", "metadata": {"exit_code": 0}}', (0, "3 passed", False)),
         ("Exit code: 0\nOutput:\na\n…12 tokens truncated…\nb", (0, "a\n…12 tokens truncated…\nb", False)),
     ],
 )
 def test_codex(output: str, result: Result) -> None:
     answer = _codex({"type": "function_call_output", "call_id": "a", "output": output})
-    act = only(codex(_exec(cmd="make test", workdir="/other")), codex(answer))
+    (act,) = acts_of(codex, _exec(cmd="make test", workdir="/other"), answer)
     assert (act.what, act.cwd, ended(act)) == ("make test", "/other", result)
 
 
 def test_codex_works_where_its_session_or_its_turn_does_and_does_not_do_what_its_parent_did() -> None:
-    own = OwnEntries()
     thread, parent = "01a1fce9-1d77-7083-9499-131adbcab036", "01a1fce9-0000-7083-9499-131adbcab036"
     header = {"id": thread, "session_id": parent, "timestamp": AT, "cwd": PLACE, "cli_version": "0.169.0"}
     inherited = {"id": parent, "timestamp": AT, "cwd": "/parent", "cli_version": "0.169.0"}
@@ -111,8 +105,10 @@ def test_codex_works_where_its_session_or_its_turn_does_and_does_not_do_what_its
         _codex({"cwd": "/turn"}, "turn_context"),
         _exec(cmd="make there", workdir="below"),
     ]
-    acts = list(acts_in((place, list(own(record))) for place, record in enumerate(records)))
-    assert [(act.what, act.cwd) for act in acts] == [("make here", PLACE), ("make there", "/turn/below")]
+    assert [(act.what, act.cwd) for act in acts_of(OwnEntries(), *records)] == [
+        ("make here", PLACE),
+        ("make there", "/turn/below"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +124,7 @@ def test_codex_works_where_its_session_or_its_turn_does_and_does_not_do_what_its
 def test_opencode(state: dict[str, object], result: Result | None, refused: bool) -> None:
     given = {"input": {"command": "make test", "workdir": PLACE}, "time": {"start": 1_000, "end": 3_000}}
     part = {"type": "tool", "tool": "bash", "callID": "a", "state": {**state, **given}}
-    act = only(opencode(part, 1.0))
+    (act,) = acts_in([(0, list(opencode(part, 1.0)))])
     assert (act.what, act.cwd, act.at, act.ended_at) == ("make test", PLACE, 1.0, 3.0)
     assert (ended(act), act.refused) == (result, refused)
 
@@ -155,9 +151,10 @@ def test_qwen(response: dict[str, object], status: str, result: Result | None, r
         "functionCall": {"id": "a", "name": "run_shell_command", "args": {"command": "make test", "directory": "web"}}
     }
     answer = {"functionResponse": {"id": "a", "name": "run_shell_command", "response": response}}
-    act = only(
-        qwen({**common, "type": "assistant", "message": {"parts": [call]}}),
-        qwen({**common, "type": "tool_result", "message": {"parts": [answer]}, "toolCallResult": {"status": status}}),
+    (act,) = acts_of(
+        qwen,
+        {**common, "type": "assistant", "message": {"parts": [call]}},
+        {**common, "type": "tool_result", "message": {"parts": [answer]}, "toolCallResult": {"status": status}},
     )
     assert (act.what, act.cwd, act.refused) == ("make test", f"{PLACE}/web", refused)
     assert ended(act) == result
@@ -176,12 +173,12 @@ def _copilot(kind: str, **data: object) -> dict[str, object]:
     ],
 )
 def test_copilot(answer: dict[str, object], result: Result) -> None:
-    own = Placed(copilot, lambda fields: text(inner(fields, "data", "context"), "cwd"))
     shell = {"shellExecution": {"exitCode": answer["exitCode"]}} if "exitCode" in answer else {}
-    act = only(
-        own(_copilot("session.start", context={"cwd": PLACE})),
-        own(_copilot("tool.execution_start", toolName="bash", arguments={"command": "make test"})),
-        own(_copilot("tool.execution_complete", success=True, result={"content": answer["content"]}, **shell)),
+    (act,) = acts_of(
+        copilot,
+        _copilot("session.start", context={"cwd": PLACE}),
+        _copilot("tool.execution_start", toolName="bash", arguments={"command": "make test"}),
+        _copilot("tool.execution_complete", success=True, result={"content": answer["content"]}, **shell),
     )
     assert (act.what, act.cwd, ended(act)) == ("make test", PLACE, result)
 
@@ -202,8 +199,7 @@ def test_gemini(told: str, result: Result | None) -> None:
     response = {"functionResponse": {"id": "a", "response": {"output": told}}}
     given = {"command": "make test", "dir_path": "web"}
     call = {"id": "a", "name": "run_shell_command", "args": given, "status": "success", "result": [response]}
-    own = Placed(gemini, lambda fields: PLACE if "directories" in fields else None)
-    act = only(own({"directories": [PLACE]}), own({"type": "gemini", "timestamp": AT, "toolCalls": [call]}))
+    (act,) = acts_of(gemini, {"directories": [PLACE]}, {"type": "gemini", "timestamp": AT, "toolCalls": [call]})
     assert (act.what, act.cwd, ended(act)) == ("make test", f"{PLACE}/web", result)
 
 

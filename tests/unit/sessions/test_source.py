@@ -159,21 +159,6 @@ def watching() -> Iterator[Watching]:
     assert one.reader.closed
 
 
-@pytest.mark.parametrize("left", [None, b""])
-def test_a_run_outlives_its_transcript_on_a_screen(tmp_path: Path, watching: Watching, left: bytes | None) -> None:
-    path, above = tmp_path / "a.jsonl", str(tmp_path / "above.jsonl")
-    path.write_text('{"type":"user"}\n')
-    child = replace(run("a"), place=str(path), state=RunState.ENDED)
-    watching.tell(Change("above", replace(run("above"), place=above)), Change("a", child))
-    if left is None:
-        path.unlink()
-    else:
-        path.write_bytes(left)
-    watching.tell(Change("a", replace(child, place=above, state=RunState.SUBMITTED)))
-    watching.tell(Change("a", None))
-    assert watching.runs["one:a"] == child
-
-
 def test_a_run_whose_transcript_is_there_goes_when_its_reader_says_so(tmp_path: Path, watching: Watching) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"type":"user"}\n')

@@ -441,9 +441,10 @@ def with_keys(wishes: Iterable[tuple[str, Sequence[str]]], views: int = 0) -> tu
 def _clashes(made: Mapping[str, ActionSpec], specs: Mapping[str, ActionSpec]) -> Iterator[tuple[str, str, str]]:
     """The actions with keys of the operator's of which another in the same place, or of the app, has one, too."""
     for name, one in made.items():
-        for other in made.values() if one != specs[name] else ():
-            is_near = not {Home.APP, *one.homes}.isdisjoint(other.homes)
-            for key in set(one.keys.split(" ")) & set(other.keys.split(" ")) if is_near and other.id != name else ():
+        own = set(one.keys.split(" ")).difference(specs[name].keys.split(" "))
+        for other in made.values() if own else ():
+            is_near = Home.APP in (*one.homes, *other.homes) or not set(one.homes).isdisjoint(other.homes)
+            for key in own.intersection(other.keys.split(" ")) if is_near and other.id != name else ():
                 yield name, other.id, key
 
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import events, on, work
 from textual.actions import SkipAction
 from textual.app import App, ScreenStackError, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.dom import DOMNode
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
 from textual.theme import BUILTIN_THEMES
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from agentwatch.app import theming
 from agentwatch.app.actions import ActionSpec, Home, bindings, command_of, textual_keymap, with_keys
@@ -47,18 +48,31 @@ _LONGEST: Final = 1 / 4
 drawing takes a fifth of the time, and keys do not wait for it."""
 _SETTLED: Final = 0.3
 """Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
-_LEAST_FOR_PALETTE: Final = 9
-"""Lines of screen: in fewer its list has no room, and Textual fails."""
 
 
 class _Palette(CommandPalette):
     """The palette of commands, which ctrl+c closes as it closes every dialog."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "escape", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "escape", show=False),
+        Binding("pageup", "page('page_up')", show=False),
+        Binding("pagedown", "page('page_down')", show=False),
+    ]
 
-    def on_resize(self, event: events.Resize) -> None:
-        if event.size.height < _LEAST_FOR_PALETTE and self.is_active:
+    def action_page(self, move: str) -> None:
+        # In a window without room for its list, Textual raises KeyError; there is no public action for this.
+        if self.query_one(OptionList).size.height:
+            self._action_command_list(move)
+
+    def on_click(self, event: events.Click) -> None:
+        # Textual asks which widget is there now: none, where the window has shrunk, which raises.
+        event.prevent_default()
+        if event.widget is self:
             self.dismiss()
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close it where it is on top: keys and clicks come in after it was closed."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
 
 
 class AgentwatchApp(App[None]):
@@ -382,7 +396,7 @@ class AgentwatchApp(App[None]):
 
     def action_command_palette(self) -> None:
         # Not over a dialog: what is decided is left first.
-        if not isinstance(self.screen, ModalScreen) and self.size.height >= _LEAST_FOR_PALETTE:
+        if not isinstance(self.screen, ModalScreen):
             self.push_screen(_Palette(id="--command-palette"))
 
     def action_help(self) -> None:

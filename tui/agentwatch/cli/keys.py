@@ -19,7 +19,7 @@ from agentwatch.errors import ExitCode, UsageError
 from agentwatch.remote.address import Address, ssh_addresses
 from agentwatch.remote.pipe import command as remote_command
 from agentwatch.remote.pipe import reason
-from agentwatch.shell import resolve_command
+from agentwatch.shell import command_line, resolve_command
 from agentwatch.text import clean, complain, quoted, say
 
 _SSH_SECONDS: Final = 120.0
@@ -209,4 +209,6 @@ def send(keys: Keys, addresses: Sequence[Address], name: str, program: Sequence[
     say(f"your public key: {key.text}")
     if code is ExitCode.DONE:
         say(f"next, to watch and decide there: agentwatch {' '.join(f'ssh://{one.target}/PATH' for one in addresses)}")
+        relay = command_line(["agentwatch", "relay", "--nats", "nats://SERVER", "--trust", f"{name}={key.text}"])
+        say(f"a sandbox that only dials out: {relay}")
     return code

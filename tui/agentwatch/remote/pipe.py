@@ -244,8 +244,9 @@ class ProcessLink(Link):
 
     def _connect(self, receive: Receive, change: Change) -> LinkState:
         """Connect, and hand over what comes until the connection ends. Returns why."""
-        pipe, words, why = subprocess.PIPE, resolve_command(self._command), ""
+        pipe, why = subprocess.PIPE, ""
         try:
+            words = resolve_command(self._command)
             process = subprocess.Popen(  # noqa: S603  a list, and no shell here
                 words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
             )

@@ -48,10 +48,6 @@ class FarTranscript(RunTranscript):
         self._learn(f"look {self._sign}")
         return None if self._known is before else self._known
 
-    def older(self) -> Look:
-        self._learn("older")
-        return self._known
-
     def whole(self, step: Step) -> WholeStep | None:
         found: WholeStep | None = parsed(WholeStep, self._ask(f"whole {written(Step, step)}"))
         return found
@@ -134,7 +130,7 @@ class Answers:
             elif what == "entries":
                 answer = written(tuple[Entry, ...], tuple(islice(transcript.entries(), _MOST_ENTRIES)))
             else:
-                look = transcript.older() if what == "older" else transcript.look() or look
+                look = transcript.look() or look
                 answer = written(Look, look)
                 if rest == sign_of(answer):
                     answer = ""

@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 Mode = Literal["starting", "live", "polling", "degraded", "replay"]
 _WORST_FIRST: Final[tuple[Mode, ...]] = ("starting", "degraded", "polling", "live", "replay")
 
-FILES: Final = "files"
-"""The name of the source that is the workspace itself."""
+FILES: Final = "files"  # The name of the source that is the workspace itself
 
-_MOST_PROBLEMS: Final = 20
-"""Those that a command prints, a line each."""
+_MOST_PROBLEMS: Final = 20  # Those that a command prints, a line each
 
 
 class Problem(NamedTuple):

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
-from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
+from agentwatch.delegation.run import Run, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, string, text, whole
-from agentwatch.sources.sessions.following import EntriesIn, Placed
+from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, string, text, total, whole
+from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
 from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, Account, Answer, Keep, run_of
 from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
@@ -38,8 +38,8 @@ class Agent(Account):
     asker = SESSION
     last: Answer | None = None  # the last words of the round
     asking = ("ask_user",)
-    calls_tools = True  # the last message of the turn calls tools, or there is none yet
     was_over = False
+    calls_tools = True  # the last message of the turn calls tools, or there is none yet
 
     def __init__(self, keep: Keep, places: Sequence[str]) -> None:
         super().__init__(keep, places)
@@ -60,7 +60,7 @@ class Agent(Account):
             if was_working and self.begun is not None:
                 self.end(RunState.FAILED, at, CUT_OFF)
             asker = StartedBy.PARENT if words.strip() else StartedBy.PROGRAM
-            self.begin_round(Turn(at, self.keep(words, at), asker))
+            self.begin_round(at, self.keep(words, at), asker)
         if self.prompt is None and words.strip():
             self.prompt = self.keep(words, at)
         self.last = None
@@ -68,7 +68,7 @@ class Agent(Account):
         self.go_on(at)
 
     def complete(self, data: Fields, at: float) -> None:
-        """One that idles, after it was sent on, may be told to be cancelled when Copilot ends."""
+        """One that idles may be told to be cancelled when Copilot ends."""
         if data.get("cancelled") is not True:
             self.end(RunState.ENDED, at)
         elif self.reason != LEFT_BEHIND and not (self.was_over and self.state is RunState.ENDED):
@@ -79,7 +79,6 @@ class Agent(Account):
 class Events:
     """The state of one file after the lines that were folded in."""
 
-    cwd: str | None = None
     not_understood = 0
 
     def __init__(self, keep: Keep, places: Sequence[str], *, is_agent: bool) -> None:  # noqa: ARG002
@@ -98,8 +97,6 @@ class Events:
         agent.model = text(data, "model") or agent.model
         is_working = agent.state is RunState.WORKING
         match kind:
-            case "session.start":
-                self.cwd = self.cwd or text(inner(data, "context"), "cwd")
             case "session.info" if string(data, "message").startswith(_COPIED):
                 # All before is a copy of what another session holds.
                 self.agents.clear()
@@ -113,9 +110,7 @@ class Events:
             case "session.error" | "subagent.failed":
                 agent.end(RunState.FAILED, at, first_line(text(data, "message") or text(data, "error") or "error"))
             case "session.usage_record":
-                used = inner(data, "usage")
-                agent.tokens += (whole(used, "inputTokens") or 0) + (whole(used, "outputTokens") or 0)
-                agent.tokens -= whole(used, "cacheReadTokens") or 0
+                agent.tokens += total(inner(data, "usage"), "inputTokens", "outputTokens", without="cacheReadTokens")
             case "user.message":
                 agent.ask(data, at, is_agent=whose != SESSION)
             case "assistant.message" if text(data, "model") is not None:
@@ -228,10 +223,7 @@ class CopilotReader(FilesReader[Events]):
     def entries_of(self, run: Run) -> EntriesIn:
         whose = SESSION if run.session_id == Path(run.place).parent.name else run.session_id
 
-        def of_agent(fields: Fields) -> Iterator[Entry]:
-            return entries(fields) if string(fields, "agentId") == whose else iter(())
-
-        return Placed(of_agent, lambda fields: text(inner(fields, "data", "context"), "cwd"))
+        return lambda fields: entries(fields) if string(fields, "agentId") == whose else ()
 
     def runs_of(self, session: Session[Events]) -> dict[str, Run]:
         runs: dict[str, Run] = {}

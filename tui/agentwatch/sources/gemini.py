@@ -24,10 +24,8 @@ from agentwatch.sources.sessions.fields import (
     parts_in,
     string,
     text,
-    todos_in,
-    whole,
+    total,
 )
-from agentwatch.sources.sessions.following import EntriesIn, Placed
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
     LEFT_BEHIND,
@@ -75,8 +73,7 @@ class Chat(Account):
         for entry in entries({**fields, "toolCalls": calls[seen:]}, at):
             if entry.call or name not in self._messages:
                 self.add_entry(entry)
-        used = inner(fields, "tokens")
-        tokens = (whole(used, "total") or 0) - (whole(used, "cached") or 0)
+        tokens = total(inner(fields, "tokens"), "total", without="cached")
         self.tokens += tokens - counted
         self._messages[name] = tokens, len(calls)
         self.model = text(fields, "model") or self.model
@@ -103,8 +100,6 @@ class Chat(Account):
         if self.is_agent and (said := _handed_back(call)) is not None:
             self.end(RunState.ENDED, ended_at)
             self.answer = self.later(said, ended_at) if said.strip() else None
-        elif call.get("name") == "write_todos":
-            self.list(todos_in(listed(given, "todos"), "description"), ended_at)
         elif call.get("name") == "invoke_agent":
             shown = inner(call, "resultDisplay")
             # An agent that failed, or ran out of turns, is said to be a success as well.
@@ -189,16 +184,11 @@ def root_of(project: str) -> str:
     return os.path.realpath(named)
 
 
-def _directory_in(fields: Fields) -> str | None:
-    """Where an agent works, as the first line says."""
-    places = listed(fields, "directories")
-    return str(places[0]) if len(places) == 1 else None
-
-
 class GeminiReader(FilesReader[Chat]):
     """`home` is `.gemini` in `$GEMINI_CLI_HOME`, else in the user's home. Agents run in the foreground."""
 
     name = "gemini"
+    entries = staticmethod(entries)
     fold = Chat
     layout: ClassVar = Layout(
         r"chats/(?:session-[^/]+|(?P<session>[^/]+)/(?P<agent>[^/]+))\.jsonl",
@@ -216,9 +206,6 @@ class GeminiReader(FilesReader[Chat]):
             except OSError as error:
                 self.refused |= set() if isinstance(error, FileNotFoundError) else {project}
         return found
-
-    def entries_of(self, run: Run) -> EntriesIn:  # noqa: ARG002
-        return Placed(entries, _directory_in)
 
     def mark(self, fields: Fields) -> str | None:
         """Of a message as it is now: it is written again with its calls."""

@@ -17,8 +17,7 @@ from agentwatch.background import Background
 from agentwatch.delegation.events import Event, Gone, Ran, Seen
 from agentwatch.sources import Batch, Health, Source
 
-IDLE_SECONDS: Final = 2.0
-"""The longest wait for the next observation, at speed 1."""
+IDLE_SECONDS: Final = 2.0  # The longest wait for the next observation, at speed 1
 
 SLOWEST: Final = 1 / 8
 FASTEST: Final = 1024.0

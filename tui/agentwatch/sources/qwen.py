@@ -9,20 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
+from agentwatch.delegation.run import Run, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
     first_line,
     inner,
-    listed,
     moment,
     objects,
     read_notification,
     string,
     text,
-    todos_in,
-    whole,
+    total,
 )
 from agentwatch.sources.sessions.runs import (
     CUT_OFF,
@@ -68,7 +66,6 @@ class Chat(Account):
         if at is None or text(fields, "uuid") is None:
             self.not_understood += 1
             return
-        self.cwd = self.cwd or text(fields, "cwd")
         told = list(entries(fields, at))
         for entry in told:
             if entry.kind is EntryKind.RESULT:
@@ -97,23 +94,19 @@ class Chat(Account):
                 self.state, self.reason = RunState.FAILED, CUT_OFF
             self.ended_at = self.ended_at or self.updated_at
             is_asked = not by_program and bool(words.strip())
-            self.begin_round(Turn(at, prompt, StartedBy.PARENT if is_asked else StartedBy.PROGRAM))
+            self.begin_round(at, prompt, StartedBy.PARENT if is_asked else StartedBy.PROGRAM)
         self.prompt = self.prompt or prompt
         self.round_at, self.prompted_at = at, self.prompted_at if by_program else at
         self.go_on(at)
 
     def _answered(self, fields: Fields, told: Sequence[Entry], at: float) -> None:
         self.go_on(at)
-        used = inner(fields, "usageMetadata")
-        self.tokens += (whole(used, "totalTokenCount") or 0) - (whole(used, "cachedContentTokenCount") or 0)
+        self.tokens += total(inner(fields, "usageMetadata"), "totalTokenCount", without="cachedContentTokenCount")
         self.model = text(fields, "model") or self.model
         calls = [entry for entry in told if entry.kind is EntryKind.CALL]
         for entry in calls:
-            given = entry.given
-            if entry.tool == "todo_write":
-                self.list(todos_in(listed(given, "todos"), "content"), at)
-            elif entry.tool == "agent":
-                self.calls[entry.call] = self.asked(entry, self.keep(string(given, "prompt"), at))
+            if entry.tool == "agent":
+                self.calls[entry.call] = self.asked(entry, self.keep(string(entry.given, "prompt"), at))
         words = words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self.is_agent):
@@ -154,8 +147,7 @@ def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
                 if (said := text(part, "text")) is not None:
                     yield Entry(at, EntryKind.THOUGHT if part.get("thought") is True else EntryKind.WORDS, said)
                 elif call := inner(part, "functionCall"):
-                    name, tool, cwd = (string(one, key) for one, key in ((call, "id"), (call, "name"), (fields, "cwd")))
-                    yield Entry(at, EntryKind.CALL, "", name, tool, inner(call, "args"), cwd=cwd)
+                    yield Entry(at, EntryKind.CALL, "", string(call, "id"), string(call, "name"), inner(call, "args"))
         case "tool_result":
             status = inner(fields, "toolCallResult").get("status")
             for part in _parts_of(fields):

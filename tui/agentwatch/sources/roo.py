@@ -18,7 +18,7 @@ from typing import Final
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Entry, EntryKind
-from agentwatch.sources.sessions.fields import Fields, listed, mapping, number, object_in, string, text, todos_in
+from agentwatch.sources.sessions.fields import Fields, mapping, number, object_in, string, text
 from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, is_at
 from agentwatch.sources.sessions.registry import roo_storages
@@ -90,23 +90,17 @@ class RooReader(StoreReader):
         refused = self._refused | {path: task.refusal for path, task in self._tasks.items()}
         return next((f"{path} cannot be read: {why}." for path, why in refused.items() if why), None)
 
-    def read(self, seconds: float) -> Sequence[Change]:
-        """The tasks that have changed. At least one is read, however short the time."""
-        deadline = time.monotonic() + seconds
+    def read(self, seconds: float) -> Sequence[Change]:  # noqa: ARG002
+        """The tasks that have changed."""
         if time.monotonic() >= self._search_at:
             self._search_at = time.monotonic() + _SEARCH_SECONDS
             self._storages = [self._storage] if self._storage is not None else roo_storages(user_home())
         self._tasks = {path: self._tasks.get(path) or _Task() for path in self._paths()}
-        is_behind = has_read = False
         for path, task in self._tasks.items():
             stamps = _stamp(path / _ITEM), _stamp(path / _MESSAGES)
             if stamps != task.stamps:
-                is_behind = has_read and time.monotonic() >= deadline
-                if is_behind:
-                    break
                 self._read(path, task)
-                task.stamps, has_read = stamps, True
-        self.progress = Progress(0 if is_behind else len(self._tasks), len(self._tasks))
+                task.stamps = stamps
         tasks = reversed(self._tasks.values())
         return self.give({task.run.session_id: task.run for task in tasks if task.run is not None})
 
@@ -186,7 +180,7 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
         state = RunState.CANCELED
     if is_over and state is not RunState.ENDED:
         # A result that was not accepted.
-        task.begin_round(Turn(task.ended_at or at))
+        task.begin_round(task.ended_at or at)
     reason = task.reason or status or "" if state is RunState.CANCELED else ""
     run = run_of(
         task,
@@ -217,12 +211,10 @@ def _add(task: Account, message: Fields) -> None:
         if task.state is RunState.ENDED:
             is_asked = say == "user_feedback" and bool(words)
             asker = StartedBy.PARENT if is_asked else StartedBy.PROGRAM
-            task.begin_round(Turn(at, task.keep(words, at) if is_asked else None, asker))
+            task.begin_round(at, task.keep(words, at) if is_asked else None, asker)
             task.go_on(at)
         if say == "api_req_started":
             task.reason = _CANCELED if text(inside, "cancelReason") == _CANCELED else ""
-    elif text(inside, "tool") == "updateTodoList":
-        task.list(todos_in(listed(inside, "todos"), "content") or task.todos, at)
 
 
 def _waits(last: Fields) -> str:
@@ -280,7 +272,7 @@ def _entry(message: Fields, *, is_first: bool) -> Entry | None:
         reason = text(fields, "streamingFailedMessage") or text(fields, "cancelReason") or words
         return Entry(at, EntryKind.NOTE, "broken off by the user" if reason == _CANCELED else reason, failed=True)
     tool, given = _TOOLS.get(ask or ""), fields or {"command": words}
-    if "tool" in (ask, say):
+    if "tool" in (ask, say) or say == "user_edit_todos":
         tool, given = text(fields, "tool") or "tool", {key: value for key, value in fields.items() if key != "tool"}
         if tool == "newTask":
             given["prompt"] = given.pop("content", "")

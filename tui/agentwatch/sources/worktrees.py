@@ -14,8 +14,7 @@ from typing import Final
 from agentwatch.sources.files.read import FileRefusedError, read_file
 
 _SMALL: Final = 64 * 1024
-_MOST: Final = 200
-"""Work trees of one repository that are looked at."""
+_MOST: Final = 200  # Work trees of one repository that are looked at
 
 
 class NoRepositoryError(Exception):

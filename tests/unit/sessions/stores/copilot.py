@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-from agentwatch.sources.copilot import CopilotReader
 from tests.unit.copilot import building
 from tests.unit.sessions.store import (
     CART,
@@ -20,9 +17,8 @@ from tests.unit.sessions.store import (
     Store,
     packet,
     report,
-    spoil_lines,
-    torn,
 )
+from tests.unit.sessions.writing import story
 
 _SECOND = "second"
 
@@ -36,18 +32,8 @@ def copilot(root: Path) -> Store:
     child = built.handed(second, "call_8", packet(OTHER), session=_SECOND)
     built.done(second, "call_8", child, report())
 
-    def written() -> Iterator[None]:
-        for path, data in built.written:
-            yield from torn(path, data)
-
-    return Store(
-        built.workspace,
-        built.home,
-        lambda: CopilotReader(built.workspace, built.home),
-        written(),
-        lambda random: spoil_lines(built.home / "session-state", "events-{}.jsonl", random),
-        lambda: shutil.rmtree(built.home / "session-state" / _SECOND),
-    )
+    state = built.home / "session-state"
+    return story(built, state, "events-{}.jsonl", state / _SECOND)
 
 
 def _session(built: building.Store) -> None:

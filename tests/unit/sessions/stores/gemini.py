@@ -5,11 +5,8 @@ Its agents ask for none themselves by now, and are not sent on; a chat below tha
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-from agentwatch.sources.gemini import GeminiReader
 from tests.unit.gemini import building
 from tests.unit.gemini.building import handing
 from tests.unit.sessions.store import (
@@ -24,9 +21,8 @@ from tests.unit.sessions.store import (
     Store,
     packet,
     report,
-    spoil_lines,
-    torn,
 )
+from tests.unit.sessions.writing import story
 
 _SECOND = "second-session"
 
@@ -41,22 +37,8 @@ def gemini(root: Path) -> Store:
     second.answered("One task.")
     built.agent("dusting", packet(OTHER), _SECOND).returned(report())
 
-    def written() -> Iterator[None]:
-        for path, data in built.written:
-            yield from torn(path, data)
-
-    def forget() -> None:
-        second.path.unlink()
-        shutil.rmtree(built.project / "chats" / _SECOND)
-
-    return Store(
-        built.workspace,
-        built.home,
-        lambda: GeminiReader(built.workspace, built.home),
-        written(),
-        lambda random: spoil_lines(built.project / "chats", "session-{}.jsonl", random),
-        forget,
-    )
+    chats = built.project / "chats"
+    return story(built, chats, "session-{}.jsonl", second.path, chats / _SECOND)
 
 
 def _session(built: building.Store) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-from agentwatch.sources.qwen import QwenReader
 from tests.unit.qwen import building
 from tests.unit.sessions.store import (
     CART,
@@ -20,9 +17,8 @@ from tests.unit.sessions.store import (
     Store,
     packet,
     report,
-    spoil_lines,
-    torn,
 )
+from tests.unit.sessions.writing import story
 
 _SECOND = "second"
 
@@ -34,18 +30,8 @@ def qwen(root: Path) -> Store:
     _session(built)
     _second(built)
 
-    def forget() -> None:
-        (built.project / "chats" / f"{_SECOND}.jsonl").unlink()
-        shutil.rmtree(built.project / "subagents" / _SECOND)
-
-    return Store(
-        built.workspace,
-        built.home,
-        lambda: QwenReader(built.workspace, built.home),
-        _written(built),
-        lambda random: spoil_lines(built.project, "agent-{}.jsonl", random),
-        forget,
-    )
+    second = built.project / "chats" / f"{_SECOND}.jsonl", built.project / "subagents" / _SECOND
+    return story(built, built.project, "agent-{}.jsonl", *second)
 
 
 def _session(built: building.Store) -> None:
@@ -97,16 +83,3 @@ def _second(built: building.Store) -> None:
     child = built.handed(second, "call_8", packet(OTHER), session=_SECOND)
     child.said(report())
     child.described("call_8", "completed")
-
-
-def _written(built: building.Store) -> Iterator[None]:
-    for path, data in built.written:
-        if path.suffix == ".json":
-            # It is replaced at once.
-            path.parent.mkdir(parents=True, exist_ok=True)
-            whole = path.with_suffix(".new")
-            whole.write_bytes(data)
-            whole.replace(path)
-            yield
-        else:
-            yield from torn(path, data)

@@ -186,7 +186,7 @@ def link_agents(transcripts: Mapping[str, Transcript], metas: Mapping[str, Field
     return bonds | {call.id: Bond(owners[call.id], (call,), "the parent's tool call", call.id) for call in lone}
 
 
-def _standing(talk: Transcript, heard: Sequence[AgentAnswer]) -> Standing:
+def _standing(talk: Transcript, heard: Sequence[AgentAnswer]) -> Standing | Transcript:
     """By its own transcript first, then by what its parents heard, oldest first."""
     # The end of an earlier round says nothing of one that began later.
     told = [answer for answer in heard if not answer.launched and answer.at >= talk.round_at]
@@ -195,7 +195,7 @@ def _standing(talk: Transcript, heard: Sequence[AgentAnswer]) -> Standing:
             # An unreadable answer may say that it failed, so it is not said to be over.
             copy = next((answer.said for answer in reversed(told) if answer.said is not None), None)
             return Standing(RunState.ENDED, "", copy, talk.ended_at) if copy else Standing(RunState.SUBMITTED, UNREAD)
-        return Standing(talk.state, talk.reason, talk.said, talk.ended_at)
+        return talk
     has_begun = talk.started_at is not None
     if not told:
         return Standing(RunState.WORKING if has_begun else RunState.SUBMITTED)

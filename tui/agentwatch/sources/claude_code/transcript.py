@@ -8,24 +8,22 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
-from agentwatch.contracts.shapes import Todo
 from agentwatch.delegation.request import input_text
-from agentwatch.delegation.run import Message, Permit, Permitter, RunState, StartedBy, Turn
+from agentwatch.delegation.run import Message, Permit, Permitter, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import (
     TODO_STATUSES,
     Fields,
     first_line,
     inner,
-    listed,
     mapping,
     moment,
     question_in,
     read_notification,
     string,
     text,
-    todos_in,
     todos_of,
+    total,
     whole,
 )
 from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, Answer, Keep
@@ -36,7 +34,7 @@ NOTHING: Final = frozenset({"", "(no content)"})  # the content of a message wit
 
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})  # a use of any other may need a permission
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}  # the latter two, if an agent names them
-_CHECKLIST: Final = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate"})
+_CHECKLIST: Final = ("TaskCreate", "TaskUpdate")
 _MOST_ITEMS: Final = 500
 _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
 _ENDS: Final = ("end_turn", "stop_sequence")  # `max_tokens` and `pause_turn` are no ends: the program goes on by itself
@@ -83,15 +81,14 @@ class Transcript(Account):
         super().__init__(keep, places, is_agent=is_agent)
         self.ends: dict[str, AgentAnswer] = {}
         self.titles: dict[str, str] = {}
-        self._uuids: set[int] = set()
         self._told: dict[str, object] = {}
+        self._uuids: set[int] = set()
         self._message_id: str | None = None
         self._usage = 0
         self._text: Answer | None = None  # that of the last message
         self._uses_tools = self._is_strange = False  # of the last message
         self._command: tuple[str, float] | None = None  # typed, until the program or the model answers it
         self._by_hooks: dict[str, bool | None] = {}
-        self._written: tuple[Todo, ...] | None = None
         self._items: dict[str, tuple[str, str]] = {}  # by number; one that has none yet by the call that makes it
 
     @property
@@ -105,7 +102,6 @@ class Transcript(Account):
         return next((words_of_use(use) for use in self.uses if use.tool in QUESTIONS), "")
 
     def add(self, fields: Record) -> None:
-        self.cwd = self.cwd or text(fields, "cwd")
         written, kind, uuid = moment(fields), fields.get("type"), text(fields, "uuid")
         at = written or self.updated_at
         match kind:
@@ -159,7 +155,7 @@ class Transcript(Account):
         elif said.startswith(_LOCAL):
             # The program itself answers what was typed.
             self._command = None
-        elif fields.get("turnCompanion") is True and not said.startswith("<system-reminder>"):
+        elif fields.get("turnCompanion") is True and not said.startswith(_REMINDER):
             # The program does not take the last answer, which was cut off, and asks for another in the same round.
             self._text = None
             if self.state is RunState.ENDED:
@@ -181,7 +177,7 @@ class Transcript(Account):
         if self.prompt is not None and self.state is RunState.WORKING:
             self.round_at = at
         self.prompt = self.prompt or prompt
-        self._begin(at, Turn(at, prompt, asker))
+        self._begin(at, prompt, asker)
 
     def _assistant(self, fields: Fields, at: float) -> None:
         """A record of a message of the model, as a rule one block of it."""
@@ -200,7 +196,7 @@ class Transcript(Account):
         if command is not None:
             self._prompted(*command)
         elif self.state is not RunState.WORKING and not goes_on:
-            self._begin(at, Turn(at))
+            self._begin(at)
         if not goes_on:
             self._begin_message(message_id)
         self.not_understood += is_strange
@@ -208,8 +204,7 @@ class Transcript(Account):
         if (model := text(message, "model")) != "<synthetic>":
             self.model = model or self.model
         # What came from the cache is not counted again.
-        used = inner(message, "usage")
-        tokens = max(sum([count for key in _COUNTED if isinstance(count := used.get(key), int)]), self._usage)
+        tokens = max(total(inner(message, "usage"), *_COUNTED), self._usage)
         self.tokens, self._usage = self.tokens + tokens - self._usage, tokens
         if "tool_use" in kinds:
             self._uses_tools = True
@@ -224,7 +219,7 @@ class Transcript(Account):
             self.end(RunState.FAILED, at, first_line(said) or text(fields, "error") or "API error")
         elif reason == "refusal":
             self.end(RunState.FAILED, at, "the model refused to answer")
-        elif (reason in _ENDS and not (kinds and kinds <= _THOUGHTS)) or str(fields.get("version")).startswith("1."):
+        elif reason in _ENDS and not (kinds and kinds <= _THOUGHTS):
             self._end_turn(at)
         if fields.get("forkedFrom") is None:
             for entry in told:
@@ -278,10 +273,10 @@ class Transcript(Account):
         elif self.state is RunState.ENDED and self._text is not None:
             self.answer, self.reason = self._text, ""
 
-    def _begin(self, at: float, begun: Turn) -> None:
+    def _begin(self, at: float, prompt: Message | None = None, asker: StartedBy = StartedBy.PROGRAM) -> None:
         if self.state is not RunState.WORKING and self.is_agent:
             self.round_at = self.round_at if self.begun is None else at
-            self.begin_round(begun)
+            self.begin_round(at, prompt, asker)
         self.go_on(at)
         self._begin_message(None)
 
@@ -292,11 +287,9 @@ class Transcript(Account):
         self._by_hooks.clear()
 
     def _update_checklist(self, tool: str, call: str, given: Fields, at: float) -> None:
-        """A tool of the checklist is used: `TodoWrite` gives the whole list, `TaskCreate` and `TaskUpdate` one item."""
+        """A tool of the checklist is used that gives one item."""
         number, status = str(given.get("taskId")), text(given, "status")
-        if tool == "TodoWrite":
-            self._written = todos_in(listed(given, "todos"), "content")
-        elif tool == "TaskCreate":
+        if tool == "TaskCreate":
             if len(self._items) < _MOST_ITEMS:
                 self._items[call] = string(given, "subject"), "pending"
         elif status == "deleted":
@@ -304,10 +297,7 @@ class Transcript(Account):
         elif number in self._items:
             words, before = self._items[number]
             self._items[number] = text(given, "subject") or words, status if status in TODO_STATUSES else before
-        self.list(self._checklist(), at)
-
-    def _checklist(self) -> tuple[Todo, ...] | None:
-        return self._written if self._written is not None else todos_of(self._items.values()) or None
+        self.list(todos_of(self._items.values()) or None, at)
 
     def _permit(self, call: Entry, record: Fields, block: Fields, result: Fields, at: float) -> None:
         """A call has its result, and the program may write beside it who allowed it, or refused it."""
@@ -378,8 +368,7 @@ def answer_entries(record: Fields, at: float) -> list[Entry]:
             case "thinking" if words := text(block, "thinking"):
                 said.append(Entry(at, EntryKind.THOUGHT, words))
             case "tool_use" if tool := text(block, "name"):
-                call, cwd = string(block, "id"), string(record, "cwd")
-                said.append(Entry(at, EntryKind.CALL, "", call, tool, inner(block, "input"), cwd=cwd))
+                said.append(Entry(at, EntryKind.CALL, "", string(block, "id"), tool, inner(block, "input")))
     return said
 
 

@@ -14,12 +14,11 @@ from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Roll
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all
 from agentwatch.sources.sessions.reader import is_at
-from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, AgentCall, Standing, run_of
+from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, AgentCall, Standing, run_of
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Layout, Session
 from agentwatch.sources.sessions.tail import Tail
 
 NAME: Final = "codex"
-LEFT_BEHIND: Final = "left behind when Codex was stopped"
 
 _DAMAGED: Final = "damaged"
 _STRANGE: Final = "it does not say whose it is, and in which directory"
@@ -110,16 +109,8 @@ class CodexReader(FilesReader[Rollout]):
             runs[thread] = self._run(rollouts, asked[thread][1] if thread in asked else NO_CALL)
         return dict(sorted(runs.items(), key=lambda one: one[1].started_at))
 
-    def settle(self, session: Session[Rollout], runs: dict[str, Run], program: Program) -> None:  # noqa: ARG002
-        """One that Codex says is not found, or one above it, is over: one process runs them all."""
-        lost: dict[str, float] = {}
-        for part in session.folds.values():
-            lost |= {child: max(at, lost.get(child, at)) for child, at in part.lost.items()}
-        for key, run in runs.items():
-            lost_at = max(lost.get(one, -1.0) for one in (run.session_id, *self._line(run.parent_session or "")))
-            if lost_at >= run.updated_at and run.state in OPEN:
-                ended_at = run.updated_at
-                runs[key] = replace(run, state=RunState.FAILED, reason=LEFT_BEHIND, ended_at=ended_at, waiting="")
+    def settle(self, session: Session[Rollout], runs: dict[str, Run], program: Program) -> None:
+        """One process runs them all: nothing of a session tells how its agents stand."""
 
     def _run(self, parts: list[Rollout], asked: AgentCall) -> Run:
         header = parts[0].header

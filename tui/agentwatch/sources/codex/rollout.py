@@ -1,5 +1,4 @@
-"""One rollout of Codex: what a record says, and the fold of all of them. Sessions of before Codex wrote turns have
-`user_message` and `agent_message` only; there an answer ends what a message began."""
+"""One rollout of Codex: what a record says, and the fold of all of them."""
 
 from __future__ import annotations
 
@@ -8,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.run import Permit, Permitter, RunState, StartedBy, Turn
+from agentwatch.delegation.run import Permit, Permitter, RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
+    directory_in,
     inner,
     listed,
     mapping,
@@ -20,10 +20,8 @@ from agentwatch.sources.sessions.fields import (
     parts_in,
     string,
     text,
-    todos_in,
     whole,
 )
-from agentwatch.sources.sessions.following import Placed
 from agentwatch.sources.sessions.runs import Account, AgentAnswer, AgentCall, Answer, Keep
 from agentwatch.sources.sessions.tail import Record
 
@@ -31,7 +29,6 @@ THREAD_ID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]
 ENCRYPTED: Final = "encrypted by Codex"
 _OWN_WORK: Final = frozenset({"compact", "memory_consolidation", "guardian"})  # housekeeping of Codex
 _VERSION: Final = re.compile(r"(\d{1,6})\.(\d{1,6})")
-_LOST: Final = "not_found"
 
 MCP: Final = "mcp__"  # how the names of the servers of tools begin
 TASK: Final = "task of an agent"  # the kind of a message between agents; that of an answer is `agent_message`
@@ -113,22 +110,18 @@ class History:
         return self._goes_on
 
 
-class OwnEntries(Placed):
+class OwnEntries:
     """The entries of records in their order that are no copy of the parent's history."""
 
-    def __init__(self) -> None:
-        super().__init__(entries, _directory_in)
-        self._history: History | None = None
+    _history: History | None = None
+    _cwd = ""
 
     def __call__(self, fields: Fields) -> Iterator[Entry]:
         if self._history is None and (header := header_of(fields)) is not None:
             self._history, self._cwd = History(header), header.directory
         if self._history is None or not self._history.holds(fields):
-            yield from super().__call__(fields)
-
-
-def _directory_in(fields: Fields) -> str | None:
-    return text(inner(fields, "payload"), "cwd") if fields.get("type") == "turn_context" else None
+            self._cwd = directory_in(fields) or self._cwd
+            yield from (entry._replace(cwd=self._cwd) for entry in entries(fields))
 
 
 class Rollout(Account):
@@ -144,9 +137,7 @@ class Rollout(Account):
         self.is_encrypted = False
         self.spawned: dict[str, AgentCall] = {}  # by the ids of other sessions, the calls that they came of
         self.refused: dict[str, AgentCall] = {}  # by their ids, the calls that came to nothing
-        self.lost: dict[str, float] = {}  # agents that Codex did not find, and when it last said so
         self._history = History(header)
-        self._has_turns = False
         self._last: Answer | None = None  # what it said last in a round that has not ended
         self._failure: str | None = None
         self._spawns: dict[str, AgentCall] = {}
@@ -166,7 +157,6 @@ class Rollout(Account):
                     self._called(entry)
         match kind:
             case "task_started" | "turn_started":
-                self._has_turns = True
                 self._begin(at)
             case "task_complete" | "turn_complete":
                 self._complete(payload, at)
@@ -183,8 +173,6 @@ class Rollout(Account):
             case "agent_message" | "AgentMessage":
                 if (answer := answer_in(payload)) is not None:
                     self._last = self.later(answer, at)
-                    if not self._has_turns:
-                        self._complete({}, at)
             case "token_count":
                 self.tokens = whole(inner(payload, "info", "total_token_usage"), "total_tokens") or self.tokens
             case "token_usage_record":
@@ -196,7 +184,7 @@ class Rollout(Account):
 
     def _begin(self, at: float) -> None:
         self.forget_activity()
-        self.begin_round(Turn(at))
+        self.begin_round(at)
         self.go_on(at)
         self._last = self._failure = None
 
@@ -213,8 +201,6 @@ class Rollout(Account):
         self._last = None
 
     def _prompted(self, words: str | None, at: float, *, is_agents: bool = False) -> None:
-        if not self._has_turns:
-            self._begin(at)
         prompt = self.keep(words, at) if words is not None else None
         if self.prompt is None and not self.is_encrypted:
             self.prompt, self.is_encrypted = prompt, prompt is None and is_agents
@@ -223,9 +209,7 @@ class Rollout(Account):
 
     def _called(self, entry: Entry) -> None:
         given = entry.given
-        if entry.tool == "update_plan":
-            self.list(todos_in(listed(given, "plan"), "step") or self.todos, entry.at)
-        elif entry.tool == "spawn_agent":
+        if entry.tool == "spawn_agent":
             words = text(given, "message") or "\n".join(parts_in(given, "items"))
             prompt = self.keep(words, entry.at) if is_readable(words) else None
             call = self._spawns[entry.call] = self.asked(entry, prompt, "agent_type", "task_name")
@@ -240,11 +224,6 @@ class Rollout(Account):
             self.permits.append(
                 Permit(call.call, call.tool, "", allowed, Permitter.UNKNOWN, entry.at, answers_in(output))
             )
-            if call.tool in ("wait_agent", "close_agent"):
-                target = text(call.given, "target")
-                self._miss(inner(answer, "status"), entry.at)
-                if target and (text(answer, "previous_status") == _LOST or output.endswith(f"{target} not found")):
-                    self._miss({target: _LOST}, entry.at)
         asked = self._spawns.pop(entry.call, None)
         if asked is not None and (thread := text(answer, "agent_id")) is not None:
             self.spawned.setdefault(thread, asked)
@@ -255,16 +234,12 @@ class Rollout(Account):
 
     def _collaborated(self, item: Fields, at: float) -> None:
         """Codex tells that it has done something with other agents."""
-        self._miss(inner(item, "agents_states"), at)
         if item.get("tool") == "spawn_agent" or item.get("kind") == "started":
             entry = Entry(at, EntryKind.CALL, "", string(item, "id"), given=item)
             asked = self._spawns.get(entry.call) or self.asked(entry, None, "", "agent_path")
             for thread in (item.get("agent_thread_id"), *listed(item, "receiver_thread_ids")):
                 if isinstance(thread, str):
                     self.spawned.setdefault(thread, asked)
-
-    def _miss(self, states: Fields, at: float) -> None:
-        self.lost |= dict.fromkeys((thread for thread in states if text(states, thread) == _LOST), at)
 
 
 # Entries
@@ -320,14 +295,9 @@ def entries(record: Fields, at: float = 0.0) -> Iterator[Entry]:
 
 
 def _result(words: str, call: str, at: float) -> Entry:
-    code = None
-    if words.startswith("{"):
-        # Older versions wrote an object, which has the code.
-        told = object_in(words)
-        code, words = whole(inner(told, "metadata"), "exit_code"), text(told, "output") or words
     head, cut, output = words.partition(_OUTPUT) if _OUTPUT in words[:_HEAD] else (words, "", "")
-    if exits := _EXIT.findall(head[:_HEAD]):
-        code = int(exits[-1])
+    exits = _EXIT.findall(head[:_HEAD])
+    code = int(exits[-1]) if exits else None
     refused = _REFUSED.match(words) is not None or _ABORTED.match(words) is not None
     failed = refused or bool(code) or _FAILED.match(words) is not None
     # Where nothing has a code, the command may still run.

@@ -27,18 +27,15 @@ from agentwatch.sources.files.read import (
 )
 from agentwatch.sources.files.walk import Fingerprint, fingerprint, looks_like_ours, to_name, to_path
 
-Reader = Callable[[str, str], Document | None]
-"""Text and path of a file to what is recognised in it."""
+Reader = Callable[[str, str], Document | None]  # Text and path of a file to what is recognised in it
 Committed = Callable[[str, float], float | None]
 """The name of a file and when it was written, to when the commit was made that it still holds; None: not known."""
 
 _TICK_NS: Final = 20_000_000
 """The kernel stamps times in steps of up to 10 ms: a change right after a file was read may leave every stamp as it
 was."""
-_FIRST: Final = 1_577_836_800.0
-"""2020 began: before that no agent handed work to another."""
-_LATE_SECONDS: Final = 60.0
-"""Before now, that the time of a new change may say; one that is older was set, or kept."""
+_FIRST: Final = 1_577_836_800.0  # 2020 began: before that no agent handed work to another
+_LATE_SECONDS: Final = 60.0  # Before now, that the time of a new change may say; one that is older was set, or kept
 
 
 class Elsewhere(NamedTuple):
@@ -88,8 +85,7 @@ class Documents:
     """The files of one workspace by their names, and since when each holds what it does (epoch seconds). All but
     `content` belongs to one thread."""
 
-    settle_seconds = 2.0
-    """How long a half-written file must rest before it is shown as broken."""
+    settle_seconds = 2.0  # How long a half-written file must rest before it is shown as broken
     most_text_bytes = 1024 * 1024
     """Of the texts last read, until the history has recorded them: what a file still holds is read from it again."""
 
@@ -98,15 +94,12 @@ class Documents:
     ) -> None:
         self._root, self._settings = root, settings
         self._read_document, self._committed = read_document, committed
-        self._places: dict[str, tuple[str, float]] = {}
-        """By digest: the file that held it last, and since when."""
+        self._places: dict[str, tuple[str, float]] = {}  # By digest: the file that held it last, and since when
         self._last: dict[str, tuple[str, float, float]] = {}
         """By file: the digest of what it held last, since when, and until when it was certainly not written again."""
         self._elsewhere: Elsewhere | None = None
-        self.watched_until: float | None = None
-        """The workspace was watched before, until then; None where it was not."""
-        self.is_watching = False
-        """All that was there has been read: from now on every change is seen as it happens."""
+        self.watched_until: float | None = None  # The workspace was watched before, until then; None where it was not
+        self.is_watching = False  # All that was there has been read: from now on every change is seen as it happens
         self.events: list[Event] = []
         self._seq = count(1)
         self._texts: dict[str, str] = {}

@@ -26,12 +26,10 @@ from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.02
 """Reading between two batches, and two looks at the events, so that they do not pile up behind a backlog."""
-_RECHECK_SECONDS: Final = 0.1
-"""Between two reads of what is withheld, for who looks once."""
+_RECHECK_SECONDS: Final = 0.1  # Between two reads of what is withheld, for who looks once
 _RESTART_SECONDS: Final = 2.0
 _JOIN_SECONDS: Final = 1.0
-_ROOT_SECONDS: Final = 1.0
-"""How often the root is looked at: no event tells of the loss of a directory above it."""
+_ROOT_SECONDS: Final = 1.0  # How often the root is looked at: no event tells of the loss of a directory above it
 
 _SWEEP_SECONDS: Final = 300.0
 """Between two sweeps: the system says when it has lost events, and they find only what others write over a network."""
@@ -70,14 +68,12 @@ class FilesSource(Documents, Source):
         self._is_pruned = pruning(self._settings.pruned)
         self._is_another = partial(is_another, self._root)
         self._directories: set[str] = set()
-        self._queue: dict[str, None] = {}
-        """Files to read, in this order."""
+        self._queue: dict[str, None] = {}  # Files to read, in this order
         self._watcher: Watcher
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._emit: Emit = lambda _: None
-        self._root_inode: int | None = None
-        """None: sweep as soon as there is a root."""
+        self._root_inode: int | None = None  # None: sweep as soon as there is a root
         self._root_at = self._sweep_at = self._lost_at = 0.0
         """When to look at the root, when to sweep, and when to sweep at the earliest if events are lost."""
         self._is_starting = True

@@ -64,8 +64,7 @@ def to_name(path: str) -> str:
     return _ESCAPED.sub(lambda match: os.fsdecode(bytes([int(match[1], 16)])) if match[1] else "\\", path)
 
 
-Fingerprint = tuple[int, int, int, int]
-"""mtime and ctime in nanoseconds, size and inode."""
+Fingerprint = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size and inode
 
 
 def fingerprint(status: os.stat_result) -> Fingerprint:

@@ -55,8 +55,7 @@ class Watcher:
         self._inotify: INotify | None = None
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
-        self._stop: threading.Event | None = None
-        """Ends the recursive watch, where there is no inotify."""
+        self._stop: threading.Event | None = None  # Ends the recursive watch, where there is no inotify
         self._recursive: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
         """The paths that it tells of, relative to the root."""
         self._has_lost = False

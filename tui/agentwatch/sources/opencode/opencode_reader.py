@@ -25,7 +25,7 @@ from agentwatch.sources.opencode.database import (
     sessions_of,
 )
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
-from agentwatch.sources.sessions.fields import Fields, inner, objects, question_in, string, text, todos_in, whole
+from agentwatch.sources.sessions.fields import Fields, inner, question_in, string, text, total, whole
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, Standing, run_of
@@ -235,12 +235,12 @@ class Session(Account):
         self.prompt = self.prompt or prompt
         # Words that a human adds in a session of his own are not read.
         asked = prompt if self.row.parent_id is not None else None
-        begun = Turn(at, asked, StartedBy.PARENT if asked is not None else StartedBy.PROGRAM)
+        asker = StartedBy.PARENT if asked is not None else StartedBy.PROGRAM
         if self.begun is not None and self.begun.prompt is None and self.state in OPEN:
             # Nobody asked for it and nothing came of it: it may be made of records that cannot be read.
-            self.begun = begun
+            self.begun = Turn(at, asked, asker)
         else:
-            self.begin_round(begun)
+            self.begin_round(at, asked, asker)
         self.state = RunState.WORKING if self.last_answer else RunState.SUBMITTED
         self.answer, self.ended_at, self.reason = None, None, ""
 
@@ -249,9 +249,8 @@ class Session(Account):
         provider, model = text(data, "providerID"), text(data, "modelID")
         self.model = f"{provider}/{model}" if provider and model else model
         tokens = inner(data, "tokens")
-        used = [whole(tokens, key) or 0 for key in ("input", "output", "reasoning")]
         # Cached tokens are not counted again with each message.
-        self.tokens += sum(used) + (whole(inner(tokens, "cache"), "write") or 0)
+        self.tokens += total(tokens, "input", "output", "reasoning") + total(inner(tokens, "cache"), "write")
 
     def _answered(self, message: Record, words: Sequence[str], at: float) -> None:
         data = message.data
@@ -290,9 +289,6 @@ class Session(Account):
         tool, state, call_id = string(data, "tool"), inner(data, "state"), text(data, "callID") or part.id
         status, given, about_it = text(state, "status"), inner(state, "input"), inner(state, "metadata")
         began, ended = _when(state, "start") or part.created, _when(state, "end") or part.updated
-        todos = [one for one in objects(given, "todos") if one.get("status") != "cancelled"]
-        if tool == "todowrite" and todos:
-            self.list(todos_in(todos, "content"), began)
         if status == "running" and (waits := _waits(tool, given, about_it)):
             self.waits.append((0.0 if tool == "question" else began + _PATIENCE, waits))
         if status in _OVER:

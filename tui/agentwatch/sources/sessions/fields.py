@@ -25,6 +25,7 @@ _LATEST: Final = 253_402_300_800.0  # the year 10000, in seconds since the epoch
 _MOST_TODOS: Final = 1000
 _LONGEST_TODO: Final = 500
 _SAYS_NOTHING: Final = re.compile(r"\s*(?:#{1,6}\s+\S+(?:\s+\S+){0,2}\s*|[\W_]+|<[^<>]*>\s*)")
+_STEP: Final = ("content", "step", "description")  # the names of what is to be done
 TODO_STATUSES: Final = {
     "pending": TodoStatus.PENDING,
     "in_progress": TodoStatus.IN_PROGRESS,
@@ -57,6 +58,11 @@ def whole(fields: Fields, key: str) -> int | None:
     """A number without its fraction."""
     value = number(fields, key)
     return None if value is None else int(value)
+
+
+def total(fields: Fields, *keys: str, without: str = "") -> int:
+    """The sum of some numbers, less another one."""
+    return sum(whole(fields, key) or 0 for key in keys) - (whole(fields, without) or 0)
 
 
 def mapping(value: object) -> Fields:
@@ -101,6 +107,14 @@ def moment(fields: Fields, key: str = "timestamp") -> float | None:
         return None
 
 
+def directory_in(record: Fields) -> str | None:
+    """The working directory that a record of a program names, None where it names none, or several."""
+    payload = inner(record, "payload") if record.get("type") in ("session_meta", "turn_context") else _NOTHING
+    named = (text(place, "cwd") for place in (record, payload, inner(record, "data", "context")))
+    places = listed(record, "directories")
+    return next(filter(None, named), str(places[0]) if len(places) == 1 else None)
+
+
 def first_line(words: str, limit: int = 300) -> str:
     """The first line that is not empty, of at most `limit` characters; where it is cut, the last one is `…`."""
     line = next((line.strip() for line in words.splitlines() if line.strip()), "")
@@ -126,10 +140,15 @@ def todos_of(steps: Iterable[tuple[str, str]]) -> tuple[Todo, ...]:
     )
 
 
-def todos_in(items: Sequence[object], key: str) -> tuple[Todo, ...]:
-    """Those in a list of objects with `status` and, under a key, what is to be done."""
-    steps = [(text(item, key), text(item, "status")) for item in map(mapping, items)]
-    return todos_of((words, status or "") for words, status in steps if words)
+def todos_in(given: Fields) -> tuple[Todo, ...]:
+    """The checklist that a tool was given, without what was called off."""
+    steps = [(text(item, "status") or "", item) for key in ("todos", "plan") for item in objects(given, key)]
+    told = (
+        (next(filter(None, (text(item, key) for key in _STEP)), ""), status)
+        for status, item in steps
+        if status != "cancelled"
+    )
+    return todos_of((words, status) for words, status in told if words)
 
 
 def question_in(given: Fields) -> str:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.run import LONGEST_DOING
 from agentwatch.sources.sessions.entries import Entry, EntryKind, Place, about
-from agentwatch.sources.sessions.fields import Fields, digest_of, listed, text, todos_in
+from agentwatch.sources.sessions.fields import Fields, digest_of, directory_in, text, todos_in
 from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, open_regular, record_at
 
 EntriesIn = Callable[[Fields], Iterable[Entry]]  # what stands in a record. Never raises for what it holds.
@@ -26,11 +26,9 @@ place_of: Final = attrgetter("place")
 
 _MOST: Final = 20_000  # steps that are known at once, the last ones: what is known must not fill the memory
 _AGAIN_SECONDS: Final = 5.0
-_CHECKLISTS: Final = (("todos", "content"), ("plan", "step"))  # the list of a tool, and the words of an item
 TELLS_NOTHING: Final = "what it did cannot be told from here"
 _GONE: Final = "Its file is gone"
-_WINDOW: Final = 4 * 1024 * 1024
-"""Bytes at the end of a file that the first look reads; each look at older ones reads four times as many."""
+_WINDOW: Final = 4 * 1024 * 1024  # bytes at the end of a file that are followed
 _ONE_LOOK: Final = 4 * 1024 * 1024
 
 _REST: Final = 0.05
@@ -71,11 +69,6 @@ class Steps:
     def __init__(self) -> None:
         self._steps: dict[Place, Step] = {}
         self._open: dict[str, Place] = {}
-
-    @property
-    def is_full(self) -> bool:
-        """Whether older ones are not to be had."""
-        return len(self._steps) >= _MOST
 
     def snapshot(self) -> tuple[Step, ...]:
         return tuple(self._steps.values())[-_MOST:]
@@ -136,7 +129,7 @@ def _outcome(entry: Entry) -> Outcome:
 
 def _checklist(given: Fields) -> str:
     """A checklist in one line: how many are done, and which one is worked on, else was done last. "" for no list."""
-    todos = next(filter(None, (todos_in(listed(given, key), words) for key, words in _CHECKLISTS)), ())
+    todos = todos_in(given)
     done = [todo.text for todo in todos if todo.status is TodoStatus.DONE]
     now = [todo.text for todo in todos if todo.status is TodoStatus.IN_PROGRESS][:1] or done[-1:]
     return " ".join([f"{len(done)}/{len(todos)}", *now]) if todos else ""
@@ -154,26 +147,10 @@ def written(given: Fields) -> str:
     return "\n".join(parts)
 
 
-class Placed:
-    """The entries of records in their order: calls have the directory that a record before them has told of."""
-
-    def __init__(self, entries_in: EntriesIn, directory_in: Callable[[Fields], str | None]) -> None:
-        self._entries_in = entries_in
-        self._directory_in = directory_in
-        self._cwd = ""
-
-    def __call__(self, fields: Fields) -> Iterator[Entry]:
-        self._cwd = self._directory_in(fields) or self._cwd
-        for entry in self._entries_in(fields):
-            yield entry._replace(cwd=self._cwd) if entry.kind is EntryKind.CALL else entry
-
-
 class Look(NamedTuple):
-    """The known part of a transcript. `trouble` says why it cannot be read any more; the steps are then the last ones.
-    `has_older`: there may be some before them."""
+    """The end of a transcript. `trouble` says why it cannot be read any more; the steps are then the last ones."""
 
     steps: Sequence[Step] = ()
-    has_older: bool = False
     trouble: str = ""
 
 
@@ -185,12 +162,11 @@ class WholeStep(NamedTuple):
 
 
 class RunTranscript(ABC):
-    """The transcript of one run. One thread calls `look` and `older`, any thread the rest. None of them raises."""
+    """The transcript of one run. One thread calls `look`, any thread the rest. None of them raises."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._steps = Steps()
-        self._start = 0  # where what is known of it begins
         self._trouble = ""
 
     def look(self) -> Look | None:
@@ -203,11 +179,7 @@ class RunTranscript(ABC):
             self._trouble = _GONE if is_gone else f"It cannot be read: {error.strerror}"
         except ValueError:
             return None
-        return self._look() if is_new or self._trouble != before else None
-
-    def older(self) -> Look:
-        """The same after reading some of what stands before the first step, where there is anything."""
-        return self._look()
+        return Look(self._steps.snapshot(), self._trouble) if is_new or self._trouble != before else None
 
     def whole(self, step: Step) -> WholeStep | None:
         """All that a step says, None where it is not there any more."""
@@ -237,9 +209,6 @@ class RunTranscript(ABC):
             if said is None:
                 raise OSError(errno.EBADMSG, "a record of it cannot be read")
             yield place, said
-
-    def _look(self) -> Look:
-        return Look(self._steps.snapshot(), self._start > 0 and not self._steps.is_full, self._trouble)
 
     @abstractmethod
     def _read(self) -> bool:
@@ -280,8 +249,8 @@ class WholeTranscript(RunTranscript):
 
 
 class LinesTranscript(RunTranscript):
-    """A growing file of JSON lines, read from near its end. `begin` gives what says of records, one after the other,
-    what stands in them; `once` the mark of a record that may stand in it twice."""
+    """A growing file of JSON lines, followed from near its end. `begin` gives what says of records, one after the
+    other, what stands in them; `once` the mark of a record that may stand in it twice."""
 
     def __init__(
         self, path: Path, begin: Callable[[], EntriesIn], once: Callable[[Fields], str | None] = lambda _: None
@@ -289,16 +258,7 @@ class LinesTranscript(RunTranscript):
         super().__init__(path)
         self._begin_entries = begin
         self._once = once
-        self._window = _WINDOW
         self._tail: Tail | None = None
-
-    def older(self) -> Look:
-        if self._look().has_older:
-            self._window *= 4
-            self._tail = None
-            with suppress(OSError):
-                self._read()
-        return self._look()
 
     def _load(self) -> Iterator[tuple[int, Sequence[Entry] | None]]:
         tail, entries_of = Tail(self._path), self._reading()
@@ -311,30 +271,29 @@ class LinesTranscript(RunTranscript):
                 return
 
     def _read(self) -> bool:
-        is_new = self._tail is None
-        if self._tail is None:
-            self._begin(self._find_start())
-        while self._tail is not None:
-            lines, restarted = self._tail.read(_ONE_LOOK)
+        is_new, is_behind = self._tail is None, True
+        tail = self._tail or self._begin(self._find_start())
+        while is_behind:
+            lines, restarted = tail.read(_ONE_LOOK)
             if restarted:
-                self._begin(0)
-                return self._read() or True
+                tail, is_new = self._begin(0), True
+                continue
             for line in lines:
                 entries = self._entries_of(line) or ()
                 self._steps.add(line.offset, entries)
                 is_new |= bool(entries)
-            if not self._tail.behind:
-                break
+            is_behind = tail.behind
         return is_new
 
-    def _begin(self, start: int) -> None:
-        self._start, self._steps, self._entries_of = start, Steps(), self._reading()
+    def _begin(self, start: int) -> Tail:
+        self._steps, self._entries_of = Steps(), self._reading()
         self._tail = Tail(self._path, position=start)
+        return self._tail
 
     def _find_start(self) -> int:
         """Where the first line in the window begins. Raises OSError."""
         with os.fdopen(open_regular(self._path), "rb") as file:
-            start = file.seek(0, os.SEEK_END) - self._window
+            start = file.seek(0, os.SEEK_END) - _WINDOW
             if start <= 0:
                 return 0
             file.seek(start - 1)
@@ -343,16 +302,19 @@ class LinesTranscript(RunTranscript):
 
     def _reading(self) -> Callable[[Line], Sequence[Entry] | None]:
         """Says what a line says that stood in none before; None where it is no record."""
-        entries_in, marks = self._begin_entries(), set[int]()
+        entries_in, marks, cwd = self._begin_entries(), set[int](), ""
 
         def entries_of(line: Line) -> Sequence[Entry] | None:
+            nonlocal cwd
             if line.record is None:
                 return None
             mark = hash(self._once(line.record) or line.offset)
             if mark in marks:
                 return ()
             marks.add(mark)
-            return list(entries_in(line.record))
+            cwd = directory_in(line.record) or cwd
+            said = entries_in(line.record)
+            return [one._replace(cwd=one.cwd or cwd) for one in said]
 
         return entries_of
 
@@ -367,26 +329,20 @@ class Follower:
     def __init__(self, tell: Callable[[RunTranscript, Look], object]) -> None:
         self._tell = tell
         self._ended = threading.Event()
-        self._wants_older = False
 
     def follow(self, transcript: RunTranscript | None) -> None:
         """Go over to another transcript; None ends the thread, as soon as it has done what it is at."""
         self._ended.set()
-        self._ended, self._wants_older = threading.Event(), False
+        self._ended = threading.Event()
         if transcript is not None:
             arguments = transcript, self._ended
             threading.Thread(target=self._run, args=arguments, name="agentwatch-live", daemon=True).start()
 
-    def ask_for_older(self) -> None:
-        """Read some of those before the first step, and tell."""
-        self._wants_older = True
-
     def _run(self, transcript: RunTranscript, ended: threading.Event) -> None:
         rest = 0.0
         while not ended.wait(rest):
-            wants_older, self._wants_older = self._wants_older, False
             began = time.monotonic()
-            look = transcript.older() if wants_older else transcript.look()
+            look = transcript.look()
             # One that is read as a whole may take long, and be written all the time.
             rest = min(max(_REST, (time.monotonic() - began) * _SHARE), _LONGEST_REST)
             if look is not None and not ended.is_set():

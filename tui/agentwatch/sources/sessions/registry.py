@@ -230,18 +230,12 @@ def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -
 
 def _begun_in(path: Path) -> str:
     """The directory that one of the first records of a transcript names, for Gemini CLI a file of the project."""
-    from agentwatch.sources.sessions.fields import inner, text
+    from agentwatch.sources.gemini import root_of
+    from agentwatch.sources.sessions.fields import directory_in
     from agentwatch.sources.sessions.tail import Tail
 
-    for line in Tail(path).read(_MOST_BYTES).lines[:_LINES]:
-        fields = line.record or {}
-        # Qwen Code, as Claude Code, has it in the record, Codex in what it holds, Copilot deeper.
-        places = (fields, inner(fields, "payload"), inner(fields, "data", "context"))
-        if (directory := next(filter(None, (text(place, "cwd") for place in places)), None)) is not None:
-            return directory
-    from agentwatch.sources.gemini import root_of
-
-    return root_of(os.fspath(path.parent.parent))
+    named = (directory_in(line.record or {}) for line in Tail(path).read(_MOST_BYTES).lines[:_LINES])
+    return next(filter(None, named), None) or root_of(os.fspath(path.parent.parent))
 
 
 def _workspace_in(path: Path) -> str | None:

@@ -18,11 +18,12 @@ from agentwatch.delegation.run import (
     Permit,
     Run,
     RunState,
+    StartedBy,
     Turn,
     todo_moved,
 )
 from agentwatch.sources.sessions.entries import Entry, EntryKind, about
-from agentwatch.sources.sessions.fields import first_line, question_in, text
+from agentwatch.sources.sessions.fields import first_line, question_in, text, todos_in
 
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS: Final = "ended without a word"
@@ -35,6 +36,7 @@ Answer = Callable[[], Message]
 
 _KEPT_ROUNDS: Final = 100  # rounds before the last one that are kept of a session: people talk to one for days
 _MOST_OPEN: Final = 100
+_CHECKLISTS: Final = ("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "updateTodoList")
 
 
 class Standing(NamedTuple):
@@ -89,7 +91,6 @@ class Account:
     asking: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
-        self.cwd: str | None = None
         self.not_understood = 0
         self.is_agent = is_agent
         self.calls: dict[str, AgentCall] = {}
@@ -149,9 +150,9 @@ class Account:
         last = replace(self.begun, state=self.state, said=self.said, ended_at=self.ended_at, reason=self.reason)
         return [*self.earlier, last]
 
-    def begin_round(self, begun: Turn) -> None:
+    def begin_round(self, at: float, prompt: Message | None = None, asker: StartedBy = StartedBy.PROGRAM) -> None:
         self.earlier = self.all_rounds()[-_KEPT_ROUNDS:]
-        self.begun = begun
+        self.begun = Turn(at, prompt, asker)
 
     def touch(self, at: float) -> None:
         """There is a sign of life."""
@@ -181,6 +182,8 @@ class Account:
                 self.open.pop(entry.call, None)
                 if len(self.open) < _MOST_OPEN:
                     self.open[entry.call] = entry, self._repeats
+                if entry.tool in _CHECKLISTS and (todos := todos_in(entry.given)):
+                    self.list(todos, entry.at)
             case EntryKind.RESULT:
                 self.end_call(entry.call)
             case EntryKind.PROMPT:

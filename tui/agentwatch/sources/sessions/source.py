@@ -19,7 +19,6 @@ from agentwatch.sources import Batch, Health, Problem, Source, health_of
 from agentwatch.sources.sessions.fields import checked_run
 from agentwatch.sources.sessions.following import RunTranscript
 from agentwatch.sources.sessions.reader import Broken, Change, Found, Progress, SessionReader
-from agentwatch.sources.sessions.runs import OPEN
 from agentwatch.text import words_of
 
 _SLICE_SECONDS: Final = 0.05  # at a stretch for a reader: what another one has found is not kept waiting
@@ -40,7 +39,7 @@ OpenReaders = Callable[[Collection[str], Broken], Iterable[SessionReader]]
 class SessionsSource(Background[Batch], Source):
     """Reads the stores that `open_readers` gives, called in the source's thread with the names of those it has. With a
     `session`, it tells of the one whose id begins so, and all that it asked for. One thread at a time asks any reader
-    anything. One that raises is a problem until it does not. Once it is started, a run outlives its transcript."""
+    anything. One that raises is a problem until it does not."""
 
     thread_name = "agentwatch-sessions"
 
@@ -170,8 +169,6 @@ class SessionsSource(Background[Batch], Source):
         now = self._clock()
         for key, run in changes:
             self._changed_at, path = time.monotonic(), f"{name}:{key}"
-            if self._thread is not None and self._outlives(path, run):
-                continue
             self._runs.pop(path, None)
             if run is not None:
                 # A time that is still to come would keep a dead run from going stale.
@@ -179,19 +176,6 @@ class SessionsSource(Background[Batch], Source):
                 self._runs[path] = replace(run, updated_at=now) if is_to_come else run
             let_others_work()
         return bool(changes)
-
-    def _outlives(self, path: str, run: Run | None) -> bool:
-        """Whether a run stays as it was, though its reader says otherwise: its transcript is gone, or emptied."""
-        before = self._runs.get(path)
-        if before is None or not before.place.endswith(".jsonl"):
-            return False
-        if run is not None and run.state in OPEN and before.state not in OPEN and run.updated_at <= before.updated_at:
-            # That it has ended perhaps only its parent had heard, whose transcript is gone.
-            return True
-        if _is_there(before.place):
-            return False
-        # One that was moved has its new place for itself; else it is others that tell of it.
-        return run is None or not _is_there(run.place) or run.place in [one.place for one in self._runs.values()]
 
     def _ask(self, name: str, question: Callable[[SessionReader], _Answer]) -> _Answer | None:
         """The answer of a reader, None where it raises: it must not hide the sessions of the others."""
@@ -242,12 +226,6 @@ def _root(run: Run, runs: dict[Session, Run]) -> str:
         run = above
         seen.add(run.session)
     return run.session_id
-
-
-def _is_there(place: str) -> bool:
-    """Whether something is in a transcript."""
-    stamp = _stamp(place)
-    return stamp is not None and stamp[1] > 0
 
 
 def _files_of(place: str) -> tuple[str, ...]:

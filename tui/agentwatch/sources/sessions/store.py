@@ -17,7 +17,7 @@ from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.sessions.fields import Fields, mapping, text
+from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, text
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
@@ -40,7 +40,6 @@ _OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
 class Fold(Protocol):
     """The fold of the records of one file: it depends on these alone, however they came."""
 
-    cwd: str | None  # the directory in which its agent began, None where no record says it yet
     not_understood: int  # lines that are left out
 
     def add(self, fields: Record) -> None:
@@ -373,15 +372,15 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         if restarted:
             file.fold = self.begin(file.agent, os.fspath(file.tail.path))
         for _, record in lines:
-            if record is not None:
-                file.fold.add(record)
-            else:
+            if record is None:
                 file.fold.not_understood += 1
+                continue
+            file.fold.add(record)
+            if session.belongs is None and (place := directory_in(record)) is not None:
+                session.belongs = holds(self.workspace, place)
         let_others_work()
         file.unread = file.tail.behind
         session.is_changed |= restarted or bool(lines)
-        if session.belongs is None and file.fold.cwd is not None:
-            session.belongs = holds(self.workspace, file.fold.cwd)
 
     def _refold(self, session: Session[F]) -> bool:
         """Make the runs of a session anew where something has changed. One that is large is told of, as far as it is

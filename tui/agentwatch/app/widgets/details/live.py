@@ -83,7 +83,7 @@ class LiveLog(Page):
     """The names of tasks by the digests of their prompts."""
     _key: Hashable = None
     _is_reading = True
-    """The thread has not told yet about the end, or about the steps before."""
+    """The thread has not told yet."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,11 +132,8 @@ class LiveLog(Page):
 
     def _read(self, transcript: RunTranscript, look: Look) -> None:
         if transcript is self.transcript:
-            # On the way to its end, the beginning is in sight.
-            self._is_reading = True
-            self.update(look)
             self._is_reading = False
-            self.look = look
+            self.update(look)
 
     def update(self, look: Look) -> None:
         """Show the steps that are known by now, of those the ones with the words that are sought."""
@@ -157,11 +154,8 @@ class LiveLog(Page):
         self.update(self.look)
 
     def status(self) -> Content:
-        """How it stands, in words; the steps before are read when the beginning comes into sight."""
+        """How it stands, in words."""
         look, words, style = self.look, "following" if self.look.steps else "It has said nothing yet.", FAINT
-        if look.has_older and self.top <= self.height and not self._is_reading and not look.trouble:
-            self._is_reading = True
-            self._follower.ask_for_older()
         if self._is_reading:
             words = "reading…"
         elif look.trouble or not self.follows:
