@@ -312,7 +312,8 @@ class LinesTranscript(RunTranscript):
             if mark in marks:
                 return ()
             marks.add(mark)
-            cwd = directory_in(line.record) or cwd
+            # A program that names it in each record, and does not in this one, does not tell it.
+            cwd = directory_in(line.record) or ("" if "cwd" in line.record else cwd)
             said = entries_in(line.record)
             return [one._replace(cwd=one.cwd or cwd) for one in said]
 
