@@ -43,6 +43,16 @@ def test_what_is_offered_is_read_as_it_was_offered_until_it_ends(place: Place) -
     assert place.store.problems == []
 
 
+def test_a_file_that_shows_another_input_than_its_digest_is_no_request(place: Place) -> None:
+    with place.store.offer(request(place.workspace)):
+        document = json.loads(file_of(place).read_bytes())
+        document["input"] = json.dumps(json.loads(document["input"]) | {"command": "rm -rf ."}, separators=(",", ":"))
+        spelled = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+        file_of(place).write_text(f"{spelled}\n", "utf-8")
+        assert place.store.read() == []
+        assert "is no request" in place.store.problems[0]
+
+
 def test_the_first_end_holds(place: Place) -> None:
     asked = request(place.workspace)
     with place.store.offer(asked) as one, place.store.offer(asked) as other:
