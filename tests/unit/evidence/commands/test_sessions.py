@@ -67,6 +67,19 @@ def test_the_call_that_a_verdict_rests_on_is_found_in_the_transcript_again(tmp_p
     assert b"pytest -q" in line
 
 
+def test_a_log_in_which_something_may_be_missing_verifies_nothing(tmp_path: Path) -> None:
+    store, main = store_of(tmp_path)
+    agent = child(store, main, "a1", "shop.cart")
+    ran(agent, "t1", "pytest -q", GREEN)
+    agent.delegated("call_b1", packet("shop.deep"))
+    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"]))
+    (claim,) = claims_of(monitor_of(store)).values()
+    assert (claim.verdict, claim.detail.rpartition(", but ")[2]) == (
+        "unverifiable",
+        "an agent that it asked has no transcript",
+    )
+
+
 def test_what_an_agent_that_it_asked_ran_counts_and_what_another_ran_does_not(tmp_path: Path) -> None:
     store, main = store_of(tmp_path)
     first = child(store, main, "a1", "shop.cart")
