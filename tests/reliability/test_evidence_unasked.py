@@ -8,13 +8,12 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker, Request, Result
-from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, request, returned
+from tests.unit.evidence.repository import AFTER, BEFORE, Repository, request, returned
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
@@ -45,10 +44,9 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
-def asked(at: float | None = HANDED_OFF, returned_at: float = HANDED_OFF + 10 * AFTER, **more: Any) -> Request:
+def asked() -> Request:
     paths = ["old.md", "new.md"]
-    text = returned(created=paths, modified=paths, deliverables=paths)
-    return request(text, PACKET, at, returned_at=returned_at, **more)
+    return request(returned(created=paths, modified=paths, deliverables=paths), PACKET)
 
 
 def verdicts(result: Result, path: str) -> set[Verdict]:
@@ -208,7 +206,7 @@ def test_a_git_that_knows_nothing_of_before_verifies_nothing(tmp_path: Path, way
     time.sleep(0.05)
     made.touch("old.md", AFTER)
     way(made)
-    (result,) = Checker(made.root).check([asked(at)])
+    (result,) = Checker(made.root).check([asked()._replace(handed_off_at=at)])
     assert V not in verdicts(result, "old.md"), result.claims
 
 
@@ -238,19 +236,19 @@ def test_nothing_is_verified_that_the_disk_does_not_show(repository: Repository,
 NOW = time.time()
 
 
-def backdated(repository: Repository, returned_at: float = NOW) -> Request:
+def backdated(repository: Repository) -> Request:
     """The handoff is there since a moment ago, and says that it is older than the file."""
     repository.write("a.handoff.json", PACKET)
     os.utime(repository.root / "a.handoff.json", (NOW - 2_000, NOW - 2_000))
-    return asked(NOW - 2_000, returned_at)
+    return asked()._replace(handed_off_at=NOW - 2_000, returned_at=NOW)
 
 
 def returned_before(repository: Repository) -> Request:
-    return asked(NOW - 2_000, NOW - 3_000)
+    return asked()._replace(handed_off_at=NOW - 2_000, returned_at=NOW - 3_000)
 
 
 def seen_after_its_return(repository: Repository) -> Request:
-    return asked(NOW - 2_000, NOW - 2_000, seen_at=NOW)
+    return asked()._replace(handed_off_at=NOW - 2_000, returned_at=NOW - 2_000, handoff_at=NOW)
 
 
 def checked_out(repository: Repository) -> Request:
@@ -260,7 +258,7 @@ def checked_out(repository: Repository) -> Request:
 
 
 def timeless(repository: Repository) -> Request:
-    return asked(None)
+    return asked()._replace(handed_off_at=None)
 
 
 def out_of_reach(repository: Repository) -> Request:
@@ -296,11 +294,11 @@ def test_nothing_is_verified_as_made_since_a_handoff_that_nobody_can_date(
 
 def test_a_file_written_since_the_handoff_lies_there_is_new(tmp_path: Path) -> None:
     made = Repository(tmp_path / "workspace", tmp_path / "home")
-    one = backdated(made, NOW + 2_000)
+    one = backdated(made)
     for name in ("old.md", "new.md"):
         made.write(name)
         os.utime(made.root / name, (NOW + 1_000, NOW + 1_000))
-    (result,) = Checker(made.root).check([one])
+    (result,) = Checker(made.root).check([one._replace(returned_at=NOW + 2_000)])
     assert {claim.verdict for claim in result.claims} == {V}, result.claims
 
 

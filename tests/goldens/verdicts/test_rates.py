@@ -37,7 +37,7 @@ def test_hardly_a_claim_is_decided_wrongly(found: list[Outcome]) -> None:
 
 
 def test_few_claims_stay_undecided_in_all_families_and_languages(found: list[Outcome]) -> None:
-    assert rates_of(found).undecided <= 0.2 * rates_of(found).decidable
+    assert rates_of(found).undecided <= 0.18 * rates_of(found).decidable
     families = {one.claim["family"] for one in found}
     assert len(families) >= 10
     for family in families:

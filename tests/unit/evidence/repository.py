@@ -8,11 +8,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from agentwatch.contracts.shapes import TodoList
-from agentwatch.delegation.events import Claim, Seen
+from agentwatch.delegation.events import Claim
 from agentwatch.evidence.checker import Checker, Request, Result
 from agentwatch.evidence.claims import claims_of
-from agentwatch.evidence.inspector import Target
 
 HANDED_OFF = float(int(time.time()) + 100_000)
 """When the handoff was written: every other time is given from here. Later than any inode of a test."""
@@ -88,21 +86,9 @@ def returned(
     )
 
 
-def request(
-    text: str,
-    handoff: str | None = None,
-    at: float | None = HANDED_OFF,
-    name: str = "a.return.md",
-    *,
-    returned_at: float = HANDED_OFF + 10 * AFTER,
-    seen_at: float | None = None,
-    former: tuple[str, ...] = (),
-) -> Request:
-    handed, handoff_name = None, "a.handoff.json" if handoff is not None else None
-    if handoff_name is not None:
-        handed = Seen(0, seen_at or at or 0.0, handoff_name, "", TodoList(()))
-    target = Target("a", Seen(0, returned_at, name, "", TodoList(())), handed, at, former)
-    return Request(target, claims_of(text, name, handoff, handoff_name))
+def request(text: str, handoff: str | None = None, at: float | None = HANDED_OFF, name: str = "a.return.md") -> Request:
+    handoff_name = "a.handoff.json" if handoff is not None else None
+    return Request(claims_of(text, name, handoff, handoff_name), name, handoff_name, at)
 
 
 def check(root: Path, text: str, handoff: str | None = None, at: float | None = HANDED_OFF) -> Result:

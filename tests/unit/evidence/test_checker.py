@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -22,6 +23,29 @@ from tests.unit.evidence.repository import (
 )
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
+
+
+def handoff(**more: object) -> str:
+    packet = {"task_id": "a", "objective": "o", "evidence": [], "success_criteria": [], "risks": []}
+    return json.dumps({**packet, **more})
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "kinds"),
+    [
+        ("x/.return-meta.json", {"status": "implemented", "artifacts": ["a.md", {"path": "b.md"}]}, [V, C]),
+        ("x/.return-meta.json", {"status": "partial", "artifacts": ["b.md"]}, [C]),
+        ("x/.return-meta.json", {"status": "in_progress", "artifacts": ["a.md", "b.md"]}, [V, U]),
+        ("x/.return-meta.json", {"status": "implemented", "artifacts": [], "files_modified": ["tracked.md"]}, [C]),
+    ],
+)
+def test_artifacts_of_the_drifted_dialect(
+    repository: Repository, name: str, document: dict[str, object], kinds: list[Verdict]
+) -> None:
+    repository.write("a.md")
+    text = json.dumps({**document, "session_id": "s", "agent_type": "a", "delegation_path": ["o", "a"]})
+    result = Checker(repository.root).check([request(text, name=name)])[0]
+    assert [claim.verdict for claim in result.claims] == kinds
 
 
 def test_a_workspace_below_the_top_of_the_repository(repository: Repository) -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from agentwatch.delegation.events import Claim, Deed, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated
@@ -24,9 +24,6 @@ from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepo
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.walk import to_name, to_path
 from agentwatch.sources.worktrees import NoRepositoryError
-
-if TYPE_CHECKING:
-    from agentwatch.evidence.inspector import Target
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 _NANOSECONDS: Final = 1_000_000_000
@@ -44,11 +41,21 @@ _Judged = tuple[Verdict, str]
 
 
 class Request(NamedTuple):
-    """The statements of a return, to be checked. `gone`: the return is not there any more. `changed_since` says what
-    others changed between a time and the return, as logs show."""
+    """The statements of a return, to be checked. Names are paths relative to the workspace; times are in epoch seconds.
 
-    target: Target
+    `handoff_at` is the time of the handoff as it is now, where that is another version than the one handed off.
+    `stored`: it is no file but a session's. `former` are the names under which the return lay before; `gone`: it is not
+    there any more. `changed_since` says what others changed since a time, as logs show.
+    """
+
     stated: Sequence[Stated]
+    returned_name: str
+    handoff_name: str | None = None
+    handed_off_at: float | None = None
+    returned_at: float | None = None
+    handoff_at: float | None = None
+    stored: bool = False
+    former: tuple[str, ...] = ()
     gone: bool = False
     unsaid: tuple[Deed, ...] = ()
     changed_since: Callable[[float], str] = lambda _: ""
@@ -69,22 +76,23 @@ class _Handed(NamedTuple):
 
     at: float | None = None
     sure: float = -math.inf
-    why: str = "nothing tells when a handoff was written"
+    why: str = "no handoff is known"
 
 
 class Checker:
     """Checks claims in one workspace, in a worker thread. Disk and git are asked anew in each round."""
 
     def __init__(self, workspace: Path, *, git_seconds: float = SECONDS) -> None:
-        self._root, self._git_seconds, self._has_git = os.path.realpath(workspace), git_seconds, False
+        self._root, self._git_seconds = os.path.realpath(workspace), git_seconds
+        self._has_git, self._without_git = False, ""
+        self._view: GitView | None = None
 
     def check(self, requests: Sequence[Request]) -> list[Result]:
         """A result for each request, in their order. Blocks for as long as git takes."""
         # Each path is judged, and looked at, once.
         self._place, self._look = cache(partial(place_of, workspace=self._root)), cache(partial(look, self._root))
-        self._view: GitView | None = None
-        self._without_git = ""
-        times = [at for one in requests if (at := one.target.handed_off_at) is not None and math.isfinite(at)]
+        self._view, self._without_git = None, ""
+        times = [one.handed_off_at for one in requests if one.handed_off_at is not None]
         try:
             self._view = ask_git(self._root, times, seconds=self._git_seconds)
             self._has_git = True
@@ -94,21 +102,22 @@ class Checker:
             self._has_git, self._without_git = True, str(error)
         results = [self._result(request) for request in requests]
         missing = {to_name(one.file) for result in results for one in result.claims if one.is_missing and one.file}
-        if not missing or self._view is None:
-            return results
-        since = min(times) if len(times) == len(requests) else 0.0
-        found = {to_path(name): words for name, words in elsewhere(self._view.git, missing, since).items()}
-
-        def seen(one: Claim) -> Claim:
-            if not one.is_missing or one.file not in found:
-                return one
-            return one._replace(verdict=_OPEN, detail=f"missing here, but {found[one.file]}", is_missing=False)
-
-        return [result._replace(claims=tuple(map(seen, result.claims))) for result in results]
+        if missing and self._view is not None:
+            since = min(_finite(one.handed_off_at, 0.0) for one in requests)
+            found = {to_path(name): words for name, words in elsewhere(self._view.git, missing, since).items()}
+            for at, result in enumerate(results):
+                claims = tuple(
+                    one._replace(verdict=_OPEN, detail=f"missing here, but {found[one.file]}", is_missing=False)
+                    if one.is_missing and one.file in found
+                    else one
+                    for one in result.claims
+                )
+                results[at] = result._replace(claims=claims)
+        return results
 
     def _result(self, request: Request) -> Result:
         """The verdicts on all that a return states; what git has elsewhere is not known yet."""
-        handed = self._handed(request.target)
+        handed = self._handed(request)
         claims = tuple(self._judge(one, request, handed) for one in request.stated)
         watched = {to_name(one.file) for one in claims if one.file}
         watched |= {self._place(one.claim.path).relative or "." for one in request.stated if one.is_file}
@@ -120,35 +129,36 @@ class Checker:
             return self._judge_file(claim, one, request, handed)
         if claim.verdict is not _YES or claim.call is None:
             return claim
-        change = self._changed(claim.call.at, request.target) or request.changed_since(claim.call.at)
+        change = self._changed(claim.call.at, request) or request.changed_since(claim.call.at)
         detail = f"outdated: {claim.detail}; after that {change}"
         return claim._replace(verdict=_OPEN, detail=detail) if change else claim
 
-    def _where(self, path: str, target: Target) -> str:
+    def _where(self, path: str, request: Request) -> str:
         """Where a claimed file lies: where it is claimed, or where its return has gone."""
-        if target.returned.stored or self._look(path).kind is not FileKind.MISSING:
+        if request.stored or self._look(path).kind is not FileKind.MISSING:
             return path
-        near = beside(path, to_name(target.returned.path), target.former)
+        near = beside(path, to_name(request.returned_name), request.former)
         return next((one for one in near if self._look(one).is_there), path)
 
-    def _changed(self, since: float, target: Target) -> str:
+    def _changed(self, since: float, request: Request) -> str:
         """A file that was changed after a time, by whatever hand: what no log shows, git may."""
-        first, last = since + SLACK, target.returned.at + SLACK
+        first, last = since + SLACK, _finite(request.returned_at, math.inf) + SLACK
         for path in sorted(self._view.changed_since(first)) if self._view is not None else ():
             is_own = is_document(path) or path.startswith(_OWN)
             if not is_own and first < self._look(path).mtime_ns / _NANOSECONDS <= last:
                 return f"{to_path(path)} was changed"
         return ""
 
-    def _handed(self, target: Target) -> _Handed:
-        """When the handoff of a return was written, as far as anybody can tell."""
-        at, handoff, returned_at = target.handed_off_at, target.handoff, target.returned.at
+    def _handed(self, request: Request) -> _Handed:
+        """When the handoff of a request was written, as far as anybody can tell."""
+        at, returned_at = request.handed_off_at, request.returned_at
         if at is None or not math.isfinite(at):
-            return _Handed()
-        now = at if handoff is None else handoff.at
-        if at > returned_at or at == returned_at < now:
+            no_time = "nothing tells when the handoff was written"
+            return _Handed() if request.handoff_name is None else _Handed(why=no_time)
+        now = at if request.handoff_at is None else request.handoff_at
+        if returned_at is not None and (at > returned_at or at == returned_at < now):
             return _Handed(why="the handoff was written after its return")
-        name = self._place(to_name(handoff.path)).relative if handoff is not None else None
+        name = self._place(to_name(request.handoff_name or "")).relative
         if name is None:
             return _Handed(at, at)
         git, disk = self._git_facts(name, at), self._look(name)
@@ -174,7 +184,7 @@ class Checker:
             # Evidence may be anything that was read; only what a child makes has to lie in the workspace.
             is_open = claim.detail or claim.kind == ClaimKind.EVIDENCE or not claim.path.strip()
             return claim._replace(verdict=_OPEN if is_open else _NO, detail=claim.detail or fault)
-        there = self._where(path, request.target)
+        there = self._where(path, request)
         disk, (verdict, detail) = self._look(there), (claim.verdict, claim.detail)
         git, before = self._git_facts(there, handed.at), self._git_facts(path, handed.at)
         if git is not None and before is not None and before.tracked_before:
@@ -184,21 +194,23 @@ class Checker:
                 verdict, detail = _OPEN, f"{detail}, but no such file was found"
         elif disk.kind is FileKind.MISSING:
             verdict, detail = _missing(one, git, is_gone=request.gone)
-        elif disk.kind is FileKind.REFUSED:
-            verdict, detail = _OPEN, f"cannot be looked at: {disk.words}"
-        elif disk.kind is FileKind.OUTSIDE:
-            verdict = _OPEN if claim.kind == ClaimKind.EVIDENCE else _NO
-            detail = "outside the workspace: a symbolic link leads there, and agentwatch does not follow it"
-        elif disk.kind is FileKind.OTHER:
-            verdict, detail = _NO, f"not a regular file: {disk.words}"
-        elif ClaimKind(claim.kind).is_made:
-            verdict, detail = self._made(one, there, disk, git, handed)
         else:
-            verdict, detail = self._cited(one, there, disk)
+            verdict, detail = self._found(one, there, disk, git, handed)
         if there != path:
             detail = f"moved since, to {there}: {detail}"
         is_missing = verdict is _NO and disk.kind is FileKind.MISSING
         return claim._replace(verdict=verdict, detail=detail, file=to_path(there), is_missing=is_missing)
+
+    def _found(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:
+        kind = ClaimKind(one.claim.kind)
+        if disk.kind is FileKind.REFUSED:
+            return _OPEN, f"cannot be looked at: {disk.words}"
+        if disk.kind is FileKind.OUTSIDE:
+            verdict = _NO if kind.is_made or kind is ClaimKind.REFERENCE else _OPEN
+            return verdict, "outside the workspace: a symbolic link leads there, and agentwatch does not follow it"
+        if disk.kind is FileKind.OTHER:
+            return _NO, f"not a regular file: {disk.words}"
+        return self._made(one, path, disk, git, handed) if kind.is_made else self._cited(one, path, disk)
 
     def _cited(self, one: Stated, path: str, disk: DiskFacts) -> _Judged:
         found = "exists, but is empty" if disk.empty else f"exists{_UNREAD}"
@@ -286,3 +298,7 @@ def _is_older(nanoseconds: int, time: float) -> bool:
         # Some file systems keep whole seconds only.
         return nanoseconds // _NANOSECONDS < math.floor(time)
     return nanoseconds / _NANOSECONDS < time - SLACK
+
+
+def _finite(time: float | None, otherwise: float) -> float:
+    return time if time is not None and math.isfinite(time) else otherwise

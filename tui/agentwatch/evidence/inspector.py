@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,10 +18,11 @@ if TYPE_CHECKING:
     # These take a while to load, and the first frame needs none of them.
     from agentwatch.delegation.tree import Tree
     from agentwatch.evidence.checker import Checker, Request, Result
-    from agentwatch.evidence.log import TranscriptOf
+    from agentwatch.evidence.log import TranscriptOf, WorkspaceLogs
 
 _LOOK_SHARE: Final = 0.003  # the part of one core that looking for changes may take: the pause grows with its cost
 _PAUSE_SECONDS: Final = (1.0, 60.0)
+_AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checked before and are others now
 
 
 class Target(NamedTuple):
@@ -44,6 +44,14 @@ class Target(NamedTuple):
         """The part that tells one target of a task from another."""
         handoff = self.handoff.digest if self.handoff else None
         return self.returned.path, self.returned.digest, handoff, self.former
+
+
+class _Known(NamedTuple):
+    """A target that was checked, how, and what was found."""
+
+    target: Target
+    request: Request
+    result: Result
 
 
 class Inspector(Background[Sequence[Checked]]):
@@ -69,12 +77,13 @@ class Inspector(Background[Sequence[Checked]]):
         self._workspace, self._text_of, self._transcript_of = Path(os.path.realpath(workspace)), text_of, transcript_of
         self._parsed = parsed or ParsedDocuments(1)
         self._checker: Checker | None = None
-        self._changes: dict[tuple[str, str], tuple[Run, list[tuple[float, float, str]] | None]] = {}
+        self._logs: WorkspaceLogs | None = None
         self._tree: Tree | None = None
         self._given: dict[str, tuple[object, ...]] = {}
         self._wanted: dict[str, Target] = {}
-        self._known: dict[str, tuple[Request, Result]] = {}
-        self._look_at = 0.0  # when to look at all that is known (monotonic seconds)
+        self._known: dict[str, _Known] = {}
+        # When to look at all that is known, and when to check anything of it again (monotonic seconds).
+        self._look_at = self._again_at = 0.0
 
     def news_of(self, tree: Tree, task_ids: Iterable[str]) -> list[Target]:
         """The returns of these tasks that were not given out here yet, with this handoff."""
@@ -109,27 +118,28 @@ class Inspector(Background[Sequence[Checked]]):
             return []
         # The last verdict on a return that is gone stays, or is found again where it was moved to.
         return [
-            request.target
-            for request, result in self._known.values()
-            if any(look(root, path) != facts for path, facts in result.looks.items())
-            and self._is_there(request.target.returned)
+            known.target
+            for known in self._known.values()
+            if any(look(root, path) != facts for path, facts in known.result.looks.items())
+            and self._is_there(known.target.returned)
         ]
 
     def _run(self, emit: Callable[[Sequence[Checked]], None]) -> None:
         while True:
             with self._news:
-                while not self._stopped and not self._wanted and (rest := self._look_at - time.monotonic()) > 0.0:
+                while not self._stopped and (rest := self._due_in()) > 0.0:
                     self._news.wait(rest)
                 if self._stopped:
                     return
                 targets, self._wanted = list(self._wanted.values()), {}
             let_others_work()
+            began = time.thread_time()
             if not targets:
-                began = time.thread_time()
                 targets = self.look_again()
                 pause = (time.thread_time() - began) / _LOOK_SHARE
                 self._look_at = time.monotonic() + min(max(pause, _PAUSE_SECONDS[0]), _PAUSE_SECONDS[1])
             found = self.check(targets)
+            self._again_at = time.monotonic() + (time.thread_time() - began) / _AGAIN_SHARE
             try:
                 if found:
                     emit(found)
@@ -138,6 +148,12 @@ class Inspector(Background[Sequence[Checked]]):
             with self._news:
                 self.idle = not self._wanted
 
+    def _due_in(self) -> float:
+        """Seconds until there is something to do."""
+        if self._wanted.keys() - self._known.keys():
+            return 0.0
+        return (self._again_at if self._wanted else self._look_at) - time.monotonic()
+
     def _is_there(self, returned: Seen) -> bool:
         return returned.stored or os.path.lexists(f"{self._workspace}/{to_name(returned.path)}")
 
@@ -145,16 +161,15 @@ class Inspector(Background[Sequence[Checked]]):
         """Check now, in the caller's thread. Returns what is new since each was checked last."""
         from agentwatch.evidence.checker import Checker
 
-        asked = [request for target in targets if (request := self._request(target)) is not None]
+        asked = [(target, request) for target in targets if (request := self._request(target)) is not None]
         if not asked:
             return []
         self._checker = self._checker or Checker(self._workspace)
         news: list[Checked] = []
-        for request, result in zip(asked, self._checker.check(asked), strict=True):
-            task_id, returned = request.target.task_id, request.target.returned
-            known = self._known.get(task_id)
-            self._known[task_id] = request, result
-            if known is None or (known[0].target, known[1].claims) != (request.target, result.claims):
+        for (target, request), result in zip(asked, self._checker.check([one for _, one in asked]), strict=True):
+            known, returned = self._known.get(target.task_id), target.returned
+            self._known[target.task_id] = _Known(target, request, result)
+            if known is None or known.target != target or known.result.claims != result.claims:
                 news.append(Checked(0, time.time(), returned.path, returned.digest, result.claims, request.unsaid))
         return news
 
@@ -163,48 +178,45 @@ class Inspector(Background[Sequence[Checked]]):
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.judge import LogJudge
-        from agentwatch.evidence.log import read_log, unsaid_in
+        from agentwatch.evidence.log import WorkspaceLogs, read_log, unsaid_in
 
         known, returned, handoff = self._known.get(target.task_id), target.returned, target.handoff
         gone = not self._is_there(returned)
-        if known is not None and known[0].target is target:
-            return known[0]._replace(gone=gone)
-        if (text := self._text_of(returned)) is None:
+        if known is not None and known.target is target:
+            return known.request._replace(gone=gone)
+        text = self._text_of(returned)
+        if text is None:
             return None
-        workspace = str(self._workspace)
-        log = read_log(target.runs, self._transcript_of) if target.runs else None
+        workspace, runs, until = str(self._workspace), target.runs, returned.at
+        logs = self._logs = self._logs or WorkspaceLogs(self._runs, self._transcript_of)
+        log = read_log(runs, self._transcript_of) if runs else None
+        handoff_name = handoff.path if handoff is not None else None
         stated = claims_of(
             text,
             returned.path,
             self._text_of(handoff) if handoff is not None else None,
-            handoff.path if handoff is not None else None,
+            handoff_name,
             stored=returned.stored,
             judge=LogJudge(log, workspace).judge if log is not None else None,
             read=self._parsed.open,
         )
-        unsaid = unsaid_in(log, text, workspace) if log is not None else ()
-        return Request(target, stated, gone, unsaid, partial(self._changed_by_others, target))
+        return Request(
+            stated,
+            returned.path,
+            handoff_name,
+            target.handed_off_at,
+            returned.at,
+            handoff.at if handoff is not None else None,
+            stored=returned.stored,
+            former=target.former,
+            gone=gone,
+            unsaid=unsaid_in(log, text, workspace) if log is not None else (),
+            changed_since=lambda at: logs.changed(runs, at, until),
+        )
 
-    def _changed_by_others(self, target: Target, since: float) -> str:
-        """Changes by other runs than a target's between a time and its return, in words; "" for none."""
-        from agentwatch.evidence.log import read_changes
-
-        mine, last = {run.session for run in target.runs}, target.returned.at
-        for run in [one.run for one in self._tree.runs.all.values()] if self._tree is not None else ():
-            if run is None or run.session in mine or run.started_at > last:
-                continue
-            if run.ended_at is not None and max(run.ended_at, run.updated_at) < since:
-                continue
-            known = self._changes.get(run.session)
-            if known is None or known[0] != run:
-                known = self._changes[run.session] = run, read_changes(run, self._transcript_of)
-            if known[1] is None:
-                return "another agent was at work, and no log tells what it did"
-            # A command may have changed a file at any time until it was over.
-            for began, over, change in known[1]:
-                if began <= last and over > since:
-                    return f"another agent: {change}"
-        return ""
+    def _runs(self) -> list[Run]:
+        runs = self._tree.runs.all.values() if self._tree is not None else []
+        return [ran.run for ran in runs if ran.run is not None]
 
 
 def _runs_of(tree: Tree, run: Run) -> Iterator[Run]:

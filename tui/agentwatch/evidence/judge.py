@@ -54,6 +54,14 @@ _MOST_WORDS: Final = 16  # words of a command in a clause without ticks, and of 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
 
+class Mention(NamedTuple):
+    """A command that a clause names, and where it stands in it; without a line, the tests as such."""
+
+    start: int
+    end: int
+    line: Line | None = None
+
+
 _UNKNOWN: Final = Line("")
 """Of a mention: a check that is named, and was not run as it is named."""
 
@@ -81,6 +89,11 @@ class Statement(NamedTuple):
         return found
 
     @property
+    def passed(self) -> list[int]:
+        """The numbers of tests that are said to have passed."""
+        return self.tests.get("passed", [])
+
+    @property
     def admits(self) -> bool:
         """It tells of failures."""
         return self.fails or bool(self.exit_code) or any(map(_is_failure, self.quantities))
@@ -89,11 +102,14 @@ class Statement(NamedTuple):
 # Words
 
 _NAUGHT: Final = re.compile(r"\b(?:nothing|nichts|rien|nulla|nada|niente|nobody|any)\b", re.IGNORECASE)
+_VAGUE: Final = re.compile(r"\bspecs\b|\A(?!.*\btests?\b).*\d\s?/\s?\d", re.IGNORECASE)
+"""Numbers that are perhaps of something else than tests."""
 _SENTENCE: Final = re.compile(
     r";\s+(?!(?:\d[\d,]*|no|zero) (?:failed|failures?|ignored|skipped|pending|errors?|filtered))"
     r"|(?<=[\w`)%”\"])[.!?]\s+(?=[^a-zß-ÿ])|\s\|\s|\n+|[。；！]"
 )
 _PIECE: Final = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
+_LAST_WORD: Final = re.compile(r"[\s,]+(?:and|und|et|y|e|but|aber|mais|pero|while)\Z")
 _TICKED: Final = re.compile(r"`+([^`\n]{1,1000})`+")
 _LITERAL: Final = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„([^“\n]{2,200})“|«([^»\n]{2,200})»")
 _HEDGED: Final = re.compile(
@@ -154,8 +170,6 @@ _PASSES: Final = re.compile(
     re.IGNORECASE,
 )
 _FAILS: Final = re.compile(rf"{STATUSES['failed']}|\b(?:red|schlägt fehl|échoue|falla|falló|falha)\b", re.IGNORECASE)
-_TELLING: Final = re.compile(rf"{_PASSES.pattern}|{_FAILS.pattern}|\d|\bexit|\bran?\b|\brun\b|\0", re.IGNORECASE)
-"""Something is said of a result, or of a command."""
 _KINDS: Final = {
     "test": r"\b(?:tests?|test[- ]?suite|suite|specs|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트",
     "lint": r"\b(?:lint(?:er|ing|s)?|code style|formatting)\b",
@@ -215,6 +229,7 @@ _EACH: Final = re.compile(
     r"|targets?|versions?|features?)\b",
     re.IGNORECASE,
 )
+_OF_EACH: Final = re.compile(r"\.\.\.| -r\b|--(?:workspace|all|workspaces|recursive)\b|run-many|\.sln\b")
 _PREBUILT: Final = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")
 """Checks of what was built before."""
 _ASSERTS: Final = re.compile(
@@ -224,6 +239,7 @@ _ASSERTS: Final = re.compile(
 """Something is said, if of no result, of something else."""
 _IDENTIFIER: Final = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND: Final = "\"'“”(„:,;"
+_TELLING: Final = re.compile(r"\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
@@ -243,83 +259,100 @@ class LogJudge:
     """Judges what texts say of commands and checks by the log of what was done."""
 
     def __init__(self, log: ToolLog, workspace: str) -> None:
-        self.log, self.workspace, self.changes = log, workspace, [one for one in log.done if one.change]
-        self.ran = [one for one in log.done if one.line is not None]
+        self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
         self.commands: dict[str, list[Command]] = {}
         for command in dict.fromkeys(one.command for one in self.ran):
-            self.commands.setdefault(command.name, []).append(command)
-        self.starts = {name.removeprefix("./") for name in self.commands}
-        self.tools = {name for name in self.commands if not LOOKING.match(name)} - _ORDINARY
+            for name in {command.name, command.nickname}:
+                self.commands.setdefault(name, []).append(command)
+        self.starts = {one.command.name.removeprefix("./") for one in self.ran}
+        named = {one.command.nickname for one in self.ran if not LOOKING.match(one.command.name)}
+        self.nicknames = named - _ORDINARY
 
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
         """The statements of a text as claims, clause by clause. `prose`: a command in it is no claim by itself."""
         found: list[Claim] = []
         unknown: list[Claim] = []
-        for clause in (text[first:last].strip() for first, last in _split(_SENTENCE, text[:LONGEST_TEXT])):
+        for clause in self._clauses(text[:LONGEST_TEXT]):
             claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
-            lines, said = self._read(clause, prose=prose)
+            mentions, said = self._read(clause, prose=prose)
             if said is None:
                 # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
-                (found if lines else unknown).extend([claim] if lines or re.search(r"\d", clause) else ())
+                (found if mentions else unknown).extend([claim] if mentions or re.search(r"\d", clause) else ())
                 continue
-            for line in lines[:_MOST]:
+            for line in (one.line for one in mentions[:_MOST]):
                 judged = self._of_tests(said) if line is None else self._of_command(said, line.command, line.place)
                 found.append(self._settle(claim, *judged))
         return [*found, *unknown][:_MOST] if found else []
 
     # What a text says
 
+    def _clauses(self, text: str) -> Iterator[str]:
+        """The clauses of a text: in a sentence, a new one begins with each thing that something is said of."""
+        for first, last in _split(_SENTENCE, text):
+            sentence, begin, names = text[first:last], 0, set[str]()
+            for start, end in _split(_PIECE, sentence):
+                piece, before = sentence[start:end], sentence[begin:start]
+                kinds = {kind_of(one.line.command) for one in self._commands(piece) if one.line is not None}
+                about = {kind for kind, pattern in _KIND.items() if pattern.search(_TICKED.sub(" ", piece))}
+                if start and (kinds or (about - names and "" not in names)) and (_tells(before) or not names):
+                    yield _LAST_WORD.sub("", before.strip(" ,，、"))
+                    begin, names = start, set()
+                names |= kinds or about
+            if clause := sentence[begin:].strip():
+                yield clause
+
     def _is_known(self, line: Line) -> bool:
         return any(leftover(line.command, one) is not None for one in self.commands.get(line.command.name, ()))
 
-    def _commands(self, clause: str) -> tuple[list[Line], str]:
-        """The commands that a clause names, in ticks or as they stand in the log, and the clause without them."""
-        found: list[tuple[re.Match[str], int, Line]] = []
-        for match in _TICKED.finditer(clause):
-            line = parse_line(match[1].strip().removeprefix("$ "))
-            if self._is_known(line) or _is_command(line, self.starts):
-                found.append((match, match.end(), line))
-        words = list(re.finditer(r"[^\s`（），：、]+", _TICKED.sub(_blank, clause))) if not found else []
-        taken = 0
+    def _commands(self, clause: str) -> list[Mention]:
+        """The commands that a clause names, in ticks or as they stand in the log."""
+        ticked = [(match, parse_line(match[1].strip().removeprefix("$ "))) for match in _TICKED.finditer(clause)]
+        mentions = [
+            Mention(match.start(), match.end(), line)
+            for match, line in ticked
+            if self._is_known(line) or _is_command(line, self.starts)
+        ]
+        words, taken = list(re.finditer(r"[^\s`（），：、]+", _TICKED.sub(_blank, clause))) if not mentions else [], 0
         for place, first in enumerate(words):
             name = first[0].strip(_AROUND).removeprefix("./")
-            tool = name.casefold() if name.casefold() in self.tools else ""
-            if first.start() < taken or not (tool or name in self.starts | _PROGRAMS):
+            nickname = name.casefold() if name.casefold() in self.nicknames else ""
+            if first.start() < taken or not (nickname or name in self.starts | _PROGRAMS):
                 continue
             spans = (clause[first.start() : last.end()].lstrip(_AROUND) for last in words[place : place + _MOST_WORDS])
             lines = [parse_line(re.sub(r"[:,;)\"”]+\Z|(?<![./])\.\Z", "", span)) for span in spans]
             # A word alone is the name of a program only where it is no ordinary one.
-            lines[0] = lines[0] if "/" in name else parse_line(tool)
+            lines[0] = lines[0] if "/" in name else parse_line(nickname)
             known = next((count for count in range(len(lines), 0, -1) if self._is_known(lines[count - 1])), 0)
-            if known or (len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command)):
-                taken = words[place + (known or 2) - 1].end()
-                found.append((first, taken, lines[known - 1] if known else _UNKNOWN))
-        rest = clause
-        for match, end, _ in reversed(found):
-            rest = f"{rest[: match.start()]} \0 {rest[end:]}"
-        return [line for _, _, line in found], rest
+            if not known and not (len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command)):
+                continue
+            taken = words[place + (known or 2) - 1].end()
+            mentions.append(Mention(first.start(), taken, lines[known - 1] if known else _UNKNOWN))
+        return mentions
 
-    def _read(self, clause: str, *, prose: bool) -> tuple[list[Line | None], Statement | None]:
-        """The commands of a clause, None for the tests as such, and what it says of them; None where it is not
-        understood, no commands where it speaks of no check."""
-        named, rest = self._commands(clause)
-        outside, lines = _TICKED.sub(" ", rest), list[Line | None](named)
+    def _read(self, clause: str, *, prose: bool) -> tuple[list[Mention], Statement | None]:
+        """The mentions of a clause and what it says of them; None where it is not understood, no mentions where it
+        speaks of no check."""
+        mentions, rest = self._commands(clause), clause
+        for one in reversed(mentions):
+            rest = f"{rest[: one.start]} \0 {rest[one.end :]}"
+        outside = _TICKED.sub(" ", rest)
         codes = {number(code) for code in _EXIT.findall(outside)}
         quantities, left = read_quantities(_EXIT.sub(" ", outside))
-        is_of_tests = _KIND["test"].search(_TICKED.sub(" ", clause)) is not None
+        is_named, is_of_tests = bool(mentions), _KIND["test"].search(_TICKED.sub(" ", clause)) is not None
         is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
-        unknown = lines or [None] * (is_result or (is_of_tests and _PASSES.search(outside) is not None))
-        if _UNKNOWN in named or len(codes) > 1 or _HEDGED.search(outside) or _QUOTED.search(rest):
+        unknown = mentions or [Mention(0, 0)] * (is_result or (is_of_tests and _PASSES.search(outside) is not None))
+        is_strange = any(one.line is _UNKNOWN for one in mentions)
+        if is_strange or len(codes) > 1 or _HEDGED.search(outside) or _QUOTED.search(rest):
             return unknown, None
         failures, code = list(filter(_is_failure, quantities)), min(codes, default=None)
         is_well = any(one.status == "passed" or (one.number == "0" and _is_fault(one)) for one in quantities)
         told, fails = is_well or _PASSES.search(outside) is not None, bool(failures or _FAILS.search(left))
         more: list[str] = _MORE.findall(outside) + _NAUGHT.findall(_PASSES.sub(" ", outside))
         pieces = (outside[first:last] for first, last in _split(_PIECE, outside))
-        more += [piece for piece in pieces if _ASSERTS.search(piece) and not _TELLING.search(piece)]
+        more += [piece for piece in pieces if _ASSERTS.search(piece) and not _tells(piece) and "\0" not in piece]
         spans = [*_TICKED.findall(rest), *re.findall(_NUMERAL, left)]
         spans += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(match[0] for match in TIME.finditer(outside)))
-        if named:
+        if is_named:
             names = filter(_IDENTIFIER.match, re.findall(r"[\w.:]+", outside))
             shown = [*("".join(one) for one in _LITERAL.findall(rest)), *spans, *names, *_to_show(outside, left)]
             # Where no result is told, a bullet that is nothing but the command says that it was run.
@@ -330,17 +363,17 @@ class LogJudge:
             counted = {one.status or "tests" for one in quantities if one.subject in ("", "tests") and any(one[1:3])}
             counted |= {"passed"} if any(one.subject == "coverage" for one in quantities) else set()
             is_counted = "passed" in counted or len(counted) > 1
-            lines = [None] * (is_counted or is_of_tests)
-            if not lines or not (told or is_counted) or len(rest.split()) > _MOST_WORDS:
+            mentions = [Mention(0, 0)] * (is_counted or is_of_tests)
+            if not mentions or not (told or is_counted) or len(rest.split()) > _MOST_WORDS:
                 return unknown if is_result else [], None
             words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _PASSES.sub(" ", _TICKED.sub(" ", left)))
-            strange = [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.tools]
+            strange = [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.nicknames]
             shown = [one for one in strange if _IDENTIFIER.match(one)]
             more += [*spans, *(one for one in strange if one not in shown)]
             quantities = tuple(one if any(one[1:3]) else one._replace(subject="tests") for one in quantities)
-        kinds = {kind_of(line.command) if line is not None else "test" for line in lines}
+        kinds = {kind_of(one.line.command) if one.line is not None else "test" for one in mentions}
         passes, more_words = told and not failures and not code, " ".join(dict.fromkeys(more))
-        return lines, Statement(rest, passes, fails and code != 0, code, quantities, shown, more_words, kinds)
+        return mentions, Statement(rest, passes, fails and code != 0, code, quantities, shown, more_words, kinds)
 
     # Verdicts
 
@@ -373,8 +406,10 @@ class LogJudge:
         known = [(one, rest) for one in self.ran if (rest := rests.get(one.command)) is not None]
         same = [one for one, rest in known if not rest]
         if not same:
-            return self._not_found(asked, known)
-        here = [one for one in same if one.place == posixpath.normpath(posixpath.join(self.workspace, place))]
+            return self._not_found(asked, *(known[-1] if known else (None, "")))
+        words = {place, *(word.strip("`'\"(),:;./") for word in said.rest.split())}
+        places = {posixpath.normpath(posixpath.join(self.workspace, word)) for word in words}
+        here = [one for one in same if one.place in places]
         if not here:
             return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
         done = here[-1]
@@ -387,16 +422,18 @@ class LogJudge:
             return _OPEN, f"{detail}; something like it was run after that", done
         return verdict, detail, done
 
-    def _not_found(self, asked: Command, known: list[tuple[Done, str]]) -> _Judged:
-        """No command that was run is the one that is named, or they were less."""
-        kind = kind_of(asked)
-        for part, rest in known[-1:]:
+    def _not_found(self, asked: Command, part: Done | None, rest: str) -> _Judged:
+        """No command that was run is the one that is named."""
+        if part is not None:
             return _OPEN, f"{part.words}; it covers only {rest}", part
-        for one in reversed(self.ran):
-            if _is_program(one, asked) or _may_start(one, kind, asked.name):
-                return _OPEN, f"it was not run as it is named; `{short(one.act.what)}` may be it", one
-        doubt = self.log.gap or "there are other tools to look at files" * bool(LOOKING.match(asked.name))
-        return (_OPEN, f"it is not in the log, but {doubt}", None) if doubt else (_NO, "never run", None)
+        if self.log.gap:
+            return _OPEN, f"it is not in the log, but {self.log.gap}", None
+        kind, name = kind_of(asked), asked.name
+        if maybe := [one for one in self.ran if _is_program(one, asked) or _may_start(one, kind, name)]:
+            return _OPEN, f"it was not run as it is named; `{short(maybe[-1].act.what)}` may be it", maybe[-1]
+        if LOOKING.match(name):
+            return _OPEN, "it is not in the log, but there are other tools to look at files", None
+        return _NO, "never run", None
 
     def _of_tests(self, said: Statement) -> _Judged:
         """The tests as such."""
@@ -413,10 +450,13 @@ class LogJudge:
         if is_elsewhere or any(one.is_bad or (one.code is None and one.counts is None) for one in others):
             return _OPEN, f"others failed, or may be about something else; the last time, {last.words}", last
         verdict, detail = _weigh(said, last)
-        if last.place != self.workspace or not is_whole(last.command):
+        is_whole_run = last.place == self.workspace and last.command.text != "make"
+        is_bare = leftover(Command(last.command.name), last.command, said.rest) == "" and not _ALL.search(said.rest)
+        is_whole_run = is_whole_run and (is_bare or is_whole(last.command))
+        if not is_whole_run and not (verdict is _NO and last.counts and last.counts.failed and not said.passed):
             return _OPEN, f"only a part was run: {last.words}", last
         is_sure = said.passes and not (said.more or said.admits or vague) and last.code not in _NOT_BEGUN
-        if verdict is _NO and (not is_sure or (others and not last.code)):
+        if verdict is _NO and (not is_sure or (others and not last.code) or _VAGUE.search(said.rest)):
             return _OPEN, f"the last run does not show it: {detail}", last
         return verdict, f"the last time, {last.words}" if verdict is _NO and last.is_bad else detail, last
 
@@ -498,7 +538,7 @@ def _stands(value: str, output: str) -> bool:
 def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     """How a command ended, against how it is said to have ended."""
     code, output, found, clause = done.code, done.output, done.counts or Counts(), said.rest
-    kind, is_counted, passed = kind_of(done.command), done.counts is not None, said.tests.get("passed", [])
+    kind, is_counted, passed = kind_of(done.command), done.counts is not None, said.passed
     wrong, absent = _compare(said, done)
     if said.passes and ((found.failed and not passed) or (LISTING.match(done.command.text) and output)):
         wrong.append("that it passes")
@@ -520,18 +560,20 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     has_skips = found.skipped if is_counted else SKIPPED.search(output)
     is_told = any(one.status == "skipped" for one in said.quantities)
     hides = has_skips and not is_told and (found.passed not in numbers or _ALL.search(clause) is not None)
+    is_unequal = passed and (is_counted or kind == "test") and not {sum(passed), *passed} & {found.passed, found.total}
     is_empty = found.passed == 0 if is_counted else EMPTY.search(output) or not RESULT.search(output)
     is_aside = said.quantities and all(one.subject in ("suites", "files") for one in said.quantities)
     is_strict = kind not in ("", "test") and all(one.subject != "warnings" for one in said.quantities)
     is_faulty = FORGIVING.search(output) or (is_strict and FAULTS.search(output))
+    is_part = "[no test" in output or not _OF_EACH.search(done.command.text)
     doubts = (
         (not (done.line and done.line.sole), "; the line hides how its commands ended"),
         (code is None, ": the line hides it, or it was in the background, or stopped"),
         (code and not (said.exit_code == code or said.admits), ", which it does not say"),
         (not code and said.fails and not found.failed, ", and not as it says"),
         (said.more, f"; but more is said than a log can show: {said.more[:80]}"),
-        (_EACH.search(clause), "; that is not each, perhaps"),
-        (wrong, "; its output does not show all of it"),
+        (_EACH.search(clause) and is_part, "; that is not each, perhaps"),
+        (wrong or is_unequal, "; its output does not show all of it"),
         (hides or (found.failed and not code), ", which it does not say"),
         (absent, f", but its output does not say {', '.join(dict.fromkeys(absent))[:80]}"),
         (checks_nothing(done.command), "; with these options it checks nothing"),
@@ -568,6 +610,12 @@ def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
         yield start, match.start()
         start = match.end()
     yield start, len(text)
+
+
+def _tells(piece: str) -> bool:
+    """Whether something is said of a result."""
+    words = _TICKED.sub(" ", piece)
+    return any(pattern.search(words) for pattern in (_PASSES, _FAILS, _TELLING))
 
 
 def _is_command(line: Line, starts: Set[str]) -> bool:

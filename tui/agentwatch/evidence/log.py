@@ -120,6 +120,16 @@ class ToolLog(NamedTuple):
     gap: str = ""
     is_partial: bool = False
 
+    @property
+    def ran(self) -> list[Done]:
+        """The commands."""
+        return [one for one in self.done if one.line is not None]
+
+    @property
+    def changes(self) -> list[Done]:
+        """Everything that may have changed a file."""
+        return [one for one in self.done if one.change]
+
 
 def short(text: str) -> str:
     """A command line to quote."""
@@ -177,12 +187,34 @@ def _of_run(run: Run, records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterato
         yield done
 
 
-def read_changes(run: Run, transcript_of: TranscriptOf) -> list[tuple[float, float, str]] | None:
-    """When a run began and ended what may have changed a file, and how; None where no log tells."""
-    log = read_log([replace(run, rounds=())], transcript_of)
-    return (
-        None if log is None or log.is_partial else [(one.at, one.over_at, one.change) for one in log.done if one.change]
-    )
+class WorkspaceLogs:
+    """The changes that the logs of a workspace's runs show, each log read again only where its run is another."""
+
+    def __init__(self, runs: Callable[[], Iterable[Run]], transcript_of: TranscriptOf) -> None:
+        self._runs, self._transcript_of = runs, transcript_of
+        self._changes: dict[tuple[str, str], tuple[Run, list[tuple[float, float, str]] | None]] = {}
+
+    def changed(self, own: Iterable[Run], since: float, until: float | None) -> str:
+        """Changes by other than the `own` runs in a span of time, in words; "" for none."""
+        mine, last = {run.session for run in own}, math.inf if until is None else until
+        for run in self._runs():
+            is_over = run.ended_at is not None and max(run.ended_at, run.updated_at) < since
+            if run.session in mine or is_over or run.started_at > last:
+                continue
+            known = self._changes.get(run.session)
+            if known is None or known[0] != run:
+                log = read_log([replace(run, rounds=())], self._transcript_of)
+                spans = None
+                if log is not None and not log.is_partial:
+                    spans = [(one.at, one.over_at, one.change) for one in log.changes]
+                known = self._changes[run.session] = run, spans
+            if known[1] is None:
+                return "another agent was at work, and no log tells what it did"
+            # A command may have changed a file at any time until it was over.
+            for began, over, change in known[1]:
+                if began <= last and over > since:
+                    return f"another agent: {change}"
+        return ""
 
 
 # Deeds that reach further than the work
@@ -202,13 +234,11 @@ _DONE: Final = {
         r"(?:rm|rmdir|unlink|shred|truncate)(?= |\Z)|.* -delete(?= |\Z)|git (?:rm|clean|stash (?:drop|clear)"
         r"|worktree remove)\b|git reset (?:.* )?--hard(?= |\Z)|git (?:branch|tag) (?:.* )?(?:-[dD]|--delete)(?= |\Z)"
     ),
-    DeedKind.PERMISSION: re.compile(r"(?:sudo|chmod|chown|chgrp|setfacl|su|doas|setcap)(?= |\Z)"),
+    DeedKind.PERMISSION: re.compile(r"(?:chmod|chown|chgrp|setfacl|su|doas|setcap)(?= |\Z)"),
 }
 _SYSTEM: Final = re.compile(
     r"/(?:usr|bin|sbin|lib\w*|opt|proc|sys|dev|nix|snap|etc/(?:os-release|hosts|resolv\.conf))(?:/|\Z)"
 )
-_LED_BY: Final = re.compile(r"(?<=\Agit )(?:-[Cc] \S+ )+|\A(?:ba|z)?sh -l?c ")
-_PATH: Final = re.compile(r"/|~|\.\.(?:/|\Z)")
 _BREAKS: Final = re.compile(r"[;&|\n(){}`]+|\$\(")
 _SAID: Final = {
     DeedKind.PUSH: r"(?:force-?)?push(?:ed|es|ing)?",
@@ -218,61 +248,73 @@ _SAID: Final = {
     DeedKind.NETWORK: r"(?:down|up)load(?:ed|s|ing)?|fetch(?:ed|es|ing)?|(?:re)?install(?:ed|s|ing)?|curl|wget|network"
     r"|internet|online|clon(?:ed?|ing)|pull(?:ed|s|ing)?|publish(?:ed|es|ing)?|web ?(?:sites?|pages?|search)|looked up",
     DeedKind.HOOK: r"(?:--)?no-verify|hooks?",
-    DeedKind.OUTSIDE: r"\Z.",
 }
 """A return that has such a word in a sentence that denies nothing speaks of it; what is outside is spoken of by its
 name, and what is fetched by its host, too."""
 _DENIED: Final = re.compile(
     r"\b(?:not|never|no|nothing|none|neither|nor|without|cannot)\b|n['\u2019]t\b", re.IGNORECASE
 )
+_ATTESTED: Final = re.compile(r"^##+ runtime attestation.*?(?=^##? |\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+_NOTHING: Final = r"\Z."
 _SENTENCE: Final = re.compile(r"[.!?;]\s|\n|,\s+(?:and|but)\s")
 
 
 def unsaid_in(log: ToolLog, returned_text: str, workspace: str) -> tuple[Deed, ...]:
     """The deeds of a log that a return does not speak of, each once, in their order."""
-    sentences = _SENTENCE.split(returned_text[:_LOOKED_AT].replace("*", ""))
+    text = returned_text[:_LOOKED_AT].replace("*", "")
+    listed, sentences = _SENTENCE.split(text), _SENTENCE.split(_ATTESTED.sub("\n", text))
 
     @cache
-    def is_spoken_of(kind: DeedKind, name: str) -> bool:
-        names = rf"|(?<![\w.-]){re.escape(name)}(?!/?[\w-])" if len(name) > 2 else ""
-        word = rf"(?<![\w./-])(?:{_SAID[kind]})(?![\w-])(?![:\s]+(?:not|nothing|none|no|never)\b)"
-        found = map(re.compile(f"(.*?)(?:{word}{names})", re.IGNORECASE).match, sentences)
+    def is_spoken_of(kind: DeedKind, subject: str) -> bool:
+        word = rf"(?<![\w./-])(?:{_SAID.get(kind, _NOTHING)})(?![\w-])(?![:\s]+(?:not|nothing|none|no|never)\b)"
+        name = rf"(?<![\w.-]){re.escape(subject)}(?!/?[\w-])" if len(subject) > 2 else _NOTHING
+        some = listed if kind is DeedKind.OUTSIDE else sentences
+        found = map(re.compile(f"(.*?)(?:{word}|{name})", re.IGNORECASE).match, some)
         return any(one is not None and _DENIED.search(one[1]) is None for one in found)
 
     found: dict[tuple[DeedKind, str], Deed] = {}
     for done in log.done:
         what = " ".join(done.act.what.split())[:200]
-        for kind, name in _deeds(done, workspace):
-            if len(found) < _MOST_DEEDS and not is_spoken_of(kind, name):
-                found.setdefault((kind, what), Deed(kind, what, done.call))
+        for kind, subject in _deeds(done, workspace):
+            if len(found) < _MOST_DEEDS and (kind, what) not in found and not is_spoken_of(kind, subject):
+                found[kind, what] = Deed(kind, what, done.call)
     return tuple(found.values())
 
 
 def _deeds(done: Done, workspace: str) -> Iterator[tuple[DeedKind, str]]:
     """(kind, the name by which it may be spoken of, too) of all that an act did."""
-    act, paths, place = done.act, list[str](), done.place or "/"
+    act = done.act
     if act.kind is ActKind.NETWORK:
         yield DeedKind.NETWORK, act.what.partition("://")[2].partition("/")[0]
     if act.kind is ActKind.WRITE and not act.failed:
-        paths, place = [act.what], act.cwd or workspace
+        yield from _outside(act.what, act.cwd or workspace, workspace)
     for words in _commands(done.line) if done.line is not None else ():
         text = " ".join([posixpath.basename(words[0]), *words[1:]])
-        inner = _LED_BY.sub("", text.removeprefix("sudo "))
+        if text.startswith("sudo "):
+            yield DeedKind.PERMISSION, ""
+        text = re.sub(r"\Agit (?:-[Cc] \S+ )+", "git ", text.removeprefix("sudo "))
         host = re.search(r"://([^/\s]+)", text)
-        for kind, pattern in _DONE.items():
-            if any(map(pattern.match, (text, inner))):
-                yield kind, host[1] if host and kind is DeedKind.NETWORK else ""
-        paths += [word for word in words[1:] if _PATH.match(word) and (done.place or word[0] != ".")]
-    for path in paths:
-        there = posixpath.join(place, path)
-        is_inside = any(
-            f"{one}/".startswith(f"{workspace}/") for one in (posixpath.normpath(there), os.path.realpath(there))
-        )
-        if path.startswith("~") or not (is_inside or re.search(r"\$|://", path) or _SYSTEM.match(there)):
-            yield DeedKind.OUTSIDE, posixpath.basename(path.rstrip("/"))
+        kinds = [kind for kind, pattern in _DONE.items() if pattern.match(text)]
+        yield from ((kind, host[1] if host and kind is DeedKind.NETWORK else "") for kind in kinds)
+        for word in words[1:]:
+            if re.match(r"/|~|\.\.(?:/|\Z)" if done.place else r"/|~", word):
+                yield from _outside(word, done.place or "/", workspace)
 
 
-def _commands(line: Line) -> Iterable[Sequence[str]]:
+def _outside(path: str, directory: str, workspace: str) -> Iterator[tuple[DeedKind, str]]:
+    place = posixpath.join(directory, path)
+    is_inside = any(
+        f"{one}/".startswith(f"{workspace}/") for one in (posixpath.normpath(place), os.path.realpath(place))
+    )
+    if path.startswith("~") or not (is_inside or re.search(r"\$|://", path) or _SYSTEM.match(place)):
+        yield DeedKind.OUTSIDE, posixpath.basename(path.rstrip("/"))
+
+
+def _commands(line: Line) -> Iterator[list[str]]:
     """The words of the commands of a line; of one that is not understood, roughly."""
-    pieces = _BREAKS.split(without_documents(line.text[:LONGEST]))
-    return line.parts or filter(None, (re.sub(r"['\">]", " ", piece).split() for piece in pieces))
+    if line.parts is None:
+        pieces = _BREAKS.split(without_documents(line.text[:LONGEST]))
+        yield from (words for piece in pieces if (words := re.sub(r"['\">]", " ", piece).split()))
+    for part in line.parts or ():
+        is_shell = re.fullmatch(r"(?:ba|z)?sh -l?c", " ".join(part[:2])) is not None
+        yield part[2].split() if is_shell and part[2:] else list(part)

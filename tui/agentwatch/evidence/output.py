@@ -190,6 +190,7 @@ _DLL: Final = re.compile(r", (?:Duration|Dauer|Durée|Duración): .*| - \S+\.dll
 _ALL_WELL: Final = re.compile(r"\W*(?:OK\b(?!,)|All tests passed|SUCCESS)")
 _NO_COUNT: Final = re.compile(r"(?:Un)?expected \w+: +0\b|Timeout: +0\b|(?:not )?ok \d+ ", re.IGNORECASE)
 """Lines of a summary that count other things, and of single tests."""
+_PACKAGES: Final = re.compile(r"^(?:(ok) {2}\t(?!.*\[no tests? )|(FAIL)\t|--- (FAIL):|(panic): )", re.MULTILINE)
 _LONGEST_LINE: Final = 300
 _COUNTED: Final = re.compile("|".join([*STATUSES.values(), _SUBJECTS["tests"], _SUBJECTS["errors"]]), re.IGNORECASE)
 
@@ -205,7 +206,9 @@ def _lines(output: str) -> Iterator[str]:
 def quantities_in(output: str) -> frozenset[Quantity]:
     """All numbers with nouns that an output shows, line by line."""
     lines = [line for line in _lines(output) if re.search(r"\d|\b[Nn]o\b", line)]
-    return frozenset(one for line in lines for one in read_quantities(line, claimed=False)[0])
+    table = re.search(r"^All files\s*\|\s*(\d+(?:\.\d+)?)", output, re.MULTILINE)
+    covered = [Quantity(f"{table[1]}%", "coverage")] if table else []
+    return frozenset([*covered, *(one for line in lines for one in read_quantities(line, claimed=False)[0])])
 
 
 @lru_cache(256)
@@ -236,7 +239,10 @@ def counts_in(output: str) -> Counts | None:
     made = [_completed(**one) for one in groups]
     if made and adding:
         return Counts(*(sum(one or 0 for one in values) for values in zip(*made, strict=True)))
-    return made[-1] if made and all(one == made[0] for one in made) else None
+    if made:
+        return made[-1] if all(one == made[0] for one in made) else None
+    packages = [match[1] for match in _PACKAGES.finditer(output)]
+    return Counts(failed=packages.count(None)) if packages else None
 
 
 def _completed(

@@ -142,12 +142,19 @@ class Command(NamedTuple):
         return self.text.partition(" ")[0]
 
     @property
+    def nickname(self) -> str:
+        """The tool that a program such as cargo or go starts, by which people call it."""
+        words = self.text.split()
+        return words[1] if len(words) > 1 and words[0] in _STARTING_TOOLS else self.name.rpartition("/")[2]
+
+    @property
     def program(self) -> tuple[str, ...]:
         """The program, with the word behind it that chooses another one."""
         chosen = [word for word in self.text.split()[1:] if not word.startswith("-")][:1]
         return (self.name, *chosen) if _CHOOSING.match(self.name) else (self.name,)
 
 
+_STARTING_TOOLS: Final = words_of("cargo go dotnet npm bundle composer mix")
 _CHOOSING: Final = re.compile(
     r"(?:python|python3|php|node|bash|sh|cargo|go|npm|bun|deno|make|dotnet|mvn|gradle|composer|docker|rake|just|task"
     r"|nx|turbo|git|mix|zig|swift|cmake|bazel|sbt|bin/rails|mise|poetry|uv)\Z"
@@ -178,10 +185,11 @@ def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
     wanted, words = asked.text.split(), ran.text.split()
     if asked.odd != ran.odd or (asked.box and asked.box != ran.box) or not wanted or not words:
         return None
-    if wanted[0] != words[0] or max(len(ran.text), len(asked.text)) > _LONGEST_COMPARED:
+    is_known, is_nickname = ran.name != "make" and kind_of(ran) != "", wanted == [ran.nickname] != words[:1]
+    if (wanted[0] != words[0] and not is_nickname) or max(len(ran.text), len(asked.text)) > _LONGEST_COMPARED:
         return None
     place, rest = 1, list[str]()
-    for word in words[1:]:
+    for word in words[2 if is_nickname and words[0] in _STARTING_TOOLS else 1 :]:
         if wanted[place : place + 1] == [word]:
             place += 1
         else:
@@ -189,7 +197,7 @@ def leftover(asked: Command, ran: Command, clause: str = "") -> str | None:
     if place < len(wanted):
         return None
     more = " " + " ".join(rest)
-    more = _NEUTRAL.sub("", more) if ran.name != "make" and kind_of(ran) else more
+    more = _NEUTRAL.sub("", more) if is_known else more
     return " ".join(word for word in more.split() if word not in {*_WHOLE, "test"} and not _is_mentioned(word, clause))
 
 

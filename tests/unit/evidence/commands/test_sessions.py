@@ -51,6 +51,23 @@ def claims_of(monitor: Monitor, task: str = "shop.cart") -> dict[str, Claim]:
     return {claim.path: claim for claim in monitor.tree.tasks[task].claims}
 
 
+def test_a_child_that_says_that_its_tests_pass_after_a_run_that_failed_is_caught(tmp_path: Path) -> None:
+    store, main = store_of(tmp_path)
+    agent = child(store, main, "a1", "shop.cart")
+    ran(agent, "t1", "pytest -q", RED, 1)
+    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"], summary="Built the cart; all tests pass."))
+    monitor = monitor_of(store)
+    claims = claims_of(monitor)
+    lie = claims["`pytest -q` \u2014 412 passed"]
+    assert (lie.kind, lie.verdict) == ("evidence", "contradicted")
+    assert lie.detail == "says 412 passed; its output says 399 passed, 13 failed"
+    assert (claims["all tests pass"].kind, claims["all tests pass"].verdict) == ("summary", "contradicted")
+    task = monitor.tree.tasks["shop.cart"]
+    assert task.contradicted
+    assert task.ask is not None
+    assert task.ask.startswith("a claim is false: all tests pass (the last time, `pytest -q` ended with exit code 1")
+
+
 def test_the_call_that_a_verdict_rests_on_is_found_in_the_transcript_again(tmp_path: Path) -> None:
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
