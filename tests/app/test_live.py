@@ -18,7 +18,6 @@ from agentwatch.app.screens.detailed import TaskScreen
 from agentwatch.app.widgets.details.live import LiveLog, line_of
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.sources.sessions import following
 from agentwatch.sources.sessions.entries import EntryKind
 from agentwatch.sources.sessions.fields import digest_of
 from agentwatch.sources.sessions.following import LinesTranscript, Outcome, Step
@@ -112,20 +111,6 @@ async def test_it_stays_where_one_scrolls_to_until_the_end_is_asked_for(tmp_path
         assert "not following" not in one.s.text()
         one.words(95, 96)
         await one.until_shown("word 95")
-
-
-async def test_what_was_before_is_read_when_one_scrolls_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_WINDOW", 64 * 1024)
-    async with live(tmp_path, lambda one: one.words(0, 10_000)) as one:
-        await one.until_shown("word 9999")
-        count = len(one.log.steps)
-        assert count < 10_000
-        await one.s.press("tab", "home")
-        first = one.log.chosen
-        await one.s.until(lambda: len(one.log.steps) > count)
-        # The line stays under the cursor.
-        assert one.log.chosen == first
-        assert one.log.scroll_offset.y > 0
 
 
 async def test_the_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

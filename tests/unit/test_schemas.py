@@ -125,7 +125,7 @@ def test_what_programs_ask_is_too(shop: Path, capsys: pytest.CaptureFixture[str]
 
 def test_lines_of_the_log_are_too(shop: Path) -> None:
     kept = Workspace()
-    events = [kept.seen("a.handoff.json", handed("a")), kept.gone("a.handoff.json"), *ran(SESSION)]
+    events = [kept.seen("a.handoff.json", handed("a")), kept.seen("b.handoff.json", handed("b")), *ran(SESSION)]
     changes = [*StateChanges(tree_of([]), with_activity=True).apply(events)]
     assert len(changes) >= 3
     for change in changes:
