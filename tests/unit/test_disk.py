@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from agentwatch.disk import (
+    DOT,
     Directory,
     Disk,
     LockedError,
     NotRegularError,
     PrivateDirectory,
+    open_dot_directory,
 )
 
 
@@ -148,3 +150,18 @@ def test_a_directory_that_cannot_be_synced_is_a_fault_unless_its_file_system_has
                 directory.sync()
         else:
             directory.sync()
+
+
+def test_a_directory_of_ours_that_git_would_take_is_not_given(tmp_path: Path) -> None:
+    class Full(Disk):
+        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
+            if flags & os.O_CREAT:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return os.open(path, flags, mode, dir_fd=dir_fd)
+
+    before = os.listdir("/proc/self/fd")  # noqa: PTH208
+    with pytest.raises(OSError, match="No space left"):
+        open_dot_directory(tmp_path, make=True, disk=Full())
+    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
+    with open_dot_directory(tmp_path, make=True):
+        assert (tmp_path / DOT / ".gitignore").read_text() == "*\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 import unicodedata
@@ -20,10 +21,12 @@ from agentwatch.text import (
     complain,
     count_unseen,
     exact,
+    indented,
     quoted,
     say,
     verbatim,
     whole,
+    words_of,
 )
 
 SMALL = {chr(code) for code in (*range(0x1161, 0x1200), *range(0xD7B0, 0xD7FC), *range(0x1F3FB, 0x1F400))}
@@ -254,3 +257,20 @@ def test_a_program_without_a_standard_error_says_nothing(monkeypatch: pytest.Mon
 )
 def test_characters_that_an_editor_shows_as_nothing_are_counted(text: str, count: int) -> None:
     assert count_unseen(text) == count
+
+
+def test_an_error_is_told_whatever_it_holds() -> None:
+    class SilentError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert words_of(ValueError("a\x1b[2Jb")) == "ValueError: a␛[2Jb"
+    assert words_of(SilentError()) == "an error that cannot be printed"
+
+
+@pytest.mark.parametrize("text", ["\x7f", "ä\u202e", "\ud800"])
+def test_json_for_a_terminal_is_ascii(text: str) -> None:
+    written = indented({"a": text})
+    assert written.isascii()
+    assert written.replace("\n", "").isprintable()
+    assert json.loads(written) == {"a": text}

@@ -3,6 +3,7 @@ are told what is so."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import threading
 import time
@@ -37,7 +38,7 @@ from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Requested
 from agentwatch.delegation.request import RequestStage
 from agentwatch.monitor import Monitor
-from agentwatch.remote.desk import RemoteDesk
+from agentwatch.remote.desk import RemoteDesk, record_signed
 from agentwatch.remote.protocol import Outcome, Result
 from agentwatch.sources import Batch, CombinedSource, Health
 
@@ -478,3 +479,9 @@ def test_what_another_relay_records_meanwhile_is_recorded(host: Host, monkeypatc
     results.append(host.record(text))
     assert [one.outcome for one in results] == [Outcome.RECORDED] * 2
     assert len(host.records()) == 1
+
+
+def test_a_host_without_a_ledger_of_the_workspace_says_so(tmp_path: Path) -> None:
+    monitor = Monitor(tmp_path, Settings(), CombinedSource([]), time.time)
+    result = asyncio.run(record_signed(monitor, "{}", NOON))
+    assert (result.outcome, "no ledger of this workspace" in result.words) == (Outcome.FAILED, True)
