@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -41,6 +42,15 @@ def needed() -> str:
     return PROGRAM
 
 
+def _free_port() -> int:
+    """A port that the system gives to no other program meanwhile: the server is killed, and started there again."""
+    while True:
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
+            port: int = found.getsockname()[1]
+            return port
+
+
 class Broker:
     """A server that can be killed, and started again as it was. `more` goes into its configuration."""
 
@@ -48,9 +58,7 @@ class Broker:
         self.place, self.more = place, more
         self.store = place / "store"
         self._jetstream = jetstream
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            self.port: int = found.getsockname()[1]
+        self.port = _free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -64,8 +72,8 @@ class Broker:
             self._process = subprocess.Popen([program, "-c", str(configuration)], stdout=log, stderr=log)
         end = time.monotonic() + 20
         while time.monotonic() < end and self._process.poll() is None:
-            with socket.socket() as tried:
-                if tried.connect_ex(("127.0.0.1", self.port)) == 0:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as tried:
+                if tried.recv(4) == b"INFO" and self._process.poll() is None:
                     return self
             time.sleep(0.005)
         raise AssertionError((self.place / "log").read_text())

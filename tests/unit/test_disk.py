@@ -13,6 +13,7 @@ import pytest
 
 from agentwatch.disk import (
     DOT,
+    TEMPORARY,
     Directory,
     Disk,
     LockedError,
@@ -134,6 +135,19 @@ def test_a_file_is_held_before_it_has_its_name(tmp_path: Path) -> None:
         os.close(held)
         with (tmp_path / "a.json").open("r+b") as other:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_sweep_removes_what_a_killed_writer_left_and_not_what_is_being_written(tmp_path: Path) -> None:
+    old, new, other = (tmp_path / name for name in (f"{TEMPORARY}old", f"{TEMPORARY}new", "kept"))
+    for file in (old, new, other):
+        file.write_text("x")
+    for file in (old, other):
+        os.utime(file, (0, 0))
+    with Directory.open(tmp_path) as directory:
+        directory.sweep()
+        assert sorted(tmp_path.iterdir()) == sorted([new, other])
+        directory.sweep(0)
+        assert list(tmp_path.iterdir()) == [other]
 
 
 @pytest.mark.parametrize(("code", "fails"), [(errno.EINVAL, False), (errno.EIO, True)])
