@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -294,6 +295,32 @@ def test_at_the_limit_of_watches_it_goes_on_by_polling(
         write(root / "d" / "y.json", packet("y"))
         receiver.until(lambda it: "d/y.json" in it.present)
     assert all(batch.health.mode != "degraded" for batch in receiver.batches)
+
+
+def test_a_watch_of_the_root_that_died_is_renewed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inotify = pytest.importorskip("inotify_simple").INotify
+    real, kill = inotify.add_watch, list[Callable[[], None]]()
+    is_refused = threading.Event()
+
+    def refusing(self: Any, path: str, mask: int) -> int:
+        if is_refused.is_set():
+            # As if the directory was made anew in this moment, with the inode of the one before.
+            is_refused.clear()
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+        watch: int = real(self, path, mask)
+        kill.append(lambda: self.rm_watch(watch))
+        return watch
+
+    monkeypatch.setattr(inotify, "add_watch", refusing)
+    with watching(root) as receiver:
+        is_refused.set()
+        kill[0]()
+        deadline = time.monotonic() + PATIENCE
+        while is_refused.is_set():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        write(root / "x.json", packet("x"))
+        receiver.until_present("x.json")
 
 
 def test_polling_as_configured_says_so(root: Path) -> None:

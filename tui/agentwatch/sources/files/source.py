@@ -194,7 +194,8 @@ class FilesSource(Documents, Source):
             self._is_starting = True
             self._queue.clear()
             self._forget(self._directories, self.files)
-        elif self._root_inode != inode or not self._directories:
+        elif self._root_inode != inode or not self._directories or self._watcher.watch(""):
+            # A directory that is made anew may get the inode of the one before: its watch tells.
             self._sweep_all()
         self._root_inode = inode
 

@@ -63,16 +63,17 @@ class Watcher:
         self._poll = select.poll()
         self._poll.register(self._woken, select.POLLIN)
 
-    def watch(self, path: str) -> None:
-        """Tell what happens right in this directory from now on; calling it again renews a watch that died."""
+    def watch(self, path: str) -> bool:
+        """Tell what happens right in this directory from now on. Returns whether it was not told before: calling it
+        again renews a watch that died."""
         if self.polling:
-            return
+            return False
         if not HAS_INOTIFY:
             self._watches[path] = 0
             if self._stop is None:
                 self._stop = threading.Event()
                 threading.Thread(target=self._watch_below, args=[self._stop], daemon=True).start()
-            return
+            return False
         try:
             if self._inotify is None:
                 import inotify_simple
@@ -90,13 +91,15 @@ class Watcher:
                 cure = "Raise fs.inotify.max_user_watches and max_user_instances, or prune directories"
                 self._give_up(f"the system gives no more file watches ({os.strerror(error.errno)}). {cure}")
                 self._close_watches()
-            return
+            return False
         # The kernel knows directories, not names: one that was moved keeps its watch and brings it along.
         if watch in self._paths:
             del self._watches[self._paths[watch]]
+        is_new = self._paths.get(watch) != path
         if self._watches.get(path, watch) != watch:
             self.unwatch(path)
         self._paths[watch], self._watches[path] = path, watch
+        return is_new
 
     def unwatch(self, path: str) -> None:
         """The directory is no longer of interest."""
