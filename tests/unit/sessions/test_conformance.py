@@ -21,7 +21,21 @@ from agentwatch.sources.sessions.following import RunTranscript
 from tests.unit.sessions.store import OTHER, PROGRAMS, THOUGHT, Store, Watch
 
 EXAMPLES = int(os.environ.get("AGENTWATCH_EXAMPLES", "15"))
-ODD = ([], {}, [{}], [[]], 7, True, None, "", "\ud800", 10**400, "9999999-01-01", "0001-01-01T00:00:00+23:59", "[" * 999)
+ODD = (
+    [],
+    {},
+    [{}],
+    [[]],
+    7,
+    True,
+    None,
+    "",
+    "\ud800",
+    10**400,
+    "9999999-01-01",
+    "0001-01-01T00:00:00+23:59",
+    "[" * 999,
+)
 """Values that no program writes into a record."""
 
 every_store = pytest.mark.parametrize("program", PROGRAMS)
