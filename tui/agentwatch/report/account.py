@@ -303,7 +303,6 @@ _DECIDED: Final = {"decided (UTC)": "time", "attempt": "line", "decision": "line
 }
 _REQUESTED: Final = {"asked (UTC)": "time", "what": "prose", "answer": "line", "by": "line"}
 _CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
-_UNSAID: Final = {"done (UTC)": "time", "kind": "line", "what": "code"}
 _BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
 
 
@@ -313,7 +312,7 @@ def receipt_words(decision: Decision) -> str:
 
 
 def grids(line: TaskLine) -> list[Grid]:
-    """The tables on decisions about a task, requests of its program, what its returns claim and do not say, and the
+    """The tables on decisions about a task, requests of its program, what its returns claim, and the
     rules that they break, as far as there is any."""
     task = line.task
     decided = [
@@ -324,12 +323,10 @@ def grids(line: TaskLine) -> list[Grid]:
         for one in sorted(task.requests, key=lambda one: one.asked_at)
     ]
     claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
-    deeds = [(deed.call.at, deed.kind, deed.what) for deed in task.unsaid]
     every = (
         Grid("Decisions", "decision", _DECIDED, decided),
         Grid("Requests", "request", _REQUESTED, asked),
         Grid("Claims", "claim", _CLAIMED, claims),
-        Grid("Done and not said", "deed", _UNSAID, deeds),
         Grid("Findings", "finding", _BROKEN, _broken(task.findings)),
     )
     return [grid for grid in every if grid.rows]
