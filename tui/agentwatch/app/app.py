@@ -17,14 +17,13 @@ from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
-from textual.dom import DOMNode
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
 from textual.theme import BUILTIN_THEMES
 from textual.widgets import Input, OptionList
 
 from agentwatch.app import theming
-from agentwatch.app.actions import ActionSpec, Home, bindings, textual_keymap, with_keys
+from agentwatch.app.actions import ActionSpec, Home, action_name, bindings, textual_keymap, with_keys
 from agentwatch.app.messages import STILL_READING, Inspect, Missing, PageTranscript, ReadStep, TreeUpdated
 from agentwatch.app.opening import Opening, OpeningScreen, opened
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
@@ -257,13 +256,12 @@ class AgentwatchApp(App[None]):
             self.call_after_refresh(drawn.set)
             with suppress(TimeoutError):
                 await asyncio.wait_for(drawn.wait(), _LONGEST)
-            await asyncio.sleep(min(max((time.monotonic() - begun) * _REST, _REFRESH), _LONGEST))
+            took = time.monotonic() - begun
+            await asyncio.sleep(min(max(took * _REST, _REFRESH), _LONGEST) - took)
 
     def _show(self) -> None:
         changed, self._changed = frozenset(self._changed), set()
         self._news.clear()
-        if self.notifier is not None:
-            self.notifier.update(changed)
         for screen in self.screen_stack:
             screen.post_message(TreeUpdated(changed, settled=self.is_settled))
 
@@ -361,14 +359,11 @@ class AgentwatchApp(App[None]):
         return Home.REPLAY not in command.homes
 
     async def _run_command(self, screen: Screen[object], command: ActionSpec) -> None:
-        node: DOMNode = screen
-        if not {Home.APP, Home.REPLAY}.isdisjoint(command.homes):
-            node = self
-        elif Home.TREE in command.homes and screen is self.main:
-            node = self.main.task_tree
-        elif Home.CHART in command.homes:
-            node = screen.focused or screen
-        await self.run_action(command.action, node)
+        tree = self.main.task_tree if screen is self.main else None
+        nodes = (screen.focused, tree, screen, self)
+        await self.run_action(
+            command.action, next(one for one in nodes if hasattr(one, f"action_{action_name(command.action)}"))
+        )
 
     def action_suspend_process(self) -> None:
         """Go to the shell, until it wakes us."""
@@ -396,7 +391,8 @@ class AgentwatchApp(App[None]):
     # About a task, on whichever screen it is selected
 
     @property
-    def _task_id(self) -> str | None:
+    def task_id(self) -> str | None:
+        """The id of the selected task."""
         return getattr(self.screen, "task_id", None)
 
     @on(Inspect)
@@ -419,7 +415,7 @@ class AgentwatchApp(App[None]):
     def _read_step(self, event: ReadStep) -> None:
         from agentwatch.app.screens.inspect import InspectScreen, write_step  # they need what the details need
 
-        self.push_screen(InspectScreen(self.monitor, self.clock, self._task_id, partial(write_step, event)))
+        self.push_screen(InspectScreen(self.monitor, self.clock, self.task_id, partial(write_step, event)))
 
     @on(PageTranscript)
     def _page_transcript(self, event: PageTranscript) -> None:
@@ -435,25 +431,25 @@ class AgentwatchApp(App[None]):
 
         if self.screen.is_modal:
             return
-        task_id = self._task_id
+        task_id = self.task_id
         if action == Action.RESPOND:
             task_id = to_answer(self.monitor.tree, task_id, self.clock()) or task_id
         if task_id is not None:
             await self._open_dialogs([task_id], Action(action))
         else:
-            self._say_missing(Missing("No task is selected.", warns=True))
+            self.say("No task is selected.")
 
     async def action_review(self) -> None:
         """Decide about the marked tasks, or all that need the operator, one after another."""
         task_ids = list(self.main.marked) or list(self.monitor.tree.queue)
         if not task_ids:
-            self._say_missing(Missing("Nobody needs you now, and no task is marked."))
+            self.say("Nobody needs you now, and no task is marked.")
         elif not self.screen.is_modal:
             await self._open_dialogs(task_ids, None)
 
     async def _open_dialogs(self, task_ids: Sequence[str], action: Action | None) -> None:
         if self.monitor.clerk is None:
-            self._say_missing(Missing("Nothing can be decided here: nobody would carry it out.", warns=True))
+            self.say("Nothing can be decided here: nobody would carry it out.")
             return
         from agentwatch.app.dialogs.dialog import Review  # it needs the models of the contracts
 
@@ -462,22 +458,12 @@ class AgentwatchApp(App[None]):
     @work(group="aside", exclusive=True)
     async def action_aside(self, how: str) -> None:
         """Acknowledge the selected task or group, or what the filter finds; snooze a task; or take back the last."""
-        from agentwatch.app import acknowledging  # not for the first frame
+        from agentwatch.app.acknowledging import put_aside  # not for the first frame
 
-        tree = self.main.task_tree
-        if self.screen.is_modal:
-            return
         if not self.monitor.shelves:
-            self._say_missing(Missing("Nothing can be put aside here.", warns=True))
-        elif how == "undo":
-            await acknowledging.undo(self)
-        elif how == "snooze":
-            await acknowledging.snooze(self, self._task_id)
-        elif self.screen is self.main:
-            group = tree.cursor_group or ""
-            await acknowledging.acknowledge(self, self._task_id, self.main.sought, group, tree.group_roots())
-        else:
-            await acknowledging.acknowledge(self, self._task_id)
+            self.say("Nothing can be put aside here.")
+        elif not self.screen.is_modal:
+            await put_aside(self, how)
 
     @work(group="file", exclusive=True)
     async def action_file(self, how: str) -> None:
@@ -486,7 +472,7 @@ class AgentwatchApp(App[None]):
 
         file = await file_at_hand(self.screen, self.monitor, names=how == "copy")
         if isinstance(file, str):
-            self._say_missing(Missing(file, warns=True))
+            self.say(file)
         elif how == "edit":
             self.complain(hand_over(self, self.settings.editor, file))
         else:
@@ -498,12 +484,11 @@ class AgentwatchApp(App[None]):
 
     @on(Missing)
     def _say_missing(self, event: Missing) -> None:
-        if not self.is_settled:
-            self.notify(STILL_READING, markup=False, timeout=2)
-        elif event.warns:
-            self.complain(event.words)
-        else:
-            self.notify(event.words, markup=False, timeout=3)
+        self.say(event.words)
+
+    def say(self, words: str) -> None:
+        """Say that there is nothing for a key to do; before the first look is over nobody knows."""
+        self.notify(words if self.is_settled else STILL_READING, markup=False, timeout=3)
 
     def complain(self, words: str | None) -> None:
         """Say that something could not be done; None: it could."""
