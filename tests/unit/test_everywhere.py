@@ -14,6 +14,7 @@ import pytest
 from agentwatch.composition import watched
 from agentwatch.sources.sessions.registry import Alive, sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds, slug
+from tests.homes import live_in
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.store import Store
 from tests.unit.sessions.stores.claude_code import claude_code
@@ -40,20 +41,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user without any program."""
     place = tmp_path / "home"
     place.mkdir()
-    monkeypatch.setenv("HOME", str(place))
-    names = (
-        "CLAUDE_CONFIG_DIR",
-        "CODEX_HOME",
-        "QWEN_RUNTIME_DIR",
-        "QWEN_HOME",
-        "COPILOT_HOME",
-        "GEMINI_CLI_HOME",
-        "XDG_DATA_HOME",
-        "OPENCODE_DB",
-        "KILO_DB",
-    )
-    for name in (*names, "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
+    live_in(place, monkeypatch)
     return place
 
 
@@ -74,9 +62,7 @@ def in_home(home: Path, store: Store, name: str) -> None:
 
 
 @pytest.mark.parametrize("build", [claude_code, codex, copilot, gemini, qwen, roo])
-def test_the_stores_say_in_which_directories_sessions_are_alive(
-    home: Path, tmp_path: Path, build: Callable[[Path], Store]
-) -> None:
+def test_the_stores_say_where_sessions_are_alive(home: Path, tmp_path: Path, build: Callable[[Path], Store]) -> None:
     store = build(tmp_path)
     store.finish()
     in_home(home, store, build.__name__)
