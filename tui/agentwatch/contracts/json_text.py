@@ -13,27 +13,24 @@ from agentwatch.contracts.rules import Findings, Location
 from agentwatch.text import quoted
 
 MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
-MAX_PARTS: Final = 20_000  # parts of one object or array in which places are looked for, about 30 ms
+MAX_PARTS: Final = 20_000  # parts of a text whose places are looked for, about 30 ms
 
-# What stands before a part (white space, the comma of the one before), and its key; behind the last there is none.
-_PART: Final = re.compile(
-    r'([ \t\n\r]*+(?:,[ \t\n\r]*+)?)(?:("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+)?(?=[^\]}])', re.DOTALL
-)
-_MARK: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},]', re.DOTALL)
-_DIGITS: Final = 4_000
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},:]|[^][{},:"\s]++', re.DOTALL)
+_BEFORE_PART: Final = ("{", "[", ",")
+_DIGITS: Final = 4_000  # Python refuses to read integers of more.
 # Half of a surrogate pair: the parser would make a character of it that no encoding can write.
 _LONE_SURROGATE: Final = re.compile(
     r"(\\\\)|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
 
-def _parse(text: str) -> tuple[Any, bool]:
-    """(a value, whether parsers make different things of it), numbers that JSON does not have as null."""
-    odd: list[object] = []
+def _parse(text: str) -> tuple[Any, set[str]]:
+    """(a value, the numbers in it that JSON does not have, read as null, and "" where a key stands twice)."""
+    odd = set[str]()
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(made := dict(pairs)) != len(pairs):
-            odd.append(made)
+            odd.add("")
         return made
 
     def number(text: str) -> float | None:
@@ -41,45 +38,10 @@ def _parse(text: str) -> tuple[Any, bool]:
             return int(text)
         if math.isfinite(value := float(text)):
             return value
-        odd.append(text)
+        odd.add(text)
         return None
 
-    value = json.loads(text, object_pairs_hook=members, parse_float=number, parse_int=number, parse_constant=number)
-    return value, bool(odd)
-
-
-# Python refuses to read integers of thousands of digits.
-_decode: Final = json.JSONDecoder(  # type: ignore[attr-defined]
-    strict=False, parse_int=lambda text: int(text) if len(text) < _DIGITS else math.inf
-).scan_once
-
-
-class Node:
-    """A sound JSON value from `start` to `end`; a part, with its `step`, `begins` at its key. May raise ValueError."""
-
-    def __init__(self, text: str, start: int, step: str | int = "", begins: int | None = None) -> None:
-        self._text, self.start = text, start
-        self.step, self.begins = step, start if begins is None else begins
-        try:
-            self.value, self.end = _decode(text, start)
-        except StopIteration:
-            raise ValueError("a value is missing") from None
-
-    @cached_property
-    def parts(self) -> list[Node]:
-        """The members of an object, or the entries of an array."""
-        found: list[Node] = []
-        at = self.start + 1 if self.value and self._text[self.start] in "{[" else self.end
-        while at < self.end and len(found) < MAX_PARTS and (match := _PART.match(self._text, at)) is not None:
-            key = match[2]
-            step = len(found) if key is None else json.loads(key, strict=False) if "\\" in key else key[1:-1]
-            found.append(Node(self._text, match.end(), step, match.end(1)))
-            at = found[-1].end
-        return found
-
-    def part(self, step: str | int) -> Node | None:
-        """The member with a key, of one that stands twice the last; or the entry with an index."""
-        return next((part for part in reversed(self.parts) if part.step == step), None)
+    return json.loads(text, object_pairs_hook=members, parse_float=number, parse_int=number, parse_constant=number), odd
 
 
 def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
@@ -95,21 +57,31 @@ def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
     return "DOC001", error.pos
 
 
-def _scan(text: str) -> tuple[list[str], int, int | None]:
-    """(the brackets that would close a text, where the last whole part of the innermost ends, where it is too deep)."""
-    closing: list[str] = []
-    whole = 0
-    for match in _MARK.finditer(text):
-        mark = match[0]
+def _scan(text: str, most: float = math.inf) -> tuple[list[tuple[Location, int]], list[str], int, int | None]:
+    """(parts as keys in quotes and indices with offsets, `most` of them; the brackets that would close the text; where
+    the last whole part of the innermost ends; where it is too deep)."""
+    parts: list[tuple[Location, int]] = [((), len(text) - len(text.lstrip()))]
+    closing, steps = list[str](), list[Any]()
+    before, whole = "", 0
+    for match in _TOKEN.finditer(text):
+        mark, at = match[0], match.start()
+        if len(parts) > most or (mark in "{[" and len(closing) == MAX_DEPTH):
+            return parts, closing, whole, at
+        if closing and before in _BEFORE_PART and mark not in "]}":
+            if closing[-1] == "}":
+                steps[-1] = mark
+            parts.append(((*steps,), at))
         if mark in "{[":
-            if len(closing) == MAX_DEPTH:
-                return closing, whole, match.start()
             closing.append("}" if mark == "{" else "]")
+            steps.append(0)
         elif mark in "}]":
-            del closing[-1:]
+            del closing[-1:], steps[-1:]
+        elif mark == "," and closing and closing[-1] == "]":
+            steps[-1] += 1
         if mark in "{[}],":
-            whole = match.start() if mark == "," else match.end()
-    return closing, whole, None
+            whole = at if mark == "," else match.end()
+        before = mark
+    return parts, closing, whole, None
 
 
 class JsonSource:
@@ -119,12 +91,11 @@ class JsonSource:
         if "\\ud" in text or "\\uD" in text:
             # The same length as before, so that offsets stay true.
             text = _LONE_SURROGATE.sub(lambda match: match[1] or match[2] or "\\ufffd", text)
-        self._text = self._sound = text
-        self._first_line = first_line
+        self._text, self._first_line = text, first_line
         self.value: Any = None
-        self._odd = False
+        self._odd = set[str]()
         self._broken: tuple[str, int] | None = None
-        deep = _scan(text)[2] if text.count("{") + text.count("[") > MAX_DEPTH else None
+        deep = _scan(text)[3] if text.count("{") + text.count("[") > MAX_DEPTH else None
         try:
             if deep is None:
                 self.value, self._odd = _parse(text)
@@ -134,50 +105,43 @@ class JsonSource:
             self._broken = _break_of(text, error)
             deep = error.pos
         if deep is not None:
-            self._parse_part(text[:deep])
+            # Read it as far as it goes, with its brackets closed.
+            _, closing, whole, _ = _scan(text[:deep])
+            for part in (text[:whole], text[:deep]):
+                with suppress(ValueError):
+                    self.value = _parse(part + "".join(reversed(closing)))[0]
         self.whole = self._broken is None
         self.complete = self._broken is None or self._broken[0] == "DOC006"
 
-    def _parse_part(self, text: str) -> None:
-        """Read a text that breaks off, with its brackets closed."""
-        closing, whole, _ = _scan(text)
-        for part in (text, text[:whole]):
-            self._sound = part + "".join(reversed(closing))
-            with suppress(ValueError):
-                self.value, self._odd = _parse(self._sound)
-                return
-        self._sound = ""
+    @cached_property
+    def _parts(self) -> list[tuple[Location, int]]:
+        """The parts of a sound text, by their places, with the offsets at which they begin."""
+        parts = _scan(self._text, MAX_PARTS)[0]
+        return [
+            (tuple(json.loads(step, strict=False) if isinstance(step, str) else step for step in steps), at)
+            for steps, at in parts
+        ]
 
-    def line_of(self, location: Location) -> int | None:
+    def line_of(self, location: Location) -> int:
         """The 1-based line of a place: a key's line, an array element's line, of what encloses it, or at the top."""
-        if not self._sound:
-            return None
-        node = self._node
-        for step in location:
-            if (part := node.part(step) or self._node.part(location[-1])) is None:
-                break
-            node = part
-        return self._line(node.begins) + 1
+        offsets = dict(self._parts)
+        above = (location[:end] for end in range(len(location) - 1, -1, -1))
+        # What the metadata lack may stand at the top.
+        return self._line(next(offsets[one] for one in (location, location[-1:], *above) if one in offsets)) + 1
 
     def judge(self, findings: Findings) -> None:
         """Note what is wrong with the text itself, whatever contract it follows."""
-        if (broken := self._broken) is not None:
-            findings.add(broken[0], self._line(broken[1]), limit=MAX_DEPTH)
-        nodes: list[tuple[Location, Node]] = [((), self._node)] if self._odd else []
-        for location, node in nodes:
-            if isinstance(node.value, float) and not math.isfinite(node.value):
-                findings.add("DOC005", self._line(node.start))
-            known: set[str | int] = set()
-            for part in node.parts:
-                if part.step in known:
-                    key = quoted(".".join(map(str, (*location, part.step))), 60)
-                    findings.add("DOC004", self._line(part.begins), key=key)
-                known.add(part.step)
-                nodes.append(((*location, part.step), part))
-
-    @cached_property
-    def _node(self) -> Node:
-        return Node(self._sound, len(self._sound) - len(self._sound.lstrip()))
+        if self._broken is not None:
+            findings.add(self._broken[0], self._line(self._broken[1]), limit=MAX_DEPTH)
+            return
+        known = set[Location]()
+        for location, at in self._parts if "" in self._odd else ():
+            if location in known:
+                findings.add("DOC004", self._line(at), key=quoted(".".join(map(str, location)), 60))
+            known.add(location)
+        for match in _TOKEN.finditer(self._text) if self._odd else ():
+            if match[0] in self._odd:
+                findings.add("DOC005", self._line(match.start()))
 
     def _line(self, offset: int) -> int:
         """The index from 0 of the line in the file."""

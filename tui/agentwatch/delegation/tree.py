@@ -46,8 +46,7 @@ from agentwatch.delegation.events import (
     Verdict,
     overall,
 )
-from agentwatch.delegation.files import MAX_VERSIONS, Files
-from agentwatch.delegation.links import is_under_contract, place_of
+from agentwatch.delegation.links import MAX_VERSIONS, Files, is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, State, Task, sums_of
