@@ -64,6 +64,12 @@ def _text(name: str, base: str, *rows: tuple[str, str, str, str | int]) -> list[
     return [Case(rule, name, base, swap(old, new), at) for rule, old, new, at in rows]
 
 
+_ELSEWHERE: Final = (
+    *("file:a.md", "$HOME/a.md", "$env:HOME/a.md", "~/a.md", "https://host.test/a.md", "C:\\a.md", "C:a.md"),
+    *("a/../../b.md", "\\\\host\\a.md", "%TEMP%\\a.md"),
+)
+
+
 def _todos(*rows: tuple[str, str, str, str | int]) -> list[Case]:
     return _text("north.todos.md", TODOS, *rows)
 
@@ -236,15 +242,13 @@ STATUS: Final = [
         ("RET058", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md` (new)", "(new)"),
         ("RET059", "files_created:\n- plans/north.md", "files_created:\n- /home/ada/north.md", "/home/ada"),
         ("RET059", "files_modified:\n- (none)", "files_modified:\n- plans/../../other/a.md", "other/a.md"),
-        ("RET059", "files_modified:\n- (none)", "files_modified:\n- ~/a.md", "~/a.md"),
         ("RET060", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md`", "`plans/north.md`"),
         ("RET060", "files_created:\n- plans/north.md", "files_created:\n- [the plan](plans/north.md)", "the plan]"),
         ("RET060", "files_created:\n- plans/north.md", 'files_created:\n- "plans/north.md"', '"plans'),
         ("RET060", "files_created:\n- plans/north.md", "files_created:\n* plans/north.md", "* plans"),
         ("RET060", "files_modified:\n- (none)", "files_modified:\n- none", "- none"),
         ("RET060", "files_modified:\n- (none)", "files_modified:\n- No files were changed.", "- No files"),
-        ("RET059", "files_modified:\n- (none)", "files_modified:\n- file:a.md", "file:a"),
-        ("RET059", "files_modified:\n- (none)", "files_modified:\n- $HOME/a.md", "$HOME"),
+        *(("RET059", "files_modified:\n- (none)", f"files_modified:\n- {path}", path) for path in _ELSEWHERE),
         ("RET024", "files_created:\n- plans/north.md", "files_created:\nplans/north.md", 17),
         ("RET024", "files_created:\n- plans/north.md", "files_created:\nI made plans/north.md.", 17),
         ("RET024", "files_modified:\n- (none)", "files_modified:\n(none)", "(none)"),
