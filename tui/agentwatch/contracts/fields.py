@@ -9,7 +9,7 @@ from operator import getitem
 from typing import Annotated, Any, Final, TypeVar
 
 from annotated_types import Ge, Le
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
 from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, read_rules, shown
@@ -41,7 +41,8 @@ def _require(value: T, info: core_schema.ValidationInfo) -> T:
     return value
 
 
-Required = Annotated[T | None, AfterValidator(_require)]
+Maybe = Annotated[T | None, Field(default=None)]
+Required = Annotated[T | None, Field(default=None), AfterValidator(_require)]
 Text = Required[str]
 Word = Annotated[str, AfterValidator(_require)]
 Whole = Annotated[

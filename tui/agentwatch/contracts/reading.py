@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
@@ -306,7 +306,9 @@ def _read_todos(lines: list[str], *, alone: bool) -> OpenDocument | None:
 
     findings = Findings()
     items = read_checklist(lines, findings, alone=True)
-    return OpenDocument(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
+    return OpenDocument(
+        TodoList(items), findings.made(), complete=True, model=HandoffPacket.model_validate({"todos": items})
+    )
 
 
 def _leads(page: Page, fence: Fence) -> bool:
@@ -371,20 +373,19 @@ def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
 def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
     """The last return in a text; one that is open counts before those in fences and JSON, which it may quote."""
     page = scan_blocks(lines)
-    found: list[tuple[int, OpenDocument]] = []
     headed = [each for each in page.headings if each.header]
     starts = [each.line for each in headed if each.header == STATUS and value_below(page, each, "state") is not None]
     if headed and (not starts or headed[0].header != STATUS):
         starts[:1] = [0]
-    for first, end in pairwise((*starts[-_FENCES:], len(lines))):
-        if (made := _read_return(lines[first:end], loose=True, first_line=first + 1)) is not None:
-            found.append((first, made))
+
+    def read_each(places: Iterable[tuple[int, int]]) -> list[tuple[int, OpenDocument]]:
+        each = ((at, _read_return(lines[at:end], loose=True, first_line=at + 1)) for at, end in places)
+        return [(at, made) for at, made in each if made is not None]
+
+    found = read_each(pairwise((*starts[-_FENCES:], len(lines))))
     if not found:
-        for fence in page.fences[:_FENCES]:
-            inner = lines[fence.first : fence.end]
-            if inner and (made := _read_return(inner, loose=True, first_line=fence.first + 1)) is not None:
-                found.append((fence.first, made))
         objects = _objects("\n".join(lines), name)
+        found = read_each((fence.first, fence.end) for fence in page.fences[:_FENCES])
         found += [(line, made) for line, made in objects if isinstance(made.document, Return)]
     if not found:
         return None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator
 
-from agentwatch.contracts.fields import Model, Required, Text, read_fields
+from agentwatch.contracts.fields import Maybe, Model, Required, Text, read_fields
 from agentwatch.contracts.markdown import (
     ATTESTATION,
     DELIVERABLES,
@@ -67,39 +67,39 @@ Number = Annotated[int, BeforeValidator(lambda text: int(text) if re.fullmatch("
 class StatusSection(Model):
     """`## Status`, with the keys of error-propagation."""
 
-    state: Required[Literal["SUCCESS", "ERROR", "PARTIAL"]] = None
-    summary: Text = None
-    error_code: str | None = None
-    retry_recommended: Literal["yes", "no"] | None = None
-    retry_hint: str | None = None
-    task_id: str | None = None
-    attempt: Number | None = None
+    state: Required[Literal["SUCCESS", "ERROR", "PARTIAL"]]
+    summary: Text
+    error_code: Maybe[str]
+    retry_recommended: Maybe[Literal["yes", "no"]]
+    retry_hint: Maybe[str]
+    task_id: Maybe[str]
+    attempt: Maybe[Number]
 
 
 class Deliverable(Model):
     """A file and what it is."""
 
     path: str
-    description: str | None = None
+    description: Maybe[str]
 
 
 class AttestationSection(Model):
     """`## Runtime Attestation`. None: the key is not there; an empty list: `- (none)`."""
 
-    runtime_model_reported: Text = None
-    runtime_mode_reported: Text = None
-    files_created: Required[list[str]] = None
-    files_modified: Required[list[str]] = None
-    limitations: list[str] | None = None
+    runtime_model_reported: Text
+    runtime_mode_reported: Text
+    files_created: Required[list[str]]
+    files_modified: Required[list[str]]
+    limitations: Maybe[list[str]]
 
 
 class ReturnFormat(Model):
     """The whole return. None: the section is not there."""
 
-    status: StatusSection | None = None
-    deliverables: list[Deliverable] | None = None
-    evidence: list[str] | None = None
-    attestation: AttestationSection | None = None
+    status: Maybe[StatusSection]
+    deliverables: Maybe[list[Deliverable]]
+    evidence: Maybe[list[str]]
+    attestation: Maybe[AttestationSection]
 
 
 MODELS: Final = {Contract.RETURN_FORMAT: ReturnFormat}
@@ -148,7 +148,7 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
             rule = "RET006" if folded(section.text) == folded(header) else "RET007"
             written = "#" * section.level + " " + section.text
             findings.add(rule, section.line, value=written, header=f"## {header}")
-    keys, status, attesting = Keys(), StatusSection(), AttestationSection()
+    keys, status, attesting = Keys(), StatusSection.model_validate({}), AttestationSection.model_validate({})
     if (listed := sections.get(STATUS)) is not None:
         findings.at = (STATUS,)
         status = _read_status(_rows(page, listed, _STATUS_KEYS), keys, findings)
