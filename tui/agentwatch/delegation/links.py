@@ -124,12 +124,12 @@ def promises_artifacts(result: Return) -> bool:
 
 def missing_artifacts(task: Task) -> list[Finding]:
     """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return."""
-    result, latest = task.result, task.latest
-    if result is None or latest is None or latest.returned is None or not promises_artifacts(result):
+    result, returned = task.result, task.latest.returned
+    if result is None or returned is None or not promises_artifacts(result):
         return []
     missing = (claim for claim in task.claims if claim.kind == "artifact" and claim.is_missing)
     paths = {claim.file or claim.path: claim.path for claim in missing}
-    return [finding_of(ARTIFACT_MISSING, path, latest.returned.path) for path in paths.values()]
+    return [finding_of(ARTIFACT_MISSING, path, returned.path) for path in paths.values()]
 
 
 Named = tuple[int, str, str | None]

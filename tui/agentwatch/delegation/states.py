@@ -63,8 +63,7 @@ def answers_another_session(attempt: Attempt) -> bool:
 
 def own_state(task: Task) -> State:
     """The state by the latest attempt: a decision stands above its return, and an open request stops who works."""
-    latest, decision, result, run = task.latest, task.binding, task.result, task.run
-    state = State.SUBMITTED if latest is None else latest.state
+    state, decision, result, run = task.latest.state, task.binding, task.result, task.run
     if decision is not None:
         is_partial = result is not None and result.outcome is Outcome.PARTIAL
         state = State(SPECS[decision.action].state or ("partial" if is_partial else "completed"))
@@ -116,7 +115,7 @@ def title(task: Task) -> str:
         if (given := next((one for one in (run.title, words, run.agent) if one and one.strip()), None)) is not None:
             return given
         name = task_id
-    elif task.requests and task.latest is None:
+    elif task.requests and not task.attempts:
         return f"{task.requests[0].source.partition('-')[0]} · {exact(task_id)}"
     elif parent is None and task.agent is not None:
         directory, separator, extra = task_id.partition("#")
@@ -148,7 +147,7 @@ def state_with_below(task: Task) -> State:
 def why(task: Task) -> str:
     """Why the task has its state: what was seen that made it so."""
     words = _why(task)
-    if task.latest is not None and any(one.expired for one in task.latest.decisions[-1:]):
+    if any(one.expired for one in task.latest.decisions[-1:]):
         words += "; what you decided about it has expired"
     # Interned, for a hundred thousand tasks have one of a few reasons.
     return intern(words + ("; its files were deleted since" if task.deleted else ""))
@@ -164,7 +163,7 @@ def process_words(run: Run | None) -> str:
 def dispute(task: Task) -> str | None:
     """That two returns of the latest attempt say different things; None where they do not."""
     attempt, result = task.latest, task.result
-    if attempt is None or attempt.rival is None or attempt.returned is None or result is None:
+    if attempt.rival is None or attempt.returned is None or result is None:
         return None
     rival = attempt.rival.document
     there = f"{attempt.rival.path} {rival.reported_state if isinstance(rival, Return) else None}"
@@ -191,7 +190,7 @@ def _why(task: Task) -> str:
         return f"{SPECS[decision.action].decided}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
     if run is not None and (result is None or run.reason or run.waiting):
         return _why_of_run(task, run)
-    if attempt is None or result is None:
+    if result is None:
         if task.state is State.WORKING:
             return "its checklist has moved" if has_moved(task.todos) else "it has handed work on"
         return "handed off; no sign of life yet"
