@@ -116,12 +116,12 @@ def _cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
     return verbatim(text[:longest]) + (left_out(more, "character") if more > 0 else "")
 
 
-def is_past(task: Task, line: float, *other_signs: float) -> bool:
-    """Whether there was no sign of life since then, none of these others, and no decision that is to be carried out."""
+def is_past(task: Task, line: float) -> bool:
+    """Whether there was no sign of life since then, and no decision that is to be carried out."""
     alive_at = task.alive_at if task.inferred else task.updated_at
     if not alive_at or alive_at >= line or (task.run is not None and task.run.process_gone is False):
         return False
-    if any(sign >= line for sign in other_signs) or any(one.is_open for one in task.requests):
+    if any(one.is_open for one in task.requests):
         return False
     decided = (one for attempt in task.attempts for one in attempt.decisions)
     return all(one.at < line for one in decided if one.action not in ENDING)

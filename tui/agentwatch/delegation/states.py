@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from posixpath import basename, dirname
 from sys import intern
 from typing import Final
@@ -124,14 +125,14 @@ def title(task: Task) -> str:
     return exact(name if name.strip() else task_id)
 
 
-def silent_from(task: Task, seconds: float) -> float | None:
-    """When a working task has been silent for so long, with all below it; None if it waits, or does not work."""
+def silent_from(task: Task, seconds: float) -> float:
+    """When a working task has been silent for so long, with all below it; infinity if it waits, or does not work."""
     if task.state is not State.WORKING:
-        return None
+        return math.inf
     if task.run is not None and task.run.process_gone:
-        return float("-inf")
+        return -math.inf
     waits = task.below and any(one.state.is_open and one.state is not State.WORKING for one in task.below.counts)
-    return None if waits or task.alive_at is None else task.alive_at + seconds
+    return math.inf if waits or task.alive_at is None else task.alive_at + seconds
 
 
 def state_with_below(task: Task) -> State:

@@ -287,7 +287,7 @@ class Task:
     # For the tree alone
     place: Place = Place()  # noqa: RUF009  it is immutable
     kind: Counted | None = None  # as what the sums count it; None for a name in the row of the one below it
-    own_findings: Sequence[Finding] = ()  # what its own documents and attempts break
+    own_findings: tuple[Finding, ...] = ()  # what its own documents and attempts break
     problem: Problem | None = None  # what is wrong with its link
     due: float = math.inf  # when time alone may change it
 

@@ -46,7 +46,7 @@ from agentwatch.delegation.events import (
     Verdict,
     overall,
 )
-from agentwatch.delegation.links import MAX_VERSIONS, Files, is_under_contract, place_of
+from agentwatch.delegation.links import Files, is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, State, Task, sums_of
@@ -137,10 +137,8 @@ class Tree:
                 self._decisions[decision.task_id][decision.decision_id] = decision
                 return [decision.task_id]
             case Checked(path=path):
-                run, checks = self.runs.known(path), self._checks[path]
-                checks[event.digest] = event
-                if len(checks) > MAX_VERSIONS:
-                    del checks[next(iter(checks))]
+                run = self.runs.known(path)
+                self._checks[path][event.digest] = event
                 return {*self._files.tasks_of(path), *([run.task_id] if run is not None else [])}
             case Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
@@ -152,22 +150,19 @@ class Tree:
             case Noted(path=task_id, aside=aside):
                 self.asides[task_id] = aside
                 self._touched |= {task_id} & self.tasks.keys()
-            case Looked(at=at):
-                self.looked_at = at
-                self._touched |= self.tasks.keys()
-            case Lost(at=at):
-                self.lost_since = at if self.lost_since is None else self.lost_since
-                self._touched |= self.tasks.keys()
-            case Reached():
-                self.lost_since = None
+            case Looked() | Lost() | Reached():
+                if isinstance(event, Looked):
+                    self.looked_at = event.at
+                else:
+                    self.lost_since = None if isinstance(event, Reached) else self.lost_since or event.at
                 self._touched |= self.tasks.keys()
         return ()
 
-    def _due(self, task: Task, silent_from: float | None = None) -> float:
+    def _due(self, task: Task, silent_from: float = math.inf) -> float:
         decided = [self._requests.decided.get(one.request_id) for one in task.requests]
         decided += self._decisions.get(task.task_id, {}).values()
-        times = (silent_from, *(one.expires_at for one in decided if one is not None))
-        return min((at for at in times if at is not None and at > self.now), default=math.inf)
+        ends = (one.expires_at for one in decided if one is not None and one.expires_at is not None)
+        return min((at for at in (silent_from, *ends) if at > self.now), default=math.inf)
 
     # Each task by itself
 
@@ -182,22 +177,21 @@ class Tree:
         versions, rans = self._files.versions(task_id), self.runs.of_task(task_id)
         runs = [ran.run for ran in rans if ran.run is not None]
         requests = self._requests.of_task(task_id, self.now)
-        task = self.tasks.get(task_id)
         if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
-            if task is not None:
-                del self.tasks[task_id]
+            if self.tasks.pop(task_id, None) is not None:
                 self._moved = True
                 self._touched.add(task_id)
                 self._set_fitter(task_id)
             return
-        if task is None:
+        if (task := self.tasks.get(task_id)) is None:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
             self._moved = True
         self._touched.add(task_id)
         task.requests, was_gone = requests, is_process_gone(task)
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
         task.inferred = not (versions or runs or requests)
-        self._fill(task, Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone), runs)
+        attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
+        self._fill(task, versions, attempts, runs)
         first_seq = versions[0].seq if versions else None
         if first_seq is None and (runs or requests):
             # By its time, and not by when it was observed: sources look at the newest session first. Who only asks is
@@ -213,56 +207,46 @@ class Tree:
         )
         self._moved |= place != task.place
         task.place = place
-        self._judge(task, versions)
         self._set_fitter(task_id)
         if is_process_gone(task) is not was_gone:
             # Which of the tasks that a process ran asks depends on the one above.
             self._touched.update(task.children)
 
-    def _fill(self, task: Task, attempts: Attempts, runs: list[Run]) -> None:
-        """All that a task's own documents, runs and decisions say."""
+    def _fill(self, task: Task, versions: tuple[Seen, ...], attempts: Attempts, runs: list[Run]) -> None:
+        """All that a task's own documents, runs, checks and decisions say, and its question."""
         task.due = self._due(task)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
         task.agent = states.agent_of(task)
         lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
-        latest = task.latest
-        task.own_state = states.own_state(task)
-        task.ended_at = states.ended_at(latest) if latest else None
+        given, returned = task.latest.handoff, task.latest.returned
+        task.own_state, task.ended_at = states.own_state(task), states.ended_at(task.latest)
         task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
         if task.ended_with is not None and task.own_state.is_open:
             task.own_state, task.ended_at = State.CANCELED, ended_at
-        fitters = [one for one in self._fitters_of(task.task_id) if one.state is State.COMPLETED]
-        restored = [one.ended_at for one in fitters if one.ended_at is not None]
+        fitters = self._fitters_of(task.task_id)
+        restored = [one.ended_at for one in fitters if one.state is State.COMPLETED and one.ended_at is not None]
         task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
         used = [one.run.tokens for one in task.attempts if one.run is not None and one.run.tokens is not None]
         task.tokens = sum(used) if used else None
-        current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
-        placed = (replace(one, path=version.path) for version in current if version for one in version.findings)
-        task.own_findings = (*attempts.problems, *placed, *overrun_of(task))
-        if latest is not None and latest.handoff is not None and task.answers_in_prose:
-            prose = links.finding_of(links.PROSE, task.task_id)
-            task.own_findings = (*task.own_findings, replace(prose, path=latest.handoff.path))
-
-    def _judge(self, task: Task, versions: tuple[Seen, ...]) -> None:
-        """Apply the checks of a task, and work out its question."""
-        returned = task.latest.returned if task.latest is not None else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
-        task.claims = checked.claims if checked is not None else ()
-        task.is_checked = checked is not None
+        task.claims, task.is_checked = checked.claims if checked is not None else (), checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         unread = self._files.unread(versions)
+        current = (given, returned, attempts.checklist)
+        placed = (replace(one, path=version.path) for version in current if version for one in version.findings)
+        prose = [links.finding_of(links.PROSE, task.task_id, given.path)] if given and task.answers_in_prose else []
         problems = (replace(one.finding, path=one.path) for one in unread)
-        task.own_findings = (*task.own_findings, *links.missing_artifacts(task), *problems)
+        more = *overrun_of(task), *prose, *links.missing_artifacts(task), *problems
+        task.own_findings = (*attempts.problems, *placed, *more)
         hidden = [one for one in unread if one.finding.rule.startswith(_REFUSED) and is_under_contract(one.path)]
         task.gone = False
+        task.question = ask(task, self.rules.low_confidence)
         if hidden and task.own_state is not State.CANCELED:
             task.question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
-        else:
-            task.question = ask(task, self.rules.low_confidence)
         if not task.inferred:
-            task.past = is_past(task, self.rules.history_before, *(one.at for one in hidden))
+            task.past = not hidden and is_past(task, self.rules.history_before)
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in their order. A handoff to a fitter that names one carries it out."""
@@ -291,20 +275,20 @@ class Tree:
             is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
             fitter = _Fitter(packet.restores, carried, None if is_false else task.own_state, task.ended_at)
             self._fitters[task_id] = fitter
-        if fitter != before:
-            stations = [one.restores for one in (before, fitter) if one is not None]
-            self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
+        stations = [one.restores for one in (before, fitter) if one is not None and fitter != before]
+        self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
 
     # All tasks together
 
     def settle(self) -> set[str]:
         """Bring what depends on several tasks, and on the time, up to date. Returns what `apply` does."""
-        self._end_aborted()
-        while self._dirty or self._moved:
+        is_open = True
+        while is_open:
             self._fold_all()
             if self._moved:
                 self._link()
             self._end_aborted()
+            is_open = bool(self._dirty) or self._moved
         touched, self._touched = self._touched, set()
         return self._sum_up(touched) | (touched - self.tasks.keys()) if touched else set()
 
@@ -392,13 +376,13 @@ class Tree:
         if task.inferred:
             task.past = is_past(task, rules.history_before)
         silent_from = states.silent_from(task, rules.stale_after)
-        task.stale = silent_from is not None and self.now >= silent_from
+        task.stale = self.now >= silent_from
         task.due = self._due(task, silent_from)
         task.title = states.title(task)
         task.findings = task.own_findings
         if task.problem is not None:
             versions = self._files.versions(task.task_id)
-            problem = replace(links.finding_of(*task.problem), path=versions[0].path if versions else "")
+            problem = links.finding_of(*task.problem, versions[0].path if versions else "")
             task.findings = (*task.own_findings, problem)
         task.why = states.why(task)
         if task.gone or task.question is None:
@@ -482,8 +466,8 @@ class Tree:
 
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task that called a fitter who has ended, so that it can be decided anew."""
-        ended = (one for one in self._fitters_of(task_id) if one.state in _HAVE_ENDED)
-        return frozenset(name for one in ended for name in one.carried)
+        fitters = self._fitters_of(task_id)
+        return frozenset(name for one in fitters if one.state in _HAVE_ENDED for name in one.carried)
 
     @property
     def notices(self) -> list[Finding]:
@@ -506,7 +490,6 @@ class JoinedTree(Tree):
         super().__init__()
         self._mark = mark
         self._trees: dict[str, Tree] = {}  # by scope, in their order
-        self._tops: dict[str, Task] = {}
         self._scopes = 0
 
     def show(self, tree: Tree, name: str | None = None, workspace: str = "", why: str = "") -> tuple[str, set[str]]:
@@ -515,16 +498,13 @@ class JoinedTree(Tree):
         scope = ""
         if name is not None:
             scope = f"{self._mark}{self._scopes}/"
-            top = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
-            top.first_seq = _LAST + self._scopes
-            self._tops[scope] = self.tasks[scope] = top
+            self.tasks[scope] = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
+            self.tasks[scope].first_seq = _LAST + self._scopes
         return scope, self.update(scope, tree, tree.tasks, why)
 
     def drop(self, scope: str) -> set[str]:
         """A tree is not shown any more. Returns the keys that went."""
-        gone = {scope + task_id for task_id in self._trees.pop(scope).tasks}
-        if self._tops.pop(scope, None) is not None:
-            gone.add(scope)
+        gone = {scope + task_id for task_id in self._trees.pop(scope).tasks} | ({scope} if scope else set())
         for key in gone:
             self.tasks.pop(key, None)
         self._join()
@@ -543,13 +523,14 @@ class JoinedTree(Tree):
             else:
                 children, parent_id = [scope + child for child in task.children], scope + (task.parent_id or "")
                 self.tasks[key] = replace(task, task_id=key, parent_id=parent_id, children=children, scope=scope)
-        if (top := self._tops.get(scope)) is not None:
+        if scope:
             keys.add(scope)
+            top = self.tasks[scope]
             # It stands for what is below it and not past; for all of it, where all is past.
             tasks = [task for task in tree.tasks.values() if not task.past] or tree.tasks.values()
             top.children = [scope + task_id for task_id in tree.roots]
             top.below = sums_of(tasks) if tasks else None
-            top.own_state = max((one.state for one in tasks), key=lambda one: one.urgency, default=State.SUBMITTED)
+            top.own_state = states.state_with_below(top)
             top.why, top.lost_since = why, tree.lost_since
             top.state = State.UNKNOWN if why or top.lost_since is not None else top.own_state
             top.past = is_past(top, tree.rules.history_before)
@@ -565,11 +546,11 @@ class JoinedTree(Tree):
     def _join(self) -> None:
         """Work out what is true of all trees together."""
         trees = self._trees.values()
-        self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *self._tops]
+        self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *filter(None, self._trees)]
         self.now = max([tree.now for tree in trees], default=self.now)
         lines = [tree.rules.history_before for tree in trees]
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
-        if not self._tops and "" in self._trees:
+        if [*self._trees] == [""]:
             # The usual one: what is true of it is known.
             tree = self._trees[""]
             self.totals, self.queue, self.unseen = tree.totals, tree.queue, tree.unseen
@@ -582,7 +563,7 @@ class JoinedTree(Tree):
     @property
     def notices(self) -> list[Finding]:
         return [
-            replace(placed, path=f"{self._tops[scope].title}: {placed.path}") if scope else placed
+            replace(placed, path=f"{self.tasks[scope].title}: {placed.path}") if scope else placed
             for scope, tree in self._trees.items()
             for placed in tree.notices
         ]

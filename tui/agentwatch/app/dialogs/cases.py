@@ -89,7 +89,7 @@ class AttemptCase:
 
     async def words(self) -> list[Block]:
         """The words of others, each line of them behind the bar."""
-        returned = self.seen.latest.returned if self.seen.latest is not None else None
+        returned = self.seen.latest.returned
         content = await asyncio.to_thread(self.monitor.content, returned) if returned is not None else None
         blocks: list[Block] = [Quotation(*part, wrap=True) for part in words_of_child(self.seen)]
         if self.seen.result is None:
