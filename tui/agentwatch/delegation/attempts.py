@@ -19,7 +19,7 @@ from agentwatch.delegation.links import (
     finding_of,
 )
 from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in, todo_moved
-from agentwatch.delegation.states import answers_another_session, is_early, state_of
+from agentwatch.delegation.states import answers_another_session, is_final, state_of
 from agentwatch.delegation.task import Attempt, State, has_moved
 
 
@@ -68,7 +68,7 @@ class Attempts:
 
     def report(self, rule: Rule, other: str, path: str) -> None:
         """A file breaks a rule of linking; `other` is the other party."""
-        self.problems.append(replace(finding_of(rule, other), path=path))
+        self.problems.append(finding_of(rule, other, path))
 
     # Files
 
@@ -108,7 +108,7 @@ class Attempts:
                 # The same words in another place: it was moved.
                 attempt.handoff = version
                 return
-            elif attempt.returned is not None and not is_early(attempt.returned):
+            elif is_final(attempt.returned):
                 attempt = self.numbered(self.last + 1)
         if attempt.handoff is not None and not attempt.again and self._is_rival(attempt.handoff, version):
             self.report(DUPLICATE_HANDOFF, attempt.handoff.path, version.path)
@@ -128,7 +128,7 @@ class Attempts:
         returned = attempt.returned
         if returned is not None and returned[2:] == version[2:]:
             return False
-        if returned is not None and not is_early(returned) and self._is_rival(returned, version):
+        if returned is not None and is_final(returned) and self._is_rival(returned, version):
             self._rivals[attempt.number, version.path] = version
             return True
         if attempt.started_at is None and document.outcome is Outcome.WORKING:
@@ -159,7 +159,7 @@ class Attempts:
             return self.numbered(max(known, default=last + (attempt.session_id is not None)))
         # A session that goes on after its return corrects that.
         has_restarted = session is None or session != attempt.session_id
-        has_restarted &= document.outcome is Outcome.WORKING and not is_early(returned) and not is_rival
+        has_restarted &= not is_rival and is_final(returned) and not is_final(version)
         return self.numbered(last + has_restarted)
 
     def _decisions_to_go_on(self, attempt: Attempt) -> list[Decision]:
@@ -174,12 +174,15 @@ class Attempts:
 
     def _add_runs(self, runs: Iterable[Ran]) -> None:
         """Have runs execute attempts, turn by turn, in the order in which these began."""
-        turns: list[tuple[float, int, int, Ran, Run]] = []
-        for order, ran in enumerate(runs):
-            if (run := ran.run) is not None:
-                # A human's session is no attempt of anybody's.
-                began = [one.began_at for one in run.rounds[1:]] if run.parent_session is not None else []
-                turns += ((at, order, number, ran, run) for number, at in enumerate((run.began_at, *began)))
+        turns = [
+            (at, order, number, ran, run)
+            for order, ran in enumerate(runs)
+            if (run := ran.run) is not None
+            # A human's session is no attempt of anybody's.
+            for number, at in enumerate(
+                (run.began_at, *(one.began_at for one in run.rounds[1:] if run.parent_session is not None))
+            )
+        ]
         executing: dict[int, tuple[Attempt, int]] = {}  # by run, its attempt, and since which turn
         for _, order, number, ran, run in sorted(turns, key=lambda turn: turn[:3]):
             attempt, first = executing.get(order, (None, 0))
@@ -226,8 +229,7 @@ class Attempts:
             attempt.started_at = run.started_at
         if given is not None and (attempt.handoff is None or attempt.again):
             attempt.handoff, attempt.again = given, False
-        is_final = returned is not None and filed is not None and is_early(filed) and not is_early(returned)
-        if filed is None or filed.stored or is_final:
+        if filed is None or filed.stored or (is_final(returned) and not is_final(filed)):
             attempt.returned = returned
         todos = run.todos or (run.packet.todos if run.packet is not None else None)
         if todos is not None and (self.todos_at is None or run.updated_at >= self.todos_at):

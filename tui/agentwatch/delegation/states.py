@@ -31,10 +31,10 @@ _ASKS: Final = {
 }
 
 
-def is_early(version: Seen) -> bool:
-    """Whether a return is an early marker (`in_progress`), which says nothing about the end."""
-    document = version.document
-    return isinstance(document, Return) and document.outcome is Outcome.WORKING
+def is_final(version: Seen | None) -> bool:
+    """Whether a return says something about the end: an early marker (`in_progress`) does not."""
+    document = version.document if version is not None else None
+    return isinstance(document, Return) and document.outcome is not Outcome.WORKING
 
 
 def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
