@@ -110,9 +110,9 @@ class Request:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Lowest for what will soon not be answerable; then the newest; what was decided waits for nobody."""
+        """Lowest for what will soon not be answerable; then the newest; then what was decided, and what has ended."""
         if not self.waits_for_operator:
-            return 2, -self.asked_at
+            return 2 if self.is_open else 3, -self.asked_at
         if self.until is not None and self.until - self.asked_at <= _PROMPT:
             return 0, self.until
         return 1, -self.asked_at
@@ -163,15 +163,6 @@ class Asked(NamedTuple):
     request: Request
 
 
-def after(before: Requested | None, requested: Requested) -> Requested:
-    """Merge a request with a later report of it."""
-    known, request = before.request if before is not None else None, requested.request
-    if known is None or request is None or known.is_open or request.is_open:
-        return requested
-    ended = replace(request, stage=known.stage, ended_at=known.ended_at, by=known.by, allowed=known.allowed)
-    return requested._replace(request=ended)
-
-
 class Requests:
     """All requests that were observed, by the sessions that ask, and the decisions about them."""
 
@@ -187,15 +178,17 @@ class Requests:
 
     def see(self, requested: Requested) -> list[str]:
         """A request is like this now. Returns the tasks that this concerns."""
-        path, before = requested.path, self.offered.pop(requested.path, None)
-        requested = after(before, requested)
-        both = [one.request for one in (before, requested) if one is not None and one.request is not None]
-        for one in both:
-            self._asked[one.session].pop(path, None)
-        if requested.request is not None:
-            self.offered[path] = requested
-            self._asked[requested.request.session][path] = requested.request
-        return [self.asker(one.session) for one in both]
+        path, request, before = requested.path, requested.request, self.offered.pop(requested.path, None)
+        known = before.request if before is not None else None
+        if known is not None and request is not None and not (known.is_open or request.is_open):
+            # It ends once.
+            request = replace(request, stage=known.stage, ended_at=known.ended_at, by=known.by, allowed=known.allowed)
+        if known is not None:
+            del self._asked[known.session][path]
+        if request is not None:
+            self.offered[path] = requested._replace(request=request)
+            self._asked[request.session][path] = request
+        return [self.asker(one.session) for one in (known, request) if one is not None]
 
     def decide(self, decision: Decision) -> list[str]:
         """A request was decided, or its decision has got further. Returns the tasks that this concerns."""
@@ -214,18 +207,21 @@ class Requests:
                 if decision is not None and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
                     decision = None
                 stand.append(_stands(one, decision, permits.get(one.request_id)))
-        is_open = sorted((one for one in stand if one.is_open), key=lambda one: (*one.rank, one.request_id))
-        ended = sorted((one for one in stand if not one.is_open), key=lambda one: (-one.asked_at, one.request_id))
-        return (*is_open, *ended)
+        return tuple(sorted(stand, key=lambda one: (*one.rank, one.request_id)))
 
     def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
         """By request, what the program's records say of it: each is of one request, the earlier of the earlier."""
         # Those whose call is known come first; of one call, the last: what became of it shows after that.
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
         found = dict[str, Permit]()
-        in_turn = sorted(asked, key=lambda one: (one.asked_at, one.request_id))
-        last_first = [one for one in reversed(in_turn) if one.call_id is not None]
-        for request in (*last_first, *(one for one in in_turn if one.call_id is None)):
+        for request in sorted(
+            asked,
+            key=lambda one: (
+                one.call_id is None,
+                one.asked_at if one.call_id is None else -one.asked_at,
+                one.request_id,
+            ),
+        ):
             permit = next((one for one in left if _is_of(one, request)), None)
             if permit is not None:
                 left.remove(permit)
