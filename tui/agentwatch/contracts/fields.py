@@ -118,12 +118,9 @@ def _judge_errors(
 def _bounded(raw: dict[str, Any], findings: Findings, at: Location = ()) -> dict[str, Any]:
     """`raw` with its lists cut to MAX_ENTRIES: a million wrong entries are not worth a second of anybody's time."""
     for key, value in raw.items():
-        bounded = value
         if isinstance(value, list) and len(value) > MAX_ENTRIES:
             findings.add("DOC009", (*at, key), key=shown(key), limit=MAX_ENTRIES)
-            bounded = value[:MAX_ENTRIES]
+            raw = {**raw, key: value[:MAX_ENTRIES]}
         elif not at and isinstance(value, dict):
-            bounded = _bounded(value, findings, (key,))
-        if bounded is not value:
-            raw = {**raw, key: bounded}
+            raw = {**raw, key: _bounded(value, findings, (key,))}
     return raw

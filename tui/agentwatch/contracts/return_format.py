@@ -103,9 +103,7 @@ class ReturnFormat(Model):
 
 
 MODELS: Final = {Contract.RETURN_FORMAT: ReturnFormat}
-_STATUS_KEYS: Final = tuple(StatusSection.model_fields)
-_ATTESTED: Final = tuple(AttestationSection.model_fields)
-
+_KNOWN: Final = {STATUS: tuple(StatusSection.model_fields), ATTESTATION: tuple(AttestationSection.model_fields)}
 
 Row = tuple[int, str, KeyLine | None, Bullet | None]
 """The index and text of a line of a section, and the key of the contract that it holds, or the bullet that it is."""
@@ -148,20 +146,17 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
             rule = "RET006" if folded(section.text) == folded(header) else "RET007"
             written = "#" * section.level + " " + section.text
             findings.add(rule, section.line, value=written, header=f"## {header}")
-    keys, status, attesting = Keys(), StatusSection.model_validate({}), AttestationSection.model_validate({})
-    if (listed := sections.get(STATUS)) is not None:
-        findings.at = (STATUS,)
-        status = _read_status(_rows(page, listed, _STATUS_KEYS), keys, findings)
-    if (listed := sections.get(ATTESTATION)) is not None:
-        findings.at = (ATTESTATION,)
-        attesting = _read_attestation(_rows(page, listed, _ATTESTED), keys, findings)
-        if status.state == "PARTIAL" and not attesting.limitations:
-            findings.add("RET063", ())
-    deliverables = evidence = None
-    if (listed := sections.get(DELIVERABLES)) is not None:
-        deliverables = _read_deliverables(_rows(page, listed), listed[0].line, findings)
-    if (listed := sections.get(EVIDENCE)) is not None:
-        evidence = _read_evidence(_rows(page, listed), listed[0].line, findings)
+    keys = Keys()
+    rows = {header: _rows(page, listed, _KNOWN.get(header, ())) for header, listed in sections.items()}
+    for rule, header in (("RET030", DELIVERABLES), ("RET040", EVIDENCE)):
+        if header in rows and not any(item for _, _, _, item in rows[header]):
+            findings.add(rule, sections[header][0].line)
+    status = _read_status(rows.get(STATUS), keys, findings)
+    attesting = _read_attestation(rows.get(ATTESTATION), keys, findings)
+    if ATTESTATION in rows and status.state == "PARTIAL" and not attesting.limitations:
+        findings.add("RET063", ())
+    deliverables = _read_deliverables(rows[DELIVERABLES], findings) if DELIVERABLES in rows else None
+    evidence = _read_evidence(rows[EVIDENCE], findings) if EVIDENCE in rows else None
 
     def line_of(place: Location) -> int:
         return findings.first_line + keys.lines.get(place[-1], sections[str(place[0])][0].line)
@@ -184,8 +179,7 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
     # It ends in the middle where exactly what would have come last is missing.
     present = [header in sections for header in HEADERS]
-    if all(present):
-        present = [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
+    present += [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
     is_cut = not all(present) and present == sorted(present, reverse=True)
     return OpenDocument(fields, findings.made(line_of), not is_cut, ReturnFormat.model_validate(raw))
 
@@ -206,7 +200,10 @@ def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) 
     return outside if counts else rows
 
 
-def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> StatusSection:
+def _read_status(rows: list[Row] | None, keys: Keys, findings: Findings) -> StatusSection:
+    if rows is None:
+        return StatusSection.model_validate({})
+    findings.at = (STATUS,)
     for index, text, key_line, _ in rows:
         if key_line is not None:
             value = key_line.value
@@ -239,11 +236,9 @@ def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> StatusSecti
     return status
 
 
-def _read_deliverables(rows: list[Row], heading: int, findings: Findings) -> list[dict[str, str | None]]:
+def _read_deliverables(rows: list[Row], findings: Findings) -> list[dict[str, str | None]]:
     """The files of the bullets, without lines that are indented below one."""
     found: list[dict[str, str | None]] = []
-    if not any(item for _, _, _, item in rows):
-        findings.add("RET030", heading)
     indent: int | None = None
     for index, text, _, item in rows:
         if indent is not None and text[:1] in " \t" and (item is None or item.indent > indent + 1):
@@ -275,11 +270,9 @@ def _read_deliverables(rows: list[Row], heading: int, findings: Findings) -> lis
     return found[:MAX_ENTRIES]
 
 
-def _read_evidence(rows: list[Row], heading: int, findings: Findings) -> list[str]:
+def _read_evidence(rows: list[Row], findings: Findings) -> list[str]:
     """Evidence pointers. Indented lines belong to their bullet."""
     found: list[str] = []
-    if not any(item for _, _, _, item in rows):
-        findings.add("RET040", heading)
     for index, text, _, item in rows:
         if item is not None:
             found += [] if folded(item.text) in _LIKE_NONE else [item.text]
@@ -288,8 +281,11 @@ def _read_evidence(rows: list[Row], heading: int, findings: Findings) -> list[st
     return found[:MAX_ENTRIES]
 
 
-def _read_attestation(rows: list[Row], keys: Keys, findings: Findings) -> AttestationSection:
+def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) -> AttestationSection:
     """The keys and lists. Words behind a gap end a list, and where all keys are there, the attestation."""
+    if rows is None:
+        return AttestationSection.model_validate({})
+    findings.at = (ATTESTATION,)
     key, indent = "", 0
     entries: list[str] | None = None
     after_blank = ended = False

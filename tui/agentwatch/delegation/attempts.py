@@ -254,8 +254,8 @@ class Attempts:
             packet, result, returned = attempt.packet, attempt.result, attempt.returned
             if packet is None or result is None or returned is None:
                 continue
-            if packet.session_id is not None and answers_another_session(attempt):
-                self.report(SESSION_MISMATCH, packet.session_id, returned.path)
+            if answers_another_session(attempt):
+                self.report(SESSION_MISMATCH, str(packet.session_id), returned.path)
             # A file belongs to the task that it names; what a session gave back, to the task that it was handed.
             if result.task_id is not None and packet.task_id not in (None, result.task_id):
                 self.report(TASK_MISMATCH, result.task_id, returned.path)

@@ -327,19 +327,16 @@ class Tree:
 
     def _end_aborted(self) -> None:
         """Find the tasks that stand below an abort; those for which that is new are to be folded."""
-        aborted: dict[str, float] = {}
-        for task in filter(None, map(self.tasks.get, self._decisions)):
-            if (binding := task.binding) is not None and binding.action is Action.ABORT:
-                aborted[task.task_id] = binding.at
+        deciding = filter(None, map(self.tasks.get, self._decisions))
+        bound = ((task.task_id, task.binding) for task in deciding)
+        aborted = {task_id: one.at for task_id, one in bound if one is not None and one.action is Action.ABORT}
         ended: dict[str, tuple[str, float]] = {}
         for task in self._order if aborted else ():
-            above = task.parent_id or ""
             # What is below another abort ends with that.
-            if above in aborted:
-                ended[task.task_id] = above, aborted[above]
-            elif above in ended:
-                ended[task.task_id] = ended[above]
-        different = {*ended.items()} ^ {*self._ended.items()}
+            above = task.parent_id or ""
+            if abort := (above, aborted[above]) if above in aborted else ended.get(above):
+                ended[task.task_id] = abort
+        different = ended.items() ^ self._ended.items()
         self._dirty |= dict.fromkeys(task_id for task_id, _ in different if task_id in self.tasks)
         self._ended = ended
 
