@@ -144,7 +144,7 @@ def scan_blocks(lines: list[str]) -> Page:
 def read_key(line: str) -> KeyLine | None:
     """The `key: value` that a line holds, or None."""
     match = _KEY.match(line) if ":" in line else None
-    if match is None:
+    if not match:
         return None
     mark, opened, key, closed, late, value = match.groups()
     value = value.strip()
@@ -157,9 +157,7 @@ def read_key(line: str) -> KeyLine | None:
 def read_bullet(line: str) -> Bullet | None:
     """The bullet that a line is, or None."""
     match = _BULLET.match(line)
-    return (
-        None if match is None or RULE.match(line) else Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4)))
-    )
+    return None if not match or RULE.match(line) else Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4)))
 
 
 # The sections of a return
@@ -236,7 +234,7 @@ def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> tupl
             after_blank = True
             continue
         match = _ITEM.match(text) if "[" in text else None
-        if match is not None:
+        if match:
             if len(found) == MAX_ENTRIES:
                 findings.add("DOC009", index, key="The checklist", limit=MAX_ENTRIES)
                 break

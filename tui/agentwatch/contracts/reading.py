@@ -210,13 +210,13 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     if folded(name).endswith(".json"):
         return _read_json(text, name, named) if is_object or named else None
     found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
-    if found is not None or named is None:
+    if found or named is None:
         return found
     # In a fence, a wrapper or behind other words; a packet needs as few keys as in a JSON file of this name.
     lines = lines_of(text)
     is_return = named is Contract.RETURN_FORMAT
     found = _read_last_return(lines, name) if is_return else _read_packet(lines, f"{name[:-2]}json")
-    return _read_by_name(lines, name, named) if found is None else _noted(found, "DOC014", 0)
+    return _read_by_name(lines, name, named) if not found else _noted(found, "DOC014", 0)
 
 
 # JSON: lines of places, and what can be had of a text that breaks off, are looked for only for a finding
@@ -395,11 +395,11 @@ def _read_markdown(text: str, name: str) -> OpenDocument | None:
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
         page = scan_blocks(lines_of(text))
         fence = next(iter(page.fences), None)
-        if fence and _leads(page, fence) and (packet := _read_fenced_packet(page, fence, name)) is not None:
+        if fence and _leads(page, fence) and (packet := _read_fenced_packet(page, fence, name)):
             return packet
     named = contract_by_name(name) is Contract.RETURN_FORMAT
     found = _read_return(lines_of(text), loose=named) if named or _MAY_BE_RETURN.search(text) else None
-    if found is None and (todos := _TODOS_FILE.search(name)):
+    if not found and (todos := _TODOS_FILE.search(name)):
         return _read_todos(lines_of(text), alone=todos[1] is not None)
     return found
 
@@ -407,7 +407,7 @@ def _read_markdown(text: str, name: str) -> OpenDocument | None:
 def _read_by_name(lines: list[str], name: str, contract: Contract) -> OpenDocument:
     """The document of a file that holds nothing, or too little, of the contract that its name says."""
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
-    if part is not None:
+    if part:
         return replace(part, document=replace(part.document, recognised=False))
     fields: Fields = Return(contract, None, None, recognised=False)
     if contract is Contract.HANDOFF_PACKET:
@@ -498,7 +498,7 @@ def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
     page = scan_blocks(lines)
     for index, fence in enumerate(page.fences[:_FENCES]):
         found = _read_fenced_packet(page, fence, name, leading=index == 0 and _leads(page, fence))
-        if found is not None:
+        if found:
             return found
     objects = _objects("\n".join(lines), name, asked=True)
     return next((made for _, made in objects if isinstance(made.document, Handoff)), None)
@@ -517,7 +517,7 @@ def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
 
     def read_each(places: Iterable[tuple[int, int]]) -> list[tuple[int, OpenDocument]]:
         each = ((at, _read_return(lines[at:end], loose=True, first_line=at + 1)) for at, end in places)
-        return [(at, made) for at, made in each if made is not None]
+        return [(at, made) for at, made in each if made]
 
     found = read_each(pairwise((*starts[-_FENCES:], len(lines))))
     if not found:
@@ -546,7 +546,7 @@ def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int
     position = failures = 0
     for _ in range(_OBJECTS):
         match = _OBJECT.search(text, position)
-        if match is None or failures == _ATTEMPTS:
+        if not match or failures == _ATTEMPTS:
             return
         start = match.start()
         end, part = _object_at(text, start)

@@ -205,12 +205,12 @@ def _read_status(rows: list[Row] | None, keys: Keys, findings: Findings) -> Stat
         return StatusSection.model_validate({})
     findings.at = (STATUS,)
     for index, text, key_line, _ in rows:
-        if key_line is not None:
+        if key_line:
             value = key_line.value
-            if (another := _KEY_IN_VALUE.search(value)) is not None:
+            if another := _KEY_IN_VALUE.search(value):
                 findings.add("RET018", index, key=another[1])
                 value = value[: another.start()].strip()
-            if key_line.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)) is not None:
+            if key_line.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)):
                 findings.add("RET017", index, key=key_line.name)
                 value = marked[2]
             keys.put(key_line, value, index, findings)
@@ -241,9 +241,9 @@ def _read_deliverables(rows: list[Row], findings: Findings) -> list[dict[str, st
     found: list[dict[str, str | None]] = []
     indent: int | None = None
     for index, text, _, item in rows:
-        if indent is not None and text[:1] in " \t" and (item is None or item.indent > indent + 1):
+        if indent is not None and text[:1] in " \t" and (not item or item.indent > indent + 1):
             continue
-        if item is None:
+        if not item:
             if _BARE_PATH.match(text):
                 findings.add("RET024", index, value=text.strip())
             elif text.strip() and not _NO_TEXT.match(text):
@@ -274,7 +274,7 @@ def _read_evidence(rows: list[Row], findings: Findings) -> list[str]:
     """Evidence pointers. Indented lines belong to their bullet."""
     found: list[str] = []
     for index, text, _, item in rows:
-        if item is not None:
+        if item:
             found += [] if folded(item.text) in _LIKE_NONE else [item.text]
         elif text.strip() and not _NO_TEXT.match(text) and not (text[:1] in " \t" and found):
             findings.add("RET041", index)
@@ -292,11 +292,11 @@ def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) ->
     # Below a list key: in place of its entries, unless these follow.
     words: dict[str, tuple[int, str]] = {}
     for index, text, key_line, item in rows:
-        if key_line is not None:
+        if key_line:
             key, indent, ended = key_line.name, 99, False
             entries = _inline(key_line, index, findings) if key in _LIST_KEYS else None
             keys.put(key_line, key_line.value if entries is None else entries, index, findings)
-        elif item is not None and entries is not None:
+        elif item and entries is not None:
             indent = min(item.indent, indent)
             if item.indent > indent + 1:
                 findings.add("RET061", index)
@@ -309,7 +309,7 @@ def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) ->
         elif entries is not None and key in _FILE_KEYS and _BARE_PATH.match(text) and not (after_blank and entries):
             findings.add("RET024", index, value=text.strip())
             entries.append(text.strip().strip("`"))
-        elif item is None and _ANY_KEY.match(text):
+        elif not item and _ANY_KEY.match(text):
             if text.rstrip().endswith(":"):
                 # Another key, not of the contract, and with it the list that begins here.
                 key, entries = "", []
@@ -347,10 +347,10 @@ def _inline(key_line: KeyLine, index: int, findings: Findings) -> list[str]:
 def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
     """(the path with which a bullet's text begins, the rest), without checkbox, emphasis, backticks, link, quotes."""
     text = _DRESS.sub(lambda match: match[2] or "", text, count=1)
-    if (marked := _MARKED.match(text)) is not None:
+    if marked := _MARKED.match(text):
         return next(filter(None, marked.groups())).strip(), marked[5]
     match = separator.search(text)
-    return (text, "") if match is None else (text[: match.start()].strip(" "), text[match.start() :])
+    return (text, "") if not match else (text[: match.start()].strip(" "), text[match.start() :])
 
 
 def _path_of(item: Bullet, key: str, index: int, findings: Findings) -> str | None:

@@ -44,7 +44,7 @@ HAVE_FAILED: Final = frozenset({State.FAILED, State.INVALID})
 def queue_rank(task: Task) -> tuple[float, ...]:
     """Open requests first, then who holds up most, then who has asked last; those out of reach behind all others."""
     request, is_lost = task.request, task.lost_since is not None
-    if request is not None and request.waits_for_operator and not is_lost:
+    if request and request.waits_for_operator and not is_lost:
         return 0, *request.rank
     return 1 + is_lost, -task.open_below, -(task.ended_at or task.alive_at or 0.0), task.first_seq
 
@@ -52,28 +52,28 @@ def queue_rank(task: Task) -> tuple[float, ...]:
 def ask(task: Task, low_confidence: float) -> str | None:
     """The one question the operator has to answer for this task, None where there is none."""
     result, latest, state = task.result, task.latest, task.own_state
-    if (request := task.request) is not None and state is State.BLOCKED:
+    if (request := task.request) and state is State.BLOCKED:
         waiting = sum(one.waits_for_operator for one in task.requests)
         more = f" (+{waiting - 1:,} more)" if waiting > 1 else ""
         return f"{request_words(request)}{more}" if waiting else None
-    if task.run is not None and task.run.waiting and state is State.BLOCKED:
+    if task.run and task.run.waiting and state is State.BLOCKED:
         return f"it waits in its own session: {task.run.waiting}"
-    if task.inferred or task.is_session or task.binding is not None or task.ended_with is not None:
+    if task.inferred or task.is_session or task.binding or task.ended_with is not None:
         return None
-    if result is not None and state is State.BLOCKED:
+    if result and state is State.BLOCKED:
         blocker = next(iter(result.blockers), None) or result.error_message
         if not blocker:
             return "blocked, and does not say by what: answer or abort"
         return f"answer: {blocker}{_more(len(result.blockers) - 1)}"
     was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
-    if result is not None and was_accepted and state in _ACCEPTABLE:
+    if result and was_accepted and state in _ACCEPTABLE:
         return "the return changed since you accepted it: look at it again, then accept or retry"
     if state is State.INVALID:
         child = task.agent or "the child"
         if (words := dispute(task)) is not None:
             return f"{words}; look at both, then retry, or accept the first as it is"
-        if latest.returned is None or latest.ended_without_result:
-            return f"{child} ended without a {'return' if result is None else 'result'}; retry, or accept it as it is"
+        if not latest.returned or latest.ended_without_result:
+            return f"{child} ended without a {'return' if not result else 'result'}; retry, or accept it as it is"
         errors = [one for one in latest.returned.findings if one.severity is Severity.ERROR]
         faults = f": {errors[0].message.partition('; ')[0]}" if errors else ""
         more = f" (+{len(errors) - 1} more)" if len(errors) > 1 else ""
@@ -85,7 +85,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
     if latest.unasked:
         end = "let it go on, or abort" if state.is_open else "accept, or retry"
         return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
-    if result is None:
+    if not result:
         return None
     if result.review_reason is not None and state in (State.PARTIAL, State.COMPLETED):
         return f"review: {result.review_reason}" if result.review_reason else "the child asks for a review"
@@ -97,7 +97,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
 def request_words(request: Request) -> str:
     """The question of a request, in a line: the very command, patch or path, visibly cut."""
     query = request.queries[0] if request.queries else None
-    if request.kind is RequestKind.PERMISSION or query is None:
+    if request.kind is RequestKind.PERMISSION or not query:
         # Before the command, which may be long: what is cut off must not be that there is more to it.
         beside = f" + {_cut(', '.join(one.name for one in request.beside), _LONGEST_NAMES)}" if request.beside else ""
         lead = "allow?" if request.kind is RequestKind.PERMISSION else "fill in?"
@@ -119,7 +119,7 @@ def _cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
 def is_past(task: Task, line: float) -> bool:
     """Whether there was no sign of life since then, and no decision that is to be carried out."""
     alive_at = task.alive_at if task.inferred else task.updated_at
-    if not alive_at or alive_at >= line or (task.run is not None and task.run.process_gone is False):
+    if not alive_at or alive_at >= line or (task.run and task.run.process_gone is False):
         return False
     if any(one.is_open for one in task.requests):
         return False
@@ -178,7 +178,7 @@ def asks_for_process(task: Task, parent: Task | None) -> bool:
 def is_process_gone(task: Task) -> bool:
     """Whether a task works, and its process is gone."""
     run = task.run
-    if run is None or not run.process_gone or task.own_state is not State.WORKING:
+    if not run or not run.process_gone or task.own_state is not State.WORKING:
         return False
     return task.updated_at <= run.updated_at + _SLACK
 
@@ -190,7 +190,7 @@ def mark_of(task: Task) -> str:
     latest, run = task.latest, task.run
     files = (one.digest if one is not None else None for one in (latest.handoff, latest.returned, latest.rival))
     facts: list[object] = [question, *files]
-    if run is not None:
+    if run:
         # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
         is_at_rest = run.waiting or task.gone
         facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
@@ -213,7 +213,7 @@ def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
     mark = None if aside == Aside() else mark_of(task)
     is_same = put is not None and put.mark == mark
     task.acknowledged, task.snoozed_until = False, None
-    if put is not None and is_same and put.ends_at > now and task.question is not None:
+    if put and is_same and put.ends_at > now and task.question is not None:
         task.acknowledged = not put.snoozed
         if put.snoozed:
             task.snoozed_until = put.ends_at

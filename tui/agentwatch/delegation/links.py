@@ -50,7 +50,7 @@ def slot(path: str) -> Slot:
 def _variant(name: str) -> str | None:
     """The addition in the name of a return-meta file: "" for the plain name, None outside the family."""
     for match in (re.match(pattern, name, re.IGNORECASE) for pattern in _META):
-        if match is not None:
+        if match:
             return "-".join(filter(None, (match["before"], _SESSION_SUFFIX.sub("", match["after"] or ""))))
     return None
 
@@ -125,7 +125,7 @@ def promises_artifacts(result: Return) -> bool:
 def missing_artifacts(task: Task) -> list[Finding]:
     """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return."""
     result, returned = task.result, task.latest.returned
-    if result is None or returned is None or not promises_artifacts(result):
+    if not result or not returned or not promises_artifacts(result):
         return []
     missing = (claim for claim in task.claims if claim.kind == "artifact" and claim.is_missing)
     paths = {claim.file or claim.path: claim.path for claim in missing}
@@ -278,9 +278,9 @@ class Files:
     def refuse(self, path: str, event: Unreadable | None) -> None:
         """A file cannot be read; None: it can, or is gone."""
         near = slot(path)
-        if self._unread.pop(path, None) is None and event is None:
+        if self._unread.pop(path, None) is None and not event:
             return
-        if event is not None:
+        if event:
             self._unread[path] = near, event
         for file in self._directories.get(near[0], {}).values():
             if file.slot == near:
@@ -301,7 +301,7 @@ class Files:
         """A file has this content now."""
         path, document = seen.path, seen.document
         self.refuse(path, None)
-        if (file := self._files.get(path)) is None:
+        if not (file := self._files.get(path)):
             file = self._files[path] = _File(path, slot(path), intern(dirname(path)))
             self._directories[file.slot[0]][path] = file
         self._touch(file)
@@ -331,7 +331,7 @@ class Files:
     def forget(self, path: str, *, undone: bool) -> None:
         """The file is gone; `undone`: it never was there."""
         self.refuse(path, None)
-        if (file := self._files.get(path)) is None:
+        if not (file := self._files.get(path)):
             return
         self._touch(file)
         around = self._directories[file.slot[0]]

@@ -163,6 +163,15 @@ class Asked(NamedTuple):
     request: Request
 
 
+def after(before: Requested | None, requested: Requested) -> Requested:
+    """Merge a request with a later report of it: it ends once."""
+    known, request = before.request if before else None, requested.request
+    if not known or not request or known.is_open or request.is_open:
+        return requested
+    ended = replace(request, stage=known.stage, ended_at=known.ended_at, by=known.by, allowed=known.allowed)
+    return requested._replace(request=ended)
+
+
 class Requests:
     """All requests that were observed, by the sessions that ask, and the decisions about them."""
 
@@ -178,23 +187,20 @@ class Requests:
 
     def see(self, requested: Requested) -> list[str]:
         """A request is like this now. Returns the tasks that this concerns."""
-        path, request, before = requested.path, requested.request, self.offered.pop(requested.path, None)
-        known = before.request if before is not None else None
-        if known is not None and request is not None and not (known.is_open or request.is_open):
-            # It ends once.
-            request = replace(request, stage=known.stage, ended_at=known.ended_at, by=known.by, allowed=known.allowed)
-        if known is not None:
+        path, before = requested.path, self.offered.pop(requested.path, None)
+        known, request = before.request if before else None, after(before, requested).request
+        if known:
             del self._asked[known.session][path]
-        if request is not None:
+        if request:
             self.offered[path] = requested._replace(request=request)
             self._asked[request.session][path] = request
-        return [self.asker(one.session) for one in (known, request) if one is not None]
+        return [self.asker(one.session) for one in (known, request) if one]
 
     def decide(self, decision: Decision) -> list[str]:
         """A request was decided, or its decision has got further. Returns the tasks that this concerns."""
         self.decided[decision.decision_id] = decision
         offered = self.offered.get(decision.decision_id)
-        return [self.asker(offered.request.session)] if offered is not None and offered.request is not None else []
+        return [self.asker(offered.request.session)] if offered is not None and offered.request else []
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
         """The requests of a task as they stand: the most pressing first, those that have ended last."""
@@ -204,7 +210,7 @@ class Requests:
             permits = self._permits(session, asked)
             for one in asked:
                 decision = self.decided.get(one.request_id)
-                if decision is not None and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
+                if decision and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
                     decision = None
                 stand.append(_stands(one, decision, permits.get(one.request_id)))
         return tuple(sorted(stand, key=lambda one: (*one.rank, one.request_id)))
@@ -223,7 +229,7 @@ class Requests:
             ),
         ):
             permit = next((one for one in left if _is_of(one, request)), None)
-            if permit is not None:
+            if permit:
                 left.remove(permit)
                 found[request.request_id] = permit
         return found
@@ -241,12 +247,12 @@ def _stands(request: Request, decision: Decision | None, permit: Permit | None) 
     """A request with what the ledger and the program's records say of it beside its holder."""
     stage, ended_at, allowed, by = request.stage, request.ended_at, request.allowed, request.by
     is_told = stage is RequestStage.DELIVERED
-    if decision is not None:
+    if decision:
         allowed, by = decision.action is not Action.DENY, decision.operator
         is_told |= decision.receipt.stage is not Stage.RECORDED
     if stage is RequestStage.ACTED:
         by = request.by or by
-    elif permit is not None and (decision is not None or not is_told):
+    elif permit and (decision or not is_told):
         ended_at = permit.at if ended_at is None else ended_at
         is_ours = decision is not None and _came_of(permit, decision)
         if is_ours and is_told:
@@ -256,9 +262,9 @@ def _stands(request: Request, decision: Decision | None, permit: Permit | None) 
     elif stage is RequestStage.ELSEWHERE:
         return request
     elif is_told:
-        ended_at = decision.receipt.at if ended_at is None and decision is not None else ended_at
+        ended_at = decision.receipt.at if ended_at is None and decision else ended_at
         stage, by = RequestStage.DELIVERED, request.by or by
-    elif stage is RequestStage.OFFERED and decision is not None:
+    elif stage is RequestStage.OFFERED and decision:
         stage = RequestStage.DECIDED
     # Else nobody answers it any more; what was decided came too late.
     return replace(request, stage=stage, ended_at=ended_at, allowed=allowed, by=by)

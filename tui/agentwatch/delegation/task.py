@@ -176,7 +176,7 @@ class Attempt:
     def binding(self) -> Decision | None:
         """The decision, as long as it is about the very return and handoff that are there now."""
         decision = self.decision
-        if decision is None or decision.over:
+        if not decision or decision.over:
             return None
         is_now = decision.return_sha256 == (self.returned.digest if self.returned else None)
         is_now = is_now and decision.handoff_sha256 in (None, self.packet_digest or decision.handoff_sha256)
@@ -186,7 +186,7 @@ class Attempt:
     def packet_digest(self) -> str | None:
         """The digest of the handoff; None without one, or where a checklist in it was ticked, which amends nothing."""
         packet = self.packet
-        if self.handoff is None or packet is None or has_moved(packet.todos):
+        if not self.handoff or not packet or has_moved(packet.todos):
             return None
         return self.handoff.digest
 
@@ -198,7 +198,7 @@ class Attempt:
     @property
     def handed_off_at(self) -> float | None:
         """Since when the files that it made count as its own: what a session made in the attempt before does, too."""
-        if self.handoff is None:
+        if not self.handoff:
             return None
         return self.handoff.at if self.again else self.started_at
 
@@ -206,7 +206,7 @@ class Attempt:
     def ended_without_result(self) -> bool:
         """Its session has ended, and the last word of its return is an early marker."""
         run, result, returned = self.run, self.result, self.returned
-        if run is None or result is None or returned is None or run.parent_session is None:
+        if not run or not result or not returned or run.parent_session is None:
             return False
         has_ended = run.state is RunState.ENDED and returned.at <= (run.ended_at or run.updated_at)
         return has_ended and result.outcome is Outcome.WORKING
@@ -367,7 +367,7 @@ class Task:
         if self.known_state is not State.WORKING:
             return None
         run = self.run
-        if run is not None and run.doing is not None:
+        if run and run.doing:
             return run.doing if run.state is RunState.WORKING else None
         return self.todo_moved
 
@@ -395,7 +395,7 @@ class Task:
     def answers_in_prose(self) -> bool:
         """It was handed a packet, which asks for a return, and came to its end with words that follow no contract."""
         latest, run = self.latest, self.run
-        if latest.packet is None or latest.returned is not None or run is None:
+        if not latest.packet or latest.returned or not run:
             return False
         return run.parent_session is not None and run.state is RunState.ENDED and run.said is not None
 
@@ -412,7 +412,7 @@ class Task:
     @property
     def packet(self) -> Handoff | None:
         """The handoff of the latest attempt that has one."""
-        return next((packet for attempt in reversed(self.attempts) if (packet := attempt.packet) is not None), None)
+        return next((packet for attempt in reversed(self.attempts) if (packet := attempt.packet)), None)
 
     @property
     def result(self) -> Return | None:

@@ -139,7 +139,7 @@ class Tree:
             case Checked(path=path):
                 run = self.runs.known(path)
                 self._checks[path][event.digest] = event
-                return {*self._files.tasks_of(path), *([run.task_id] if run is not None else [])}
+                return {*self._files.tasks_of(path), *([run.task_id] if run else [])}
             case Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
                 is_back, self.now = at < self.now, at
@@ -175,7 +175,7 @@ class Tree:
     def _fold(self, task_id: str) -> None:
         """Make a task anew from all that is known of it."""
         versions, rans = self._files.versions(task_id), self.runs.of_task(task_id)
-        runs = [ran.run for ran in rans if ran.run is not None]
+        runs = [ran.run for ran in rans if ran.run]
         requests = self._requests.of_task(task_id, self.now)
         if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
             if self.tasks.pop(task_id, None) is not None:
@@ -183,7 +183,7 @@ class Tree:
                 self._touched.add(task_id)
                 self._set_fitter(task_id)
             return
-        if (task := self.tasks.get(task_id)) is None:
+        if not (task := self.tasks.get(task_id)):
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
             self._moved = True
         self._touched.add(task_id)
@@ -228,10 +228,10 @@ class Tree:
         fitters = self._fitters_of(task.task_id)
         restored = [one.ended_at for one in fitters if one.state is State.COMPLETED and one.ended_at is not None]
         task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
-        used = [one.run.tokens for one in task.attempts if one.run is not None and one.run.tokens is not None]
+        used = [one.run.tokens for one in task.attempts if one.run and one.run.tokens is not None]
         task.tokens = sum(used) if used else None
-        checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
-        task.claims, task.is_checked = checked.claims if checked is not None else (), checked is not None
+        checked = self._checks.get(returned.path, {}).get(returned.digest) if returned else None
+        task.claims, task.is_checked = checked.claims if checked else (), checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         unread = self._files.unread(versions)
         current = (given, returned, attempts.checklist)
@@ -266,8 +266,8 @@ class Tree:
     def _set_fitter(self, task_id: str) -> None:
         """A task is a fitter, or none: the tasks that it restores, before and now, are to be folded."""
         task, before, fitter = self.tasks.get(task_id), self._fitters.pop(task_id, None), None
-        packet = task.packet if task is not None else None
-        if task is not None and packet is not None and packet.restores not in (None, task_id):
+        packet = task.packet if task else None
+        if task and packet and packet.restores not in (None, task_id):
             # In reverse: of several handoffs with the same id, the first one tells when.
             given = [(one.packet, one.handoff.at) for one in reversed(task.attempts) if one.packet and one.handoff]
             carried = {packet.decision_id: at for packet, at in given if packet.decision_id is not None}
@@ -408,8 +408,8 @@ class Tree:
 
     def put_aside(self) -> list[Task]:
         """The tasks that do not ask because they are put aside, the latest first."""
-        known = [(one.put.at, self.tasks.get(task_id)) for task_id, one in self.asides.items() if one.put is not None]
-        aside = [(at, task) for at, task in known if task is not None and (task.acknowledged or task.snoozed)]
+        known = [(one.put.at, self.tasks.get(task_id)) for task_id, one in self.asides.items() if one.put]
+        aside = [(at, task) for at, task in known if task and (task.acknowledged or task.snoozed)]
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def past_questions(self) -> list[Task]:
@@ -459,7 +459,7 @@ class Tree:
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
         task = self.tasks.get(task_id)
-        return self._requests.of_task(task_id, self.now) if task is None else task.requests
+        return self._requests.of_task(task_id, self.now) if not task else task.requests
 
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task that called a fitter who has ended, so that it can be decided anew."""
@@ -513,7 +513,7 @@ class JoinedTree(Tree):
         keys = {scope + task_id for task_id in changed}
         for task_id in changed:
             key, task = scope + task_id, tree.tasks.get(task_id)
-            if task is None:
+            if not task:
                 self.tasks.pop(key, None)
             elif not scope:
                 self.tasks[key] = task
