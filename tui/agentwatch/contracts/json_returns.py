@@ -406,7 +406,7 @@ def _judge_status(status: object, findings: Findings) -> Outcome | None:
         return None
     meant = _plain(status)
     outcome = _MEANS.get(meant)
-    if outcome is not None:
+    if outcome:
         if meant != status:
             findings.add("MET005", ("status",), value=status, meant=meant)
         return outcome

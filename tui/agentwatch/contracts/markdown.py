@@ -166,7 +166,7 @@ def read_bullet(line: str) -> Bullet | None:
 def value_below(page: Page, section: Section, key: str) -> str | None:
     """The first value of a key between a heading and the next one, None where there is none."""
     keys = (read_key(line) for line in page.lines[section.line + 1 : section.end] if key in line.lower())
-    return next((each.value for each in keys if each is not None and each.name == key), None)
+    return next((each.value for each in keys if each and each.name == key), None)
 
 
 def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
@@ -184,7 +184,7 @@ def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
         if current and current.header and (header or each.level <= current.level):
             found[current.header][-1] = current._replace(end=each.line)
             current = None
-        if header is not None:
+        if header:
             current = each._replace(header=header, end=len(page.lines))
             found.setdefault(header, []).append(current)
         is_below_another = is_below_another or (each.level > 1 and not found)

@@ -112,7 +112,7 @@ def leading_contract_of(top: dict[str, Any], name: str) -> Contract | None:
     """The contract of the first block of what a child was asked: a task and one more key of a packet make one."""
     contract = contract_of(top, name, embedded=True)
     top = unwrapped(top)
-    if contract is None and "task_id" in top and _count(top, f"{_PACKET_KEYS} constraints deliverables") > 1:
+    if not contract and "task_id" in top and _count(top, f"{_PACKET_KEYS} constraints deliverables") > 1:
         return Contract.HANDOFF_PACKET
     return contract
 
@@ -210,7 +210,7 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     if folded(name).endswith(".json"):
         return _read_json(text, name, named) if is_object or named else None
     found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
-    if found or named is None:
+    if found or not named:
         return found
     # In a fence, a wrapper or behind other words; a packet needs as few keys as in a JSON file of this name.
     lines = lines_of(text)
@@ -319,8 +319,8 @@ class JsonSource:
             for part in (text[:whole], text[:deep]):
                 with suppress(ValueError):
                     self.value = _parse(part + "".join(reversed(closing)))[0]
-        self.whole = self._broken is None
-        self.complete = self._broken is None or self._broken[0] == "DOC006"
+        self.whole = not self._broken
+        self.complete = not self._broken or self._broken[0] == "DOC006"
 
     @cached_property
     def _parts(self) -> list[tuple[Location, int]]:
@@ -340,7 +340,7 @@ class JsonSource:
 
     def judge(self, findings: Findings) -> None:
         """Note what is wrong with the text itself, whatever contract it follows."""
-        if self._broken is not None:
+        if self._broken:
             findings.add(self._broken[0], self._line(self._broken[1]), limit=MAX_DEPTH)
             return
         known = set[Location]()
@@ -363,11 +363,11 @@ def _read_json(text: str, name: str, named: Contract | None = None) -> OpenDocum
         return None
     source = JsonSource(text)
     contract = contract_of(source.value, name)
-    if contract is not None:
+    if contract:
         return _judge(source, contract)
     # A sound object that is called as those of the dialect are: its name is no contract's.
     is_anything = named is Contract.RETURN_META and source.whole and isinstance(source.value, dict)
-    return None if named is None or is_anything else _judge(source, named, recognised=False)
+    return None if not named or is_anything else _judge(source, named, recognised=False)
 
 
 def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -> OpenDocument:
@@ -425,7 +425,7 @@ def _read_return(
     findings = Findings(first_line)
     page = scan_blocks(lines[:MAX_LINES])
     sections = find_sections(page, loose=loose, by_name=by_name)
-    if sections is None:
+    if not sections:
         return None
     from agentwatch.contracts import return_format
 
@@ -555,12 +555,12 @@ def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int
         contract = contract_of(part, name, embedded=not quoted)
         if asked and isinstance(part, dict) and not text[:start].strip():
             contract = leading_contract_of(part, name)
-        if contract is not None:
+        if contract:
             line = text.count("\n", 0, start)
             yield line, _judge(JsonSource(text[start:end], 1 + line), contract)
         failures += end is None
         # Behind one of ours that breaks off, the next one begins on a line of its own: its parts are not looked at.
-        position = end or (start + 1 if contract is None else text.find("\n{", start))
+        position = end or (start + 1 if not contract else text.find("\n{", start))
         if position < 0:
             return
 

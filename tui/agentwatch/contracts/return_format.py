@@ -225,7 +225,7 @@ def _read_status(rows: list[Row] | None, keys: Keys, findings: Findings) -> Stat
         findings.add("ERR006", ("error_code",), value=code)
     if status.state == "SUCCESS":
         speaking = {"error_code": code, "retry_hint": hint, "retry_recommended": again}
-        if (first := next((key for key in values if speaking.get(key)), None)) is not None:
+        if first := next((key for key in values if speaking.get(key)), None):
             findings.add("ERR007", (first,), key=first)
     elif again and not hint:
         findings.add("ERR004", ("retry_hint",))

@@ -58,7 +58,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
         return f"{request_words(request)}{more}" if waiting else None
     if task.run and task.run.waiting and state is State.BLOCKED:
         return f"it waits in its own session: {task.run.waiting}"
-    if task.inferred or task.is_session or task.binding or task.ended_with is not None:
+    if task.inferred or task.is_session or task.binding or task.ended_with:
         return None
     if result and state is State.BLOCKED:
         blocker = next(iter(result.blockers), None) or result.error_message
@@ -70,7 +70,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
         return "the return changed since you accepted it: look at it again, then accept or retry"
     if state is State.INVALID:
         child = task.agent or "the child"
-        if (words := dispute(task)) is not None:
+        if words := dispute(task):
             return f"{words}; look at both, then retry, or accept the first as it is"
         if not latest.returned or latest.ended_without_result:
             return f"{child} ended without a {'return' if not result else 'result'}; retry, or accept it as it is"
@@ -188,7 +188,7 @@ def mark_of(task: Task) -> str:
     # Which claims are false changes with every file that the agents write, and how much of something with every look.
     question = "a claim is false" if task.contradicted else _NUMBER.sub("#", task.question or "")
     latest, run = task.latest, task.run
-    files = (one.digest if one is not None else None for one in (latest.handoff, latest.returned, latest.rival))
+    files = (one and one.digest for one in (latest.handoff, latest.returned, latest.rival))
     facts: list[object] = [question, *files]
     if run:
         # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
@@ -213,13 +213,13 @@ def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
     mark = None if aside == Aside() else mark_of(task)
     is_same = put is not None and put.mark == mark
     task.acknowledged, task.snoozed_until = False, None
-    if put and is_same and put.ends_at > now and task.question is not None:
+    if put and is_same and put.ends_at > now and task.question:
         task.acknowledged = not put.snoozed
         if put.snoozed:
             task.snoozed_until = put.ends_at
             task.due = min(task.due, put.ends_at)
     is_news = (task.question is not None or not task.state.is_open) and not (task.inferred or task.past)
-    is_decided = (task.binding is not None or task.ended_with is not None) and task.request is None
+    is_decided = bool(task.binding or task.ended_with) and not task.request
     is_old = changed_at(task) <= looked_at if seen is None else seen == mark
     task.seen = not is_news or is_decided or is_old or is_same
 
@@ -299,7 +299,7 @@ def _begun(task: Task, until: float = math.inf) -> int:
     # An attempt after a question was no retry, as far as can be seen, unless the operator decided one.
     others = sum(
         _is_to_be_resumed(one)
-        or (one.state is State.BLOCKED and not (one.decision is not None and one.decision.action is Action.RETRY))
+        or (one.state is State.BLOCKED and not (one.decision and one.decision.action is Action.RETRY))
         for one in task.attempts
         if one.number < last
     )

@@ -97,7 +97,7 @@ class Attempts:
     def _hand_off(self, version: Seen, document: Handoff) -> None:
         attempt = self.numbered(document.attempt or self.last or 1)
         before = attempt.handoff
-        if before is not None and not document.attempt:
+        if before and not document.attempt:
             if self._is_rival(before, version):
                 is_amended = before.digest != version.digest and any(
                     one.attempt == attempt.number and one.at <= version.at for one in self._decisions
@@ -179,9 +179,7 @@ class Attempts:
             for order, ran in enumerate(runs)
             if (run := ran.run)
             # A human's session is no attempt of anybody's.
-            for number, at in enumerate(
-                (run.began_at, *(one.began_at for one in run.rounds[1:] if run.parent_session is not None))
-            )
+            for number, at in enumerate((run.began_at, *(one.began_at for one in run.rounds[1:] if run.parent_session)))
         ]
         executing: dict[int, tuple[Attempt, int]] = {}  # by run, its attempt, and since which turn
         for _, order, number, ran, run in sorted(turns, key=lambda turn: turn[:3]):
@@ -191,7 +189,7 @@ class Attempts:
             elif self._begins_anew(attempt, run, number):
                 attempt, first = _go_on(attempt, self._attempt_for(run, number, attempt.number)), number
             executing[order] = attempt, first
-            end = number + 1 if run.parent_session is not None else len(run.rounds)
+            end = number + 1 if run.parent_session else len(run.rounds)
             self._set_run(attempt, ran, run.part(first, end), is_later=first > 0)
 
     def _attempt_for(self, run: Run, number: int, after: int = 0) -> Attempt:
@@ -213,7 +211,7 @@ class Attempts:
         turn = run.rounds[number]
         if turn.asker is StartedBy.PROGRAM:
             return False
-        if packet_in(turn.prompt) is not None:
+        if packet_in(turn.prompt):
             return True
         is_parent = turn.asker is StartedBy.PARENT
         if any(one.at <= turn.began_at and (one.is_read or is_parent) for one in self._decisions_to_go_on(attempt)):
@@ -289,19 +287,19 @@ class Attempts:
 def handed_over(ran: Ran) -> Seen | None:
     """The handoff packet in what a run was asked for; None where it was asked in words alone, or by a human."""
     run = ran.run
-    return _version(ran, run.prompt, Handoff) if run and run.parent_session is not None else None
+    return _version(ran, run.prompt, Handoff) if run and run.parent_session else None
 
 
 def handed_back(ran: Ran) -> Seen | None:
     """The return that a run ended with; None where it has not ended by itself, or follows no contract."""
     run = ran.run
-    is_over = run is not None and run.parent_session is not None and run.state is RunState.ENDED
+    is_over = run and run.parent_session and run.state is RunState.ENDED
     return _version(ran, run.said, Return) if run and is_over else None
 
 
 def _version(ran: Ran, message: Message | None, kind: type[Handoff | Return]) -> Seen | None:
     for one in (message.packet, message.reading) if message else ():
-        if message and one is not None and isinstance(one.document, kind):
+        if message and one and isinstance(one.document, kind):
             return Seen(ran.seq, message.at, ran.path, message.digest, one.document, one.findings, stored=True)
     return None
 

@@ -157,7 +157,7 @@ def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
         above, seq = None, task.place.first_seq or 0
         for one in task.place.path:
             known = named.get(one)
-            if known is None or (seq, task.task_id) < known[:2]:
+            if not known or (seq, task.task_id) < known[:2]:
                 named[one] = seq, task.task_id, above
             above = one
     return named
@@ -306,15 +306,15 @@ class Files:
             self._directories[file.slot[0]][path] = file
         self._touch(file)
         self._gone.pop(path, None)
-        if self._heirs.pop(path, None) is not None:
+        if self._heirs.pop(path, None):
             # Its contents are its own again, and not of the file that it was renamed to.
             file.settled = ()
         last = file.versions[-1] if file.versions else None
         now = seen.digest, seen.incomplete, document
-        is_same = last is not None and (last.digest, last.incomplete, last.document) == now
+        is_same = last and (last.digest, last.incomplete, last.document) == now
         # A return that was written later may answer a newer handoff.
-        if last is None or not is_same or (isinstance(document, Return) and seen.at > last.at):
-            if last is not None and (type(last.document) is not type(document) or isinstance(document, TodoList)):
+        if not last or not is_same or (isinstance(document, Return) and seen.at > last.at):
+            if last and (type(last.document) is not type(document) or isinstance(document, TodoList)):
                 # It is something else now, or a checklist.
                 file.versions, file.settled = (), ()
             elif len(file.versions) >= MAX_VERSIONS:

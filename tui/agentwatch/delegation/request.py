@@ -200,7 +200,7 @@ class Requests:
         """A request was decided, or its decision has got further. Returns the tasks that this concerns."""
         self.decided[decision.decision_id] = decision
         offered = self.offered.get(decision.decision_id)
-        return [self.asker(offered.request.session)] if offered is not None and offered.request else []
+        return [self.asker(offered.request.session)] if offered and offered.request else []
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
         """The requests of a task as they stand: the most pressing first, those that have ended last."""
@@ -238,7 +238,7 @@ class Requests:
 def _is_of(permit: Permit, request: Request) -> bool:
     if permit.at < request.asked_at:
         return False
-    if request.call_id is not None and permit.call_id:
+    if request.call_id and permit.call_id:
         return permit.call_id == request.call_id
     return (permit.tool, permit.input_sha256) == (request.tool, request.input_sha256)
 
@@ -254,7 +254,7 @@ def _stands(request: Request, decision: Decision | None, permit: Permit | None) 
         by = request.by or by
     elif permit and (decision or not is_told):
         ended_at = permit.at if ended_at is None else ended_at
-        is_ours = decision is not None and _came_of(permit, decision)
+        is_ours = decision and _came_of(permit, decision)
         if is_ours and is_told:
             stage = RequestStage.ACTED
         elif not is_ours or stage is not RequestStage.UNKNOWN:

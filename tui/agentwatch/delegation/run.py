@@ -147,7 +147,7 @@ class Run:
     @property
     def packet(self) -> Handoff | None:
         """The handoff packet that it was handed; None where it was asked in words alone, or by a human."""
-        return packet_in(self.prompt) if self.parent_session is not None else None
+        return packet_in(self.prompt) if self.parent_session else None
 
     @property
     def task_id(self) -> str:

@@ -46,7 +46,7 @@ def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
     if run and (not result or run.state in (RunState.FAILED, RunState.CANCELED)):
         if run.state is not RunState.ENDED:
             return State.BLOCKED if run.waiting else State(run.state.value)
-        is_broken = run.parent_session is not None and (run.said is None or demands)
+        is_broken = run.parent_session and (run.said is None or demands)
         return State.INVALID if is_broken else State.COMPLETED
     if not returned or not result:
         return State.SUBMITTED
@@ -58,7 +58,7 @@ def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
 
 def answers_another_session(attempt: Attempt) -> bool:
     """subagent-return, validation rule 4: the session id must match the one of the delegation."""
-    sessions = {one.session_id for one in (attempt.packet, attempt.result) if one is not None}
+    sessions = {one.session_id for one in (attempt.packet, attempt.result) if one}
     return len(sessions - {None}) > 1
 
 
@@ -118,7 +118,7 @@ def title(task: Task) -> str:
         name = task_id
     elif task.requests and not task.attempts:
         return f"{task.requests[0].source.partition('-')[0]} · {exact(task_id)}"
-    elif not parent and task.agent is not None:
+    elif not parent and task.agent:
         directory, separator, extra = task_id.partition("#")
         directory = dirname(directory) if basename(directory) == task.agent else directory
         name = (basename(directory) or name) + separator + extra
@@ -138,9 +138,9 @@ def silent_from(task: Task, seconds: float) -> float:
 def state_with_below(task: Task) -> State:
     """The state with those below: a task that has handed work on works; a mere name has the most urgent one below."""
     if task.inferred:
-        states = (one.state for one in task.below.counts) if task.below is not None else ()
+        states = (one.state for one in task.below.counts) if task.below else ()
         return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
-    if task.below is not None and (task.own_state is State.SUBMITTED or task.waits_for_work):
+    if task.below and (task.own_state is State.SUBMITTED or task.waits_for_work):
         return State.WORKING
     return task.own_state
 
@@ -177,7 +177,7 @@ def _why(task: Task) -> str:
         return "its host cannot be reached"
     if task.inferred:
         return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
-    if task.ended_with is not None and task.own_state is State.CANCELED:
+    if task.ended_with and task.own_state is State.CANCELED:
         return f"you aborted {task.ended_with}, and with it what was open below"
     if request and task.own_state is State.BLOCKED:
         if not request.waits_for_operator:
@@ -196,7 +196,7 @@ def _why(task: Task) -> str:
             return "its checklist has moved" if has_moved(task.todos) else "it has handed work on"
         return "handed off; no sign of life yet"
     word = result.reported_state
-    if task.state is State.INVALID and (words := dispute(task)) is not None:
+    if task.state is State.INVALID and (words := dispute(task)):
         return words
     if attempt.ended_without_result:
         return f"it ended without a result: its return still says {word}"

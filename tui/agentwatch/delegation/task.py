@@ -95,7 +95,7 @@ class Below:
 
     def add(self, task: Task) -> None:
         """Count a task itself."""
-        if task.kind is not None:
+        if task.kind:
             self.counts[task.kind] += 1
         self.tokens += task.tokens or 0
         self.active_at = max(self.active_at, task.updated_at)
@@ -146,7 +146,7 @@ class Below:
         """The most urgent state that waits for someone, or `CONTRADICTED`."""
         # A lie is more urgent than the results that claim it, and less than what has no result.
         lie = State.PARTIAL.urgency + 0.5
-        words = [one.waits_as for one in self.counts if one.waits_as is not None]
+        words = [one.waits_as for one in self.counts if one.waits_as]
         return max(words, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
 
 
@@ -206,7 +206,7 @@ class Attempt:
     def ended_without_result(self) -> bool:
         """Its session has ended, and the last word of its return is an early marker."""
         run, result, returned = self.run, self.result, self.returned
-        if not run or not result or not returned or run.parent_session is None:
+        if not run or not result or not returned or not run.parent_session:
             return False
         has_ended = run.state is RunState.ENDED and returned.at <= (run.ended_at or run.updated_at)
         return has_ended and result.outcome is Outcome.WORKING

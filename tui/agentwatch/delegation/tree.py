@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation import links, states
 from agentwatch.delegation.asks import (
+    HAVE_FAILED,
     ask,
     asks_for_process,
     budget,
@@ -124,14 +125,14 @@ class Tree:
             case Unreadable():
                 self._files.refuse(event.path, event)
             case Ran(run=run):
-                sessions = [one.session for one in (self.runs.known(event.path), run) if one is not None]
+                sessions = [one.session for one in (self.runs.known(event.path), run) if one]
                 before = [*map(self.runs.executing.get, sessions)]
                 concerned = self.runs.see(event)
                 self._moved |= before != [*map(self.runs.executing.get, sessions)]
                 return concerned
             case Requested():
                 return self._requests.see(event)
-            case Decided(decision=decision) if decision.request_id is not None:
+            case Decided(decision=decision) if decision.request_id:
                 return self._requests.decide(decision)
             case Decided(decision=decision):
                 self._decisions[decision.task_id][decision.decision_id] = decision
@@ -161,7 +162,7 @@ class Tree:
     def _due(self, task: Task, silent_from: float = math.inf) -> float:
         decided = [self._requests.decided.get(one.request_id) for one in task.requests]
         decided += self._decisions.get(task.task_id, {}).values()
-        ends = (one.expires_at for one in decided if one is not None and one.expires_at is not None)
+        ends = (one.expires_at for one in decided if one and one.expires_at is not None)
         return min((at for at in (silent_from, *ends) if at > self.now), default=math.inf)
 
     # Each task by itself
@@ -178,7 +179,7 @@ class Tree:
         runs = [ran.run for ran in rans if ran.run]
         requests = self._requests.of_task(task_id, self.now)
         if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
-            if self.tasks.pop(task_id, None) is not None:
+            if self.tasks.pop(task_id, None):
                 self._moved = True
                 self._touched.add(task_id)
                 self._set_fitter(task_id)
@@ -200,7 +201,7 @@ class Tree:
             first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
         place = Place(
             task.packet.parent_task_id if task.packet else None,
-            tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session is not None),
+            tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session),
             links.path_of(versions),
             place_of(versions),
             first_seq,
@@ -223,7 +224,7 @@ class Tree:
         given, returned = task.latest.handoff, task.latest.returned
         task.own_state, task.ended_at = states.own_state(task), states.ended_at(task.latest)
         task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
-        if task.ended_with is not None and task.own_state.is_open:
+        if task.ended_with and task.own_state.is_open:
             task.own_state, task.ended_at = State.CANCELED, ended_at
         fitters = self._fitters_of(task.task_id)
         restored = [one.ended_at for one in fitters if one.state is State.COMPLETED and one.ended_at is not None]
@@ -270,12 +271,12 @@ class Tree:
         if task and packet and packet.restores not in (None, task_id):
             # In reverse: of several handoffs with the same id, the first one tells when.
             given = [(one.packet, one.handoff.at) for one in reversed(task.attempts) if one.packet and one.handoff]
-            carried = {packet.decision_id: at for packet, at in given if packet.decision_id is not None}
+            carried = {packet.decision_id: at for packet, at in given if packet.decision_id}
             # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
             is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
             fitter = _Fitter(packet.restores, carried, None if is_false else task.own_state, task.ended_at)
             self._fitters[task_id] = fitter
-        stations = [one.restores for one in (before, fitter) if one is not None and fitter != before]
+        stations = [one.restores for one in (before, fitter) if one and fitter != before]
         self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
 
     # All tasks together
@@ -329,7 +330,7 @@ class Tree:
         """Find the tasks that stand below an abort; those for which that is new are to be folded."""
         deciding = filter(None, map(self.tasks.get, self._decisions))
         bound = ((task.task_id, task.binding) for task in deciding)
-        aborted = {task_id: one.at for task_id, one in bound if one is not None and one.action is Action.ABORT}
+        aborted = {task_id: one.at for task_id, one in bound if one and one.action is Action.ABORT}
         ended: dict[str, tuple[str, float]] = {}
         for task in self._order if aborted else ():
             # What is below another abort ends with that.
@@ -352,7 +353,7 @@ class Tree:
                 changed.add(task.task_id)
             above = sums[task.parent_id]
             above.add(task)
-            if below is not None:
+            if below:
                 above.merge(below)
         self.totals = sums[None]
         self._line_up()
@@ -360,7 +361,7 @@ class Tree:
 
     def _line_up(self) -> None:
         """Find the tasks that ask, and those that are new."""
-        asking = [(queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask is not None]
+        asking = [(queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
         unseen = [(-changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
         self.queue, self.unseen = ([task_id for _, task_id in sorted(some)] for some in (asking, unseen))
 
@@ -377,20 +378,20 @@ class Tree:
         task.due = self._due(task, silent_from)
         task.title = states.title(task)
         task.findings = task.own_findings
-        if task.problem is not None:
+        if task.problem:
             versions = self._files.versions(task.task_id)
             problem = links.finding_of(*task.problem, versions[0].path if versions else "")
             task.findings = (*task.own_findings, problem)
         task.why = states.why(task)
-        if task.gone or task.question is None:
+        if task.gone or not task.question:
             # Where something else is open, that comes first.
             task.gone = asks_for_process(task, self.tasks.get(task.parent_id or ""))
             task.question = gone_words(task) if task.gone else None
         lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
         task.ask = None if task.past or task.acknowledged or task.snoozed else task.question
-        is_lost = not task.past and (task.state.is_open or task.ask is not None)
+        is_lost = not task.past and (task.state.is_open or task.ask)
         task.lost_since = self.lost_since if is_lost else None
-        waits_as = None if task.ask is None else CONTRADICTED if task.contradicted else task.state
+        waits_as = None if not task.ask else CONTRADICTED if task.contradicted else task.state
         verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
         counted = Counted(task.state, waits_as, verdict, task.past if task.stale else None)
         task.kind = None if task.shares_row else counted
@@ -413,20 +414,18 @@ class Tree:
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def past_questions(self) -> list[Task]:
-        """The past tasks about which something is open that was not acknowledged, those last alive first."""
-        past = (task for task in self.tasks.values() if task.past and task.question and not task.acknowledged)
-        return sorted(past, key=lambda task: (-task.updated_at, task.task_id))
+        """The past tasks about which something is open that was not acknowledged."""
+        return [task for task in self.tasks.values() if task.past and task.question and not task.acknowledged]
 
-    def failed_below(self, task: Task) -> Iterator[Task]:
+    def failed_below(self, task: Task) -> list[Task]:
         """The tasks below that have failed or break their contract, in preorder."""
-        for one, _ in self.preorder(task.children):
-            if one.own_state in (State.FAILED, State.INVALID) and not one.inferred:
-                yield one
+        below = self.preorder(task.children)
+        return [one for one, _ in below if one.own_state in HAVE_FAILED and not one.inferred]
 
     def ancestors(self, task_id: str) -> list[str]:
         """Ids of the tasks above, nearest first."""
         above: list[str] = []
-        while (parent_id := self.tasks[task_id].parent_id) is not None:
+        while parent_id := self.tasks[task_id].parent_id:
             above.append(task_id := parent_id)
         return above
 
@@ -437,8 +436,7 @@ class Tree:
             task_id, depth = pending.pop()
             task = self.tasks[task_id]
             yield task, depth
-            if task.children:
-                pending.extend((child, depth + 1) for child in reversed(task.children))
+            pending += ((child, depth + 1) for child in reversed(task.children))
 
     @property
     def decisions(self) -> list[Decided]:
