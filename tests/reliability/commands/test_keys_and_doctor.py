@@ -29,7 +29,7 @@ def test_a_key_that_others_can_read_is_refused(stage: Stage) -> None:
 def test_a_sound_machine_has_no_complaint(stage: Stage) -> None:
     found = stage.run("doctor", stage.workspace)
     assert found.code == 0, found.out
-    for about in ("state directory", "signing key", "workspace", "git", "history", "ledger"):
+    for about in ("state directory", "signing key", "workspace", "history", "ledger"):
         assert re.search(rf"^[✓!] {about}: ", found.out, re.MULTILINE), about
     assert sorted(path.name for path in stage.workspace.iterdir()) == ["api.handoff.json", "api.return.md"]
     assert list(stage.root.rglob(".agentwatch-doctor-*")) == []
