@@ -15,7 +15,7 @@ from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Call
 from agentwatch.delegation.run import Run
 from agentwatch.evidence.disk import is_document
-from agentwatch.evidence.output import REWROTE, Counts, counts_in
+from agentwatch.evidence.output import Counts, counts_in
 from agentwatch.evidence.shell import (
     GIT_HOOKED,
     LONGEST,
@@ -23,7 +23,6 @@ from agentwatch.evidence.shell import (
     Line,
     Words,
     changes_nothing,
-    kind_of,
     parse_line,
 )
 from agentwatch.sources.sessions.entries import Act, ActKind, Ended, Entry, acts_in
@@ -104,7 +103,6 @@ class Done(NamedTuple):
         if self.line is not None:
             # A hook may have formatted files.
             is_quiet = self.parts is not None and all(map(changes_nothing, self.parts))
-            is_quiet = is_quiet and not (kind_of(self.command) and REWROTE.search(self.output))
             return "" if is_quiet else f"`{what}` may have changed files"
         if self.act.kind is ActKind.WRITE:
             return "" if self.act.failed or is_document(self.act.what) else f"{what} was changed"
