@@ -61,12 +61,10 @@ class Request(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The claims of a return, the looks of the paths whose change should cause another check, and why git said
-    nothing, if so."""
+    """The claims of a return, and the looks of the paths whose change should cause another check."""
 
     claims: tuple[Claim, ...]
     looks: dict[str, DiskFacts]
-    git: str = ""
 
 
 class _Handed(NamedTuple):
@@ -85,42 +83,32 @@ class Checker:
         self._root, self._git_seconds = os.path.realpath(workspace), git_seconds
         self._has_git, self._without_git = False, ""
         self._view: GitView | None = None
+        self._elsewhere: Callable[[str], str]
 
     def check(self, requests: Sequence[Request]) -> list[Result]:
         """A result for each request, in their order. Blocks for as long as git takes."""
         # Each path is judged, and looked at, once.
         self._place, self._look = cache(partial(place_of, workspace=self._root)), cache(partial(look, self._root))
-        self._view, self._without_git = None, ""
+        self._view, self._without_git, self._elsewhere = None, "", lambda _: ""
         times = [one.handed_off_at for one in requests if one.handed_off_at is not None]
         try:
             self._view = ask_git(self._root, times, seconds=self._git_seconds)
             self._has_git = True
+            since = min(_finite(one.handed_off_at, 0.0) for one in requests)
+            self._elsewhere = elsewhere(self._view.git, since)
         except NotInRepositoryError as error:
             self._without_git = "the git repository is gone" if self._has_git else str(error)
         except NoRepositoryError as error:
             self._has_git, self._without_git = True, str(error)
-        results = [self._result(request) for request in requests]
-        missing = {to_name(one.file) for result in results for one in result.claims if one.is_missing and one.file}
-        if missing and self._view is not None:
-            since = min(_finite(one.handed_off_at, 0.0) for one in requests)
-            found = {to_path(name): words for name, words in elsewhere(self._view.git, missing, since).items()}
-            for at, result in enumerate(results):
-                claims = tuple(
-                    one._replace(verdict=_OPEN, detail=f"missing here, but {found[one.file]}", is_missing=False)
-                    if one.is_missing and one.file in found
-                    else one
-                    for one in result.claims
-                )
-                results[at] = result._replace(claims=claims)
-        return results
+        return [self._result(request) for request in requests]
 
     def _result(self, request: Request) -> Result:
-        """The verdicts on all that a return states; what git has elsewhere is not known yet."""
+        """The verdicts on all that a return states."""
         handed = self._handed(request)
         claims = tuple(self._judge(one, request, handed) for one in request.stated)
         watched = {to_name(one.file) for one in claims if one.file}
         watched |= {self._place(one.claim.path).relative or "." for one in request.stated if one.is_file}
-        return Result(claims, {path: self._look(path) for path in sorted(watched)}, self._without_git)
+        return Result(claims, {path: self._look(path) for path in sorted(watched)})
 
     def _judge(self, one: Stated, request: Request, handed: _Handed) -> Claim:
         claim = one.claim._replace(path=one.claim.path[:_LONGEST_CLAIM])
@@ -195,9 +183,11 @@ class Checker:
             verdict, detail = _missing(one, git, is_gone=request.gone)
         else:
             verdict, detail = self._found(one, there, disk, git, handed)
+        is_missing = verdict is _NO and disk.kind is FileKind.MISSING
+        if is_missing and (place := self._elsewhere(there)):
+            verdict, detail, is_missing = _OPEN, f"missing here, but {place}", False
         if there != path:
             detail = f"moved since, to {there}: {detail}"
-        is_missing = verdict is _NO and disk.kind is FileKind.MISSING
         return claim._replace(verdict=verdict, detail=detail, file=to_path(there), is_missing=is_missing)
 
     def _found(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:

@@ -17,7 +17,8 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path, PurePosixPath
 from threading import Timer
 from typing import IO, Final, NamedTuple, cast
@@ -29,7 +30,7 @@ from agentwatch.sources.worktrees import NoRepositoryError, git_directories, wor
 from agentwatch.sources.worktrees import git_text as _text
 
 SECONDS: Final = 10.0
-COPY_SECONDS: Final = 120.0  # the times of the files of a copy would have all of it ask for somebody
+COPY_SECONDS: Final = 30.0  # the times of the files of a copy would have all of it ask for somebody
 MAX_BYTES: Final = 32 * 1024 * 1024
 SLACK: Final = 0.05  # seconds by which two clocks may differ: a file's time comes from a coarser one than a program's
 
@@ -159,6 +160,10 @@ def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
         raise GitFailedError("git is not installed")
     if os.path.lexists(index) and not _is_regular(index):
         raise GitFailedError("the index of the git repository is not a regular file")
+    for place in {top, workspace}:
+        # git would wait for somebody to write into it.
+        if any(Path(place, name).is_fifo() for name in (".gitignore", ".gitattributes")):
+            raise GitFailedError(f"a named pipe stands for what git reads in {place}")
     empty = str(_EMPTY / ("sha256" if len(head or "") == _SHA256 else "sha1"))
     environment = _ENVIRONMENT | {
         "PATH": trusted_path(),
@@ -352,45 +357,55 @@ def _log(git: Git, *asked: str, cuts: bool = False) -> Iterator[_Change]:
     return _changes(git, ["log", "--format=%ct %H", *asked], cuts=cuts)
 
 
-def elsewhere(git: Git, missing: Collection[str], since: float) -> dict[str, str]:
-    """By path, the work tree, or the commit since a time (epoch seconds), that has a missing file, in words. Whoever
-    committed the work to a branch and went back, or removed it later, has not lied."""
-    found: dict[str, str] = {}
-    try:
-        for tree in worktrees_of(git.top):
-            there = f"{tree}/{git.prefix}".rstrip("/")
-            found |= {path: f"the work tree {tree} has it" for path in missing if look(there, path).is_there}
-        if named := git.tips[:_TIPS]:
-            age = f"--max-age={max(math.floor(since), 0)}"
-            for change in _log(git, "--full-history", "--diff-filter=AMT", "--ignore-missing", age, *named):
-                for path in {change.path, *map(str, PurePosixPath(change.path).parents)}.intersection(missing):
+def elsewhere(git: Git, since: float) -> Callable[[str], str]:
+    """Tells of a missing path, in words, which work tree, or which commit since a time (epoch seconds), has it.
+
+    Whoever committed the work to a branch and went back, or removed it later, has not lied.
+    """
+    trees = worktrees_of(git.top)
+
+    @cache
+    def commits() -> tuple[dict[str, str], str]:
+        found, age = dict[str, str](), f"--max-age={max(math.floor(since), 0)}"
+        options = ("--full-history", "--diff-filter=AMT", "--ignore-missing", age)
+        try:
+            for change in _log(git, *options, *git.tips[:_TIPS]) if git.tips else ():
+                for path in (change.path, *map(str, PurePosixPath(change.path).parents)):
                     found.setdefault(path, f"commit {change.commit} has it")
-    except NoRepositoryError as error:
-        return dict.fromkeys(missing, f"git could not be asked whether a commit has it ({error})") | found
-    return found
+        except GitFailedError as error:
+            return found, f"git could not be asked whether a commit has it ({error})"
+        return found, ""
+
+    def words_of(path: str) -> str:
+        there = (tree for tree in trees if look(f"{tree}/{git.prefix}".rstrip("/"), path).is_there)
+        if tree := next(there, None):
+            return f"the work tree {tree} has it"
+        found, problem = commits()
+        return found.get(path, problem)
+
+    return words_of
 
 
-class Commits:
-    """When what the files of a workspace hold was committed, asked once for all of them. It may take the
-    `COPY_SECONDS`: a thread is to call it."""
+def commit_times(workspace: Path) -> Callable[[str, float], float | None]:
+    """Tells when the content of a file, by its name and when it was written, was first committed, under whatever name.
 
-    def __init__(self, workspace: Path) -> None:
-        self._workspace = os.path.realpath(workspace)
-        self._times: dict[str, float] | None = None
-        self._asked_at = 0.0
+    Names are relative to the workspace, times in epoch seconds. None where git cannot say, or the file holds something
+    else by now. git is asked once for all of them, which may take the `COPY_SECONDS`: a thread is to call it.
+    """
 
-    def time_of(self, name: str, written: float) -> float | None:
-        """When what a file holds was first committed, under whatever name, in seconds since the epoch.
+    @cache
+    def ask() -> tuple[float, dict[str, float]]:
+        asked_at = time.time()
+        with contextlib.suppress(NoRepositoryError):
+            git = open_git(os.path.realpath(workspace), seconds=COPY_SECONDS)
+            return asked_at, _committed_at(git, git.head) if git.head is not None else {}
+        return asked_at, {}
 
-        `name` is relative to the workspace, `written` when the file was last written. None where git cannot say, or
-        the file holds something else by now.
-        """
-        if self._times is None:
-            self._asked_at, self._times = time.time(), {}
-            with contextlib.suppress(NoRepositoryError):
-                git = open_git(self._workspace, seconds=COPY_SECONDS)
-                self._times = _committed_at(git, git.head) if git.head is not None else {}
-        return self._times.get(name) if written <= self._asked_at else None
+    def time_of(name: str, written: float) -> float | None:
+        asked_at, times = ask()
+        return times.get(name) if written <= asked_at else None
+
+    return time_of
 
 
 def _committed_at(git: Git, head: str) -> dict[str, float]:
