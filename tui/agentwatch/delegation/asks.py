@@ -27,7 +27,7 @@ _NUMBER: Final = re.compile(r"\d+(?: tasks?\b)?")
 _LONGEST_SHOWN: Final = 300  # characters of a command or a question that a task asks with
 _LONGEST_NAMES: Final = 60  # characters of the names of what a call is given besides
 
-_DEMANDS: Final = frozenset({"criterion", "constraint", "must_create", "required_evidence"})
+_DEMANDS: Final = frozenset({"criterion", "must_create", "required_evidence"})
 """Kinds of claims that the handoff makes."""
 
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})

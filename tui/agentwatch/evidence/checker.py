@@ -12,14 +12,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated
-from agentwatch.evidence.disk import (
-    DiskFacts,
-    FileKind,
-    beside,
-    is_document,
-    look,
-    place_of,
-)
+from agentwatch.evidence.disk import DOCUMENT, DiskFacts, FileKind, beside, look, place_of
 from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.walk import to_name, to_path
@@ -41,18 +34,15 @@ _Judged = tuple[Verdict, str]
 
 
 class Request(NamedTuple):
-    """The statements of a return, to be checked. Names are paths relative to the workspace; times are in epoch seconds.
-
-    `handoff_at` is the time of the handoff as it is now, where that is another version than the one handed off.
-    `stored`: it is no file but a session's. `former` are the names under which the return lay before; `gone`: it is not
-    there any more. `changed_since` says what others changed since a time, as logs show.
-    """
+    """The statements of a return, to be checked. Names are paths relative to the workspace; times are in epoch seconds,
+    `handoff_at` that of the handoff as it is now. `stored`: it is no file but a session's. `former` are the names under
+    which it lay before; `gone`: it is not there any more. `changed_since` says what others changed since a time."""
 
     stated: Sequence[Stated]
     returned_name: str
     handoff_name: str | None = None
     handed_off_at: float | None = None
-    returned_at: float | None = None
+    returned_at: float = math.inf
     handoff_at: float | None = None
     stored: bool = False
     former: tuple[str, ...] = ()
@@ -72,8 +62,8 @@ class _Handed(NamedTuple):
     so. Its time can be set back: for sure it was there only since `sure`."""
 
     at: float | None = None
-    sure: float = -math.inf
-    why: str = "no handoff is known"
+    sure: float = 0.0
+    why: str = "nobody knows when the task was handed off"
 
 
 class Checker:
@@ -94,7 +84,7 @@ class Checker:
         try:
             self._view = ask_git(self._root, times, seconds=self._git_seconds)
             self._has_git = True
-            since = min(_finite(one.handed_off_at, 0.0) for one in requests)
+            since = min(one.handed_off_at or 0.0 for one in requests)
             self._elsewhere = elsewhere(self._view.git, since)
         except NotInRepositoryError as error:
             self._without_git = "the git repository is gone" if self._has_git else str(error)
@@ -129,9 +119,9 @@ class Checker:
 
     def _changed(self, since: float, request: Request) -> str:
         """A file that was changed after a time, by whatever hand: what no log shows, git may."""
-        first, last = since + SLACK, _finite(request.returned_at, math.inf) + SLACK
+        first, last = since + SLACK, request.returned_at + SLACK
         for path in sorted(self._view.changed_since(first)) if self._view is not None else ():
-            is_own = is_document(path) or path.startswith(_OWN)
+            is_own = DOCUMENT.search(path) or path.startswith(_OWN)
             if not is_own and first < self._look(path).mtime_ns / _NANOSECONDS <= last:
                 return f"{to_path(path)} was changed"
         return ""
@@ -139,11 +129,10 @@ class Checker:
     def _handed(self, request: Request) -> _Handed:
         """When the handoff of a request was written, as far as anybody can tell."""
         at, returned_at = request.handed_off_at, request.returned_at
-        if at is None or not math.isfinite(at):
-            no_time = "nothing tells when the handoff was written"
-            return _Handed() if request.handoff_name is None else _Handed(why=no_time)
+        if at is None:
+            return _Handed()
         now = at if request.handoff_at is None else request.handoff_at
-        if returned_at is not None and (at > returned_at or at == returned_at < now):
+        if at > returned_at or at == returned_at < now:
             return _Handed(why="the handoff was written after its return")
         name = self._place(to_name(request.handoff_name or "")).relative
         if name is None:
@@ -160,8 +149,9 @@ class Checker:
 
     def _git_facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
         # Of a directory git knows nothing: of the files in it, one may be new and another not.
-        is_known = self._view is not None and self._look(path).kind is not FileKind.DIRECTORY
-        return self._view.facts(path, handed_off_at) if self._view is not None and is_known else None
+        if self._view is None or self._look(path).kind is FileKind.DIRECTORY:
+            return None
+        return self._view.facts(path, handed_off_at)
 
     # Claimed files
 
@@ -273,21 +263,13 @@ def _missing(one: Stated, git: GitFacts | None, *, is_gone: bool) -> _Judged:
         return _OPEN, "a pattern, not a path: name the files one by one"
     if was_there and kind not in (ClaimKind.CREATED, ClaimKind.MUST_CREATE):
         return _OPEN, "missing: git had it before the handoff; to delete a file changes it, too"
-    return (
-        _NO,
-        f"missing: {'git had it before the handoff, and it is gone' if was_there else 'no such file in the workspace'}",
-    )
+    why = "git had it before the handoff, and it is gone" if was_there else "no such file in the workspace"
+    return _NO, f"missing: {why}"
 
 
 def _is_older(nanoseconds: int, time: float) -> bool:
     """A file with this time was last written before that one."""
-    if not math.isfinite(time):
-        return False
     if nanoseconds % _NANOSECONDS == 0:
         # Some file systems keep whole seconds only.
         return nanoseconds // _NANOSECONDS < math.floor(time)
     return nanoseconds / _NANOSECONDS < time - SLACK
-
-
-def _finite(time: float | None, otherwise: float) -> float:
-    return time if time is not None and math.isfinite(time) else otherwise

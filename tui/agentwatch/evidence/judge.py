@@ -16,20 +16,7 @@ from typing import Final, NamedTuple
 from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.evidence.claims import NOT_UNDERSTOOD
 from agentwatch.evidence.log import Done, ToolLog, short
-from agentwatch.evidence.output import (
-    EMPTY,
-    FAULTS,
-    FORGIVING,
-    RESULT,
-    SKIPPED,
-    STATUSES,
-    TIME,
-    Counts,
-    Quantity,
-    number,
-    quantities_in,
-    read_quantities,
-)
+from agentwatch.evidence.output import STATUSES, TIME, Counts, Quantity, number, quantities_in, read_quantities
 from agentwatch.evidence.shell import (
     LISTING,
     LOOKING,
@@ -95,6 +82,33 @@ class Statement(NamedTuple):
         return self.fails or bool(self.exit_code) or any(one.is_failure for one in self.quantities)
 
 
+_RESULT: Final = re.compile(
+    r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
+    r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
+    r"|All tests passed)",
+    re.MULTILINE,
+)
+"""A runner of tests says in other words than counts that some were run and passed."""
+_EMPTY: Final = re.compile(
+    r"NO-SOURCE|(?<!\[)\bno (?:tests?|tasks) (?:to run|found|ran|files|were|collected|executed)|Tests are skipped"
+    r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
+    re.IGNORECASE,
+)
+"""A runner says that there was nothing to do."""
+_FORGIVING: Final = re.compile(
+    r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
+    r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
+)
+"""The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
+_FAULTS: Final = re.compile(
+    r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*"
+    r"|[1-9]\d* errors?, .*|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*"
+    r"|\[WARNING\].*|.*\b[1-9]\d* [Ww]arning.*|.*\bError \d+ \(ignored\).*)$",
+    re.MULTILINE,
+)
+"""A check found something."""
+_SKIPPED: Final = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE)
+
 # Words
 
 _NAUGHT: Final = re.compile(r"\b(?:nothing|nichts|rien|nulla|nada|niente|nobody|any)\b", re.IGNORECASE)
@@ -106,13 +120,12 @@ _SENTENCE: Final = re.compile(
 )
 _PIECE: Final = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
 _TICKED: Final = re.compile(r"`+([^`\n]{1,1000})`+")
-_LITERAL: Final = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„([^“\n]{2,200})“|«([^»\n]{2,200})»")
+_LITERAL: Final = re.compile(r"[\"“„«]([^\"“”„«»\n]{2,200})[\"”“»]")
 _HEDGED: Final = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
-    r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*|original\w*"
-    r"|to do|per the|parent"
-    r"|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
-    r"|maybe|seems?|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except"
+    r"|plan(?:s|ned)?|to do|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*"
+    r"|original\w*|per the|parent|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according"
+    r"|assum\w+|likely|probably|maybe|seems?|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except"
     r"|but for|although|pre-?existing|instead|blocked|next|used to|want\w*|try|tried|trying|attempt\w*"
     r"|for example(?!\.)|e\.g|tomorrow|later|future|sibling|remain\w*|timed? ?out|abort\w*|interrupted|killed"
     r"|crash\w*|wip|unknown|unclear|can|please|to (?:check|verify|confirm|reproduce|see|run)|didn|don|doesn|isn|aren"
@@ -165,13 +178,12 @@ _PASSES: Final = re.compile(
     re.IGNORECASE,
 )
 _FAILS: Final = re.compile(rf"{STATUSES['failed']}|\b(?:red|schlägt fehl|échoue|falla|falló|falha)\b", re.IGNORECASE)
-_KINDS: Final = {
-    "test": r"\b(?:tests?|test[- ]?suite|suite|specs|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트",
-    "lint": r"\b(?:lint(?:er|ing|s)?|code style|formatting)\b",
-    "types": r"\b(?:type[- ]?check(?:s|er|ing)?|typprüfung)\b|类型检查|型チェック",
-    "build": r"\b(?:builds?|compiles|compilation|compile|kompiliert|compila)\b|构建|编译|ビルド",
+_KIND: Final = {
+    "test": re.compile(r"(?i)\b(?:tests?|(?:test)?suite|specs|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트"),
+    "lint": re.compile(r"(?i)\b(?:lint(?:er|ing|s)?|code style|formatting)\b"),
+    "types": re.compile(r"(?i)\b(?:type[- ]?check(?:s|er|ing)?|typprüfung)\b|类型检查|型チェック"),
+    "build": re.compile(r"(?i)\b(?:builds?|compiles|compilation|compile|kompiliert|compila)\b|构建|编译|ビルド"),
 }
-_KIND: Final = {kind: re.compile(words, re.IGNORECASE) for kind, words in _KINDS.items()}
 _ALL: Final = re.compile(
     r"\b(?:all|every|full|whole|entire|complete|everything|everywhere|repository|repo|solution|gesamte[ns]?"
     r"|ganze[ns]?|alle|sämtliche|toute?s?|tous|tod[oa]s|все)\b|全|所有|整个|すべて|모두",
@@ -232,7 +244,7 @@ _ASSERTS: Final = re.compile(
 _IDENTIFIER: Final = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND: Final = "\"'“”(„:,;"
 _TELLING: Final = re.compile(rf"{_PASSES.pattern}|{_FAILS.pattern}|\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
-_BAD: Final = re.compile(rf"(?im)^(?:=== |.*(?:{SKIPPED.pattern}|{_FAILS.pattern})).*$")
+_BAD: Final = re.compile(rf"(?im)^(?:=== |.*(?:{_SKIPPED.pattern}|{_FAILS.pattern})).*$")
 """Lines of an output whose words did not pass: they stand only where something failed or was left out."""
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
@@ -269,7 +281,9 @@ class LogJudge:
             claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
             mentions, said = self._read(clause, prose=prose)
             if said is not None:
-                found += (self._settle(claim, *self._judged(said, one.line)) for one in mentions)
+                for line in (one.line for one in mentions):
+                    judged = self._of_tests(said) if line is None else self._of_command(said, line.command, line.place)
+                    found.append(self._settle(claim, *judged))
             elif mentions:
                 found.append(claim)
             elif re.search(r"\d", clause):
@@ -353,7 +367,7 @@ class LogJudge:
         shown += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(TIME.findall(outside)))
         kinds = {kind_of(one.line.command) for one in mentions if one.line is not None} or {"test"}
         if mentions:
-            shown += ["".join(one) for one in _LITERAL.findall(rest)] + _EXACT.findall(outside)
+            shown += _LITERAL.findall(rest) + _EXACT.findall(outside)
             shown += filter(_IDENTIFIER.match, re.findall(r"[\w.:]+", outside))
             named = (word.strip(".:").removesuffix("s") for word in _QUALIFIED.findall(left))
             shown += [one for one in named if one.casefold() not in _NEUTRAL and not _PASSES.search(one)]
@@ -375,9 +389,6 @@ class LogJudge:
         return mentions or [Mention()], said
 
     # Verdicts
-
-    def _judged(self, said: Statement, line: Line | None) -> _Judged:
-        return self._of_tests(said) if line is None else self._of_command(said, line.command, line.place)
 
     def _settle(self, claim: Claim, verdict: Verdict, detail: str, done: Done | None) -> Claim:
         """The claim with this verdict, unless the files may be others by now than when its run was."""
@@ -544,13 +555,13 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     others = (words for of_kind, words in _KIND.items() if not (said.kinds & {of_kind, ""} or words.search(beside)))
     absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", clause)))]
     numbers = {sum(passed), *(int(one.number) for one in said.tests)}
-    has_skips = found.skipped if is_counted else SKIPPED.search(output)
+    has_skips = found.skipped if is_counted else _SKIPPED.search(output)
     is_told = any(one.status == "skipped" for one in said.quantities)
     hides = has_skips and not is_told and (found.passed not in numbers or _ALL.search(clause) is not None)
     is_unequal = passed and (is_counted or kind == "test") and not {sum(passed), *passed} & {found.passed, found.total}
-    is_empty = found.passed == 0 if is_counted else EMPTY.search(output) or not RESULT.search(output)
+    is_empty = found.passed == 0 if is_counted else _EMPTY.search(output) or not _RESULT.search(output)
     is_aside = said.quantities and all(one.subject in ("suites", "files") for one in said.quantities)
-    is_faulty = FORGIVING.search(output) or (kind not in ("", "test") and FAULTS.search(output))
+    is_faulty = _FORGIVING.search(output) or (kind not in ("", "test") and _FAULTS.search(output))
     doubts = (
         (not (done.line and done.line.sole), "; the line hides how its commands ended"),
         (code is None, ": the line hides it, or it was in the background, or stopped"),

@@ -32,18 +32,12 @@ _SUBJECTS: Final = {
     "issues": r"\b(?:issues?|problems?|probleme?s?|offen[sc]es?|findings?|violations?|complaints?|diagnostics"
     r"|remarques?|ofensas?|problemas?|beanstandung(?:en)?|befund|problemi|infractions?|meldung(?:en)?|hinweise"
     r"|differences?|differenze|differenz(?:en)?)\b|问题|問題|문제",
-    "vulnerabilities": r"\b(?:vulnerabilit(?:y|ies)|schwachstellen|vulnérabilités?|vulnerabilidad(?:es)?)\b"
-    r"|漏洞|脆弱性",
     "assertions": r"\b(?:assertions?|expect|expectations|aserciones|asserções|asserzioni|assertionen)\b|断言",
     "snapshots": r"\bsnapshots?\b|快照|スナップショット",
     "projects": r"\b(?:projects?|projekte?|projets?|proyectos?|projetos?|progetti)\b|项目|プロジェクト|프로젝트",
-    "packages": r"\b(?:packages?|pakete?|paquets?|paquetes?|pacotes?|пакет\w*)\b|软件包|パッケージ|패키지",
     "tasks": r"\b(?:tasks?|aufgaben|tâches|tareas|tarefas)\b|任务",
     "modules": r"\b(?:modules?|module[ns]?|módulos?|moduli)\b|模块",
-    "coverage": r"\b(?:coverage|cover|abdeckung|couverture|cobertura|copertura)\b|覆盖率|カバレッジ",
 }
-_STATUS: Final = {name: re.compile(words, re.IGNORECASE) for name, words in STATUSES.items()}
-_SUBJECT: Final = {name: re.compile(words, re.IGNORECASE) for name, words in _SUBJECTS.items()}
 _NONE: Final = (
     r"\b(?:no|zero|none|without(?: any)?|kein(?:e[rnms]?)?|ohne|aucune?|sans|ning[uú]n[ao]?|sin|nessun[ao]?|senza"
     r"|nenhuma?|sem|без|нет|nothing|nichts|rien|nulla|nada|niente|niets|nic)\b|没有|无(?!法)|零(?=个)"
@@ -105,21 +99,22 @@ def number(digits: str) -> int:
     return int(kept) if kept else 0
 
 
-def _named(table: dict[str, re.Pattern[str]], text: str) -> tuple[str, int]:
+def _named(table: dict[str, str], text: str) -> tuple[str, int]:
     """The noun of a table that stands in a text, and where it ends."""
-    matches = ((name, one.search(text)) for name, one in table.items())
+    matches = ((name, re.search(words, text, re.IGNORECASE)) for name, words in table.items())
     return next(((name, match.end()) for name, match in matches if match is not None), ("", 0))
 
 
 def _following(text: str) -> tuple[str, str, int]:
     """The (subject, status) of the words behind a number, and where they end."""
     head = _HEAD.match(text)
-    subject, end = _named(_SUBJECT, head[0]) if head is not None else ("", 0)
+    subject, end = _named(_SUBJECTS, head[0]) if head is not None else ("", 0)
     if subject:
-        status, last = _named(_STATUS, text[:60])
+        status, last = _named(STATUSES, text[:60])
         return subject, status, max(end, last)
     rest = _FILLER.sub("", text, count=1)
-    found = ((name, match.end()) for name, one in _STATUS.items() if (match := one.match(rest)))
+    matches = ((name, re.match(words, rest, re.IGNORECASE)) for name, words in STATUSES.items())
+    found = ((name, match.end()) for name, match in matches if match is not None)
     status, last = next(found, ("", len(rest) - len(text)))
     return "", status, last + len(text) - len(rest)
 
@@ -131,7 +126,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
     text = TIME.sub(" ", text.replace("(s)", "s"))
     marks, rest, quantities, at = list(_NUMERAL.finditer(text)), list(text), list[Quantity](), 0
     led = _SCOPE.match(text)
-    scope = _named(_SUBJECT, led[1])[0] if led is not None else ""
+    scope = _named(_SUBJECTS, led[1])[0] if led is not None else ""
     for place, mark in enumerate(marks):
         last = marks[place + 1].start() if place + 1 < len(marks) else len(text)
         after = _BREAK.split(text[mark.end() : last], maxsplit=1)[0]
@@ -143,7 +138,7 @@ def read_quantities(text: str, *, claimed: bool = True) -> tuple[tuple[Quantity,
             if not (status or subject):
                 continue
         elif label := _LABELLED.search(before) or _ADJACENT.search(before):
-            names = _named(_SUBJECT, label[1])[0], _named(_STATUS, label[1])[0]
+            names = _named(_SUBJECTS, label[1])[0], _named(STATUSES, label[1])[0]
             begin -= len(before) - label.start() if any(names) else 0
             subject, status = subject or names[0], status or names[1]
         subject = subject or (scope if mark["none"] is None and (status or not claimed) else "")
@@ -224,7 +219,7 @@ def counts_in(output: str) -> Counts | None:
         if (groups or values) and _ALL_WELL.match(line) and "passed" not in values:
             values.setdefault("failed", 0)
         words = {word.casefold().rstrip(".'/-") for word in re.findall(r"[^\W\d_][\w.'/-]*", rest)} - _FRAME
-        if not values or not all(_named(_STATUS, word)[0] for word in words):
+        if not values or not all(_named(STATUSES, word)[0] for word in words):
             continue
         adding = adding and _ADDING.match(line) is not None
         if not groups or adding or any(groups[-1].get(key, count) != count for key, count in values.items()):
@@ -250,31 +245,3 @@ def _completed(
     if passed is None and (total == 0 or failed is not None or skipped):
         passed = max(total - others, 0)
     return Counts(total, passed, failed if passed is None else failed or 0, skipped)
-
-
-RESULT: Final = re.compile(
-    r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
-    r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
-    r"|All tests passed)",
-    re.MULTILINE,
-)
-"""A runner of tests says in other words than counts that some were run and passed."""
-EMPTY: Final = re.compile(
-    r"NO-SOURCE|(?<!\[)\bno (?:tests?|tasks) (?:to run|found|ran|files|were|collected|executed)|Tests are skipped"
-    r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
-    re.IGNORECASE,
-)
-"""A runner says that there was nothing to do."""
-FORGIVING: Final = re.compile(
-    r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
-    r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
-)
-"""The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
-FAULTS: Final = re.compile(
-    r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*"
-    r"|[1-9]\d* errors?, .*|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*"
-    r"|\[WARNING\].*|.*\b[1-9]\d* [Ww]arning.*|.*\bError \d+ \(ignored\).*)$",
-    re.MULTILINE,
-)
-"""A check found something."""
-SKIPPED: Final = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE)

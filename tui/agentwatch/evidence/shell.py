@@ -28,8 +28,8 @@ _WORDS_OF_SHELL: Final = words_of(
     " unalias exit return break continue shopt wait builtin command"
 )
 _SUBSTITUTED: Final = re.compile(r"`|\$\(|\$\{|<\(|>\(|<<|\(\)|\0")
-_DOCUMENT: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE)
-_SUBSTITUTED_DOCUMENT: Final = re.compile(r"<<-?\s*\w")
+_DOCUMENT: Final = re.compile(r"<<-?\s*(['\"])(\w+)\1.*?^[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE)
+"""A here-document in which nothing is substituted."""
 _MERGED: Final = re.compile(r"(?<=\s)(?:2>\s*&1|[12&]?>\s*/dev/null)(?=\s|\Z|[;&|)])")
 _LED: Final = re.compile(r"\s*cd\s+(?P<to>[^\s;&|<>()$`*?\[~'\"\\-][^\s;&|<>()$`*?\['\"\\]*)\s*&&\s*")
 _PASSED_ON: Final = re.compile(
@@ -57,19 +57,13 @@ class Line(NamedTuple):
 @lru_cache(4096)
 def parse_line(text: str) -> Line:
     """Read a line. Never raises."""
-    parts = None if _SUBSTITUTED_DOCUMENT.search(text) else _split(without_documents(text))
-    place, end = "", 0
+    parts, place, end = _split(_DOCUMENT.sub(" ", text) if text.count("<<") <= 20 else text), "", 0
     while (led := _LED.match(text, end)) is not None:
         place, end = posixpath.join(place, led["to"]), led.end()
     rest = _PASSED_ON.sub("", text[end:])
     sole = _split(rest) if parts else None
     is_sole = sole is not None and len(sole) == 1 and not any("<" in word or ">" in word for word in sole[0])
     return Line(text, parts, sole[0] if sole and is_sole else (), place, rest != text[end:])
-
-
-def without_documents(text: str) -> str:
-    """A line without its here-documents."""
-    return _DOCUMENT.sub(" ", text) if text.count("<<") <= 20 else text
 
 
 def _split(text: str) -> tuple[Words, ...] | None:
