@@ -21,7 +21,6 @@ class Home(StrEnum):
 
     APP = "app"
     MAIN = "main"
-    PAGE = "page"
     INSPECT = "inspect"
     PANE = "pane"
     LINES = "lines"
@@ -38,7 +37,6 @@ class Place(StrEnum):
 
     TREE = "tree"
     DETAILS = "details"
-    PAGE = "page"
     INSPECT = "inspect"
     FILTER = "filter"
     EMPTY = "empty"
@@ -111,7 +109,7 @@ def key_label(key: str) -> str:
 
 def _row(name: str, keys: str, action: str, words: str, homes: str, *rest: str) -> ActionSpec:
     footer, title, flags = (*rest, "", "", "")[:3]
-    places = footer.replace("selected", "tree details page timeline inspect").split()
+    places = footer.replace("selected", "tree details timeline inspect").split()
     made = tuple(map(Home, homes.split())), tuple(map(Place, places))
     return ActionSpec(name, keys, action, words, *made, title, flags)
 
@@ -123,28 +121,28 @@ COMMANDS: Final = (
     _row("filter.down", "down", "down", "to the tree", "filter", "filter"),
     _row("filter.complete", "tab", "complete", "complete", "filter", "filter"),
     _row("filter.earlier", "up", "earlier", "earlier", "filter", "filter"),
-    _row("back", "escape", "back", "back; tree: clear the filter", "main page timeline inspect", "selected"),
+    _row("back", "escape", "back", "back; tree: clear the filter", "main timeline inspect", "selected"),
     _row("open", "enter", "open", "open", "tree", "tree", "Open the details"),
-    _row("inspect", "enter", "inspect", "inspect", "pane", "details page", "", "acts"),
-    _row("live.search", "/", "search", "search", "page", "details page"),
+    _row("inspect", "enter", "inspect", "inspect", "pane", "details", "", "acts"),
+    _row("live.search", "/", "search", "search", "pane", "details"),
     _row(
         "live.pager",
         "p",
         "page_transcript",
         "pager",
         "pane",
-        "details page",
+        "details",
         "Open the transcript in the pager",
         "acts",
     ),
-    _row("tabs", "1 2 3 4 5 6 7 8", "tab", "tabs", "main page", "details page", "", "numbered"),
+    _row("tabs", "1 2 3 4 5 6 7 8", "tab", "tabs", "main", "details", "", "numbered"),
     _row("inspect.switch", "d tab", "switch", "difference", "inspect", "inspect"),
-    _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details page"),
-    _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details page"),
-    _row("needs.next", "n", "go_asking(1)", "next", "main page", "tree details page", "Next task that needs you"),
-    _row("needs.previous", "N", "go_asking(-1)", "previous", "main page", "", "Previous task that needs you"),
-    _row("unseen.next", "u", "go_unseen(1)", "new", "main page", "tree details page", "Next task that is new"),
-    _row("unseen.previous", "U", "go_unseen(-1)", "new", "main page", "", "Previous task that is new"),
+    _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details"),
+    _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details"),
+    _row("needs.next", "n", "go_asking(1)", "next", "main", "tree details", "Next task that needs you"),
+    _row("needs.previous", "N", "go_asking(-1)", "previous", "main", "", "Previous task that needs you"),
+    _row("unseen.next", "u", "go_unseen(1)", "new", "main", "tree details", "Next task that is new"),
+    _row("unseen.previous", "U", "go_unseen(-1)", "new", "main", "", "Previous task that is new"),
     _row("decide.retry", "r", "decide('retry')", "retry", "app", "selected", "Decide: retry", "acts"),
     _row("decide.escalate", "e", "decide('escalate')", "escalate", "app", "selected", "Decide: escalate", "acts"),
     _row("decide.abort", "x", "decide('abort')", "abort", "app", "selected", "Decide: abort", "acts"),
@@ -152,7 +150,7 @@ COMMANDS: Final = (
     _row("decide.accept", "y", "decide('accept')", "accept", "app", "selected", "Decide: accept", "acts"),
     _row("review", "R", "review", "review", "app", "selected", "Review what needs you", "acts"),
     _row("mark", "m", "mark", "mark", "tree", "", "Mark for the review", "acts"),
-    _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details page", "Acknowledge", "acts"),
+    _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details", "Acknowledge", "acts"),
     _row("snooze", "w", "aside('snooze')", "snooze", "app", "", "Snooze", "acts"),
     _row("aside.undo", "Z", "aside('undo')", "undo", "app", "", "Undo: acknowledge or snooze", "acts"),
     _row("dialog.record", "ctrl+s", "record", "record", "decide", "decide", "", "priority by_key"),
@@ -179,7 +177,7 @@ COMMANDS: Final = (
     _row("filter.state.back", "S", "filter_state(-1)", "state", "main"),
     _row("follow", "f", "follow", "follow", "main", "tree", "Follow what happens"),
     _row("timeline", "t", "timeline", "timeline", "main timeline", "tree", "Timeline"),
-    _row("history", "H", "history", "history", "tree", "", "Go to the history"),
+    _row("history", "H", "history", "history", "main", "", "Go to the history"),
     _row("fold", "space", "toggle_fold", "fold", "tree chart", "tree"),
     _row(
         "edit",
@@ -187,13 +185,11 @@ COMMANDS: Final = (
         "file('edit')",
         "edit",
         "app",
-        "tree details page inspect timeline",
+        "tree details inspect timeline",
         "Open the file in the editor",
         "acts",
     ),
-    _row(
-        "copy", "c", "file('copy')", "copy path", "app", "tree details page inspect timeline", "Copy the path", "acts"
-    ),
+    _row("copy", "c", "file('copy')", "copy path", "app", "tree details inspect timeline", "Copy the path", "acts"),
     _row("tab.next", "right l", "next_tab(1)", "next tab", "pane"),
     _row("tab.previous", "left h", "next_tab(-1)", "previous tab", "pane"),
     _row("focus.next", "tab", "switch", "switch", "main", "tree details"),
@@ -217,16 +213,16 @@ COMMANDS: Final = (
     _row("replay.faster", ">", "change_speed(2.0)", "faster", "replay", "", "", "priority"),
     _row("replay.start", "[", "rewind", "start", "replay", "", "Go to the start of the recording", "priority"),
     _row("replay.end", "]", "wind", "end", "replay", "", "Go to the end of the recording", "priority"),
-    _row("help", "?", "help", "keys", "app", "tree details page empty timeline inspect", "Keys and manual"),
+    _row("help", "?", "help", "keys", "app", "tree details empty timeline inspect", "Keys and manual"),
     _row("palette", "ctrl+p", "command_palette", "palette", "app", "", "", "priority"),
-    _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details page empty inspect", "Quit"),
+    _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details empty inspect", "Quit"),
     _row(
         "suspend",
         "ctrl+z",
         "suspend_process",
         "shell",
         "app",
-        "tree details page empty inspect",
+        "tree details empty inspect",
         "Go to the shell",
         "priority",
     ),

@@ -16,7 +16,7 @@ from textual.widgets import Static
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.editor import HEADS
 from agentwatch.app.messages import Inspect, ReadStep
-from agentwatch.app.screens.detailed import MonitorScreen
+from agentwatch.app.screens.base import MonitorScreen
 from agentwatch.app.widgets.details.blocks import (
     FAINT,
     MARKED,
