@@ -21,11 +21,11 @@ from agentwatch.app.widgets.details.blocks import (
     FAINT,
     MARKED,
     Block,
-    Listing,
     Text,
     caution,
     heading,
     in_color,
+    listing,
     markdown,
     plain,
     read_git,
@@ -121,14 +121,13 @@ def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, cla
         found = file_text(workspace, name)
         screen.inspected = None if found.problem else workspace / name
         lines, note = clean_lines(found.text.removesuffix("\n"))
-        listing = Listing(lines, marked=claim.lines or (0, -1))
         note = "truncated: the file is longer than is shown" if found.truncated else note
-        return page(0, found.problem, [listing] if found.text else [], note)
+        return page(0, found.problem, list(listing(lines, marked=claim.lines or (0, -1))) if found.text else [], note)
 
     def write_changes() -> Written:
         found = difference(workspace, name, since)
         changes = read_git(found.text)
-        return page(1, found.problem, [text(changes.counted), changes] if changes.rows else [], changes.note)
+        return page(1, found.problem, [text(changes.counted), *changes.noted] if changes.rows else [], None)
 
     screen = InspectScreen(monitor, clock, task_id, write_file, write_changes)
     return screen

@@ -16,7 +16,6 @@ from agentwatch.app.widgets.details.blocks import (
     FAINT,
     GAP,
     Block,
-    Listing,
     Table,
     Text,
     caution,
@@ -29,6 +28,7 @@ from agentwatch.app.widgets.details.blocks import (
     in_color,
     left_out,
     listed,
+    listing,
     markdown,
     plain,
     remark,
@@ -171,8 +171,8 @@ def _came_back(task: Task) -> Iterator[Block]:
     blockers = [one for one in result.blockers if one not in (task.question or "")]
     yield from fields(
         ("returned", markdown(result.summary) if result.summary else faint(none)),
-        ("limits", listed(result.limitations, most=ITEMS, where=", see Return")),
-        ("blockers", listed(blockers, "■", "$state-blocked", ITEMS, ", see Return")),
+        ("limits", listed(result.limitations, most=ITEMS)),
+        ("blockers", listed(blockers, "■", "$state-blocked", ITEMS)),
         ("next", markdown(result.next_steps) if result.next_steps else None),
     )
 
@@ -366,7 +366,7 @@ def raw(view: View) -> Iterator[Block]:
         for finding in version.findings:
             by_line[finding.line or 0].append(finding)
         if source is not None:
-            yield Listing(lines, by_line)
+            yield from listing(lines, by_line)
         yield GAP
     if not versions:
         yield remark("No file speaks of this task.")
