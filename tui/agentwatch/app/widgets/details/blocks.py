@@ -369,11 +369,8 @@ def listing(
     digits = len(str(len(source)))
     for number, line in enumerate(source, 1):
         found = findings.get(number, ())[:_MESSAGES]
-        look = next(
-            (look for kind, look in SEVERITIES.items() if any(one.severity is kind for one in found)), _UNMARKED
-        )
-        if marked[0] <= number <= marked[1]:
-            look = _NAMED
+        worst = [look for kind, look in SEVERITIES.items() if any(one.severity is kind for one in found)]
+        look = _NAMED if marked[0] <= number <= marked[1] else [*worst, _UNMARKED][0]
         content = Content(line)
         for part in _SOURCE.finditer(line):
             content = content.stylize(_STYLES[part.lastgroup or ""], *part.span())
