@@ -256,7 +256,8 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def _hold(self) -> None:
         """Rows that the cursor has left go where they belong; the one it is on now stays where it is."""
         held = self.cursor_task if self._is_placed else None
-        self.outline.order.hold([held.task_id, *self._tree.ancestors(held.task_id)] if held is not None else [])
+        path = [held.task_id, *self._tree.ancestors(held.task_id)] if held is not None else []
+        self.outline.order.hold(path, self._clock())
         if self.outline.is_outdated:
             self._rebuild()
 
