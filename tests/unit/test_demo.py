@@ -187,7 +187,6 @@ def test_a_child_that_says_that_all_tests_pass_after_a_run_that_failed_is_caught
             ("evidence", "`npm test` \u2014 214 passed, 0 failed", "contradicted"),
             ("criterion", "All unit tests pass", "unverifiable"),
         ]
-        assert [deed.what for deed in task.unsaid] == ["git push origin checkout"]
         assert task.ask is not None
         assert task.ask.startswith("a claim is false: all 214 tests pass")
 

@@ -37,7 +37,7 @@ NAME: Final = "statements"
 
 _OF_TASK: Final = (
     "task_id parent_id title agent objective state reported_state contract summary why needs_operator ask contradicted"
-    " attempt error_code error_message blockers limitations runtime findings claims unsaid"
+    " attempt error_code error_message blockers limitations runtime findings claims"
 )
 _OF_DECISION: Final = "decision_id attempt action note operator created_at expires_at handoff_sha256 return_sha256"
 _OF_ATTEMPT: Final = "number state session_id handoff_path handoff_sha256 return_path return_sha256 started_at ended_at"

@@ -383,12 +383,11 @@ _CHANGED: Final = {"when (UTC)": "time", "task": "task", "state": "line", "becau
 _DECIDED: Final = {"decided (UTC)": "time", "attempt": "line", "decision": "line", "note": "prose", "by": "line"}
 _REQUESTED: Final = {"asked (UTC)": "time", "what": "prose", "answer": "line", "by": "line"}
 _CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
-_UNSAID: Final = {"done (UTC)": "time", "kind": "line", "what": "code"}
 _BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
 
 
 def grids(line: TaskLine) -> list[Grid]:
-    """The tables on decisions about a task, requests of its program, what its returns claim and do not say, and the
+    """The tables on decisions about a task, requests of its program, what its returns claim, and the
     rules that they break, as far as there is any."""
     task = line.task
     decided = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in line.decisions]
@@ -397,12 +396,10 @@ def grids(line: TaskLine) -> list[Grid]:
         for one in sorted(task.requests, key=lambda one: one.asked_at)
     ]
     claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
-    deeds = [(deed.call.at, deed.kind, deed.what) for deed in task.unsaid]
     every = (
         Grid("Decisions", "decision", {**_DECIDED, "receipt": "line"}, decided),
         Grid("Requests", "request", _REQUESTED, asked),
         Grid("Claims", "claim", _CLAIMED, claims),
-        Grid("Done and not said", "deed", _UNSAID, deeds),
         Grid("Findings", "finding", _BROKEN, _broken(task.findings)),
     )
     return [grid for grid in every if grid.rows]
