@@ -38,7 +38,7 @@ _ROOMY: Final = 140
 """Columns from which the tree is the wider one: the details keep what their columns need."""
 _PERIOD: Final = 5.0
 """Seconds after which the details update how long ago something was."""
-_OF_TABS: Final = frozenset(one.id for one in COMMANDS if one.homes == (Home.PANE,) and one.footer)
+_OF_TABS: Final = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
 """Ids of the commands for some tabs of the details only."""
 _LOOKS_FOR: Final = """\
   handoff packet   *.handoff.md, *.todos.md

@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.binding import Binding
 
-from agentwatch.app.actions import ActionSpec, Place, command_of, commands_of
+from agentwatch.app.actions import ActionSpec, Place, commands_of
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 
@@ -46,15 +46,15 @@ class Footer(LineWidget):
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         hints = {
-            command.id: self._hint(command, palette)
-            for command in commands_of(self.app)
+            name: self._hint(command, palette)
+            for name, command in commands_of(self.app).items()
             if self._place in command.footer
-            and not self._is_useless(command.id)
+            and not self._is_useless(name)
             and self.app.check_action(command.action, ())
         }
         tail = hints.pop("help", [])
         if tail and width >= _ROOMY:
-            tail += self._hint(command_of(self.app, "palette"), palette)
+            tail += self._hint(commands_of(self.app)["palette"], palette)
         if refused := self._refused():
             words = Part(f" ✗ not yet: {refused} ", palette.needs)
             return [[words, *_fitting(hints.values(), width - 1 - words.width)]]
@@ -75,9 +75,10 @@ class Footer(LineWidget):
         return _fitting([[Part(keys, palette.strong), Part(" decide ", palette.muted)], *possible.values()], room)
 
     def _hint(self, command: ActionSpec, palette: Palette) -> Parts:
-        (key, *_), is_clicked = command.keys.split(" "), not command.is_numbered and "by_key" not in command.flags
-        name = next(iter(Binding.make_bindings([Binding(key, "")]))).key
-        action = f"app.simulate_key('{name}')" if is_clicked else ""
+        key = next(iter(Binding.make_bindings([Binding(command.keys[0], "")]))).key
+        # No click records a decision.
+        is_key_alone = command.is_numbered or command.id == "dialog.record"
+        action = "" if is_key_alone else f"app.simulate_key('{key}')"
         key_style, style = palette.strong, palette.muted
         if self._why_not(command.id) is not None:
             key_style = style = palette.line
@@ -86,9 +87,10 @@ class Footer(LineWidget):
         if command.id == "dialog.instead" and self.size.width >= _ROOMY:
             # Of keys that decide otherwise each has its own words.
             each = command.tooltip.rstrip(".").partition(": ")[2].split(", ")
-            both = zip(command.keys.split(" "), each, strict=True)
+            both = zip(command.keys, each, strict=True)
             return [part for key, words in both for part in (Part(f" {key}", key_style), Part(f" {words} ", style))]
-        words = command.words_at(self._place)
+        # In the tree the key that leads back has another effect.
+        words = command.words.split("; ")[-1 if self._place is Place.TREE else 0]
         return [Part(f" {command.key_label}", key_style, action), Part(f" {words} ", style, action)]
 
 
