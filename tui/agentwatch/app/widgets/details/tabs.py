@@ -186,10 +186,11 @@ def _provenance(view: View) -> Iterator[Block]:
     if task.parent_id is not None and task.parent_basis is not Basis.NONE:
         called = name_of(parent) if parent else exact(task.parent_id)
         linked = Content.assemble("below ", plain(called), (f"   {BASES[task.parent_basis]}", FAINT))
+    is_markdown = task.contract is Contract.RETURN_FORMAT
     yield from fields(
         # The head has it as far as there is room.
         ("task", exact(task.own_id) if len(task.own_id) > _WHOLE else None),
-        ("contract", task.contract),
+        ("contract", task.contract and f"{task.contract} ({'Markdown' if is_markdown else 'JSON'})"),
         ("linked", linked),
         ("session", latest.session_id if latest and latest.session_id != task.own_id else None),
     )
