@@ -135,7 +135,7 @@ def overview(view: View) -> Iterator[Block]:
     """The request, the result, the reason for the state, and the origin of a task."""
     task, latest, packet, decision = view.task, view.task.latest, view.task.packet, decision_of(view.task)
     if not task.workspace:
-        words = prompt(latest) if latest and not packet else None
+        words = None if packet else prompt(latest)
         none = faint("the handoff states no objective" if packet else "no handoff was seen")
         objective = markdown(packet.objective) if packet and packet.objective else None
         yield from fields(("asked", objective or (gist(words) if words else none)))
@@ -161,7 +161,7 @@ def overview(view: View) -> Iterator[Block]:
 
 
 def _came_back(task: Task) -> Iterator[Block]:
-    result, said = task.result, answer(task.latest) if task.latest else None
+    result, said = task.result, answer(task.latest)
     if result is None:
         none = "nothing: no file speaks of it" if task.inferred else "nothing" if task.ended_at else "nothing yet"
         yield from fields(("answered", gist(said)) if said else ("returned", faint(none)))
