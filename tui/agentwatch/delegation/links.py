@@ -277,9 +277,9 @@ class Files:
 
     def refuse(self, path: str, event: Unreadable | None) -> None:
         """A file cannot be read; None: it can, or is gone."""
-        near = slot(path)
-        if self._unread.pop(path, None) is None and not event:
+        if not self._unread.pop(path, None) and not event:
             return
+        near = slot(path)
         if event:
             self._unread[path] = near, event
         for file in self._directories.get(near[0], {}).values():

@@ -10,21 +10,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding
-from agentwatch.delegation import links, states
-from agentwatch.delegation.asks import (
-    HAVE_FAILED,
-    ask,
-    asks_for_process,
-    budget,
-    calls_fitter,
-    changed_at,
-    gone_words,
-    is_past,
-    is_process_gone,
-    lay_aside,
-    overrun_of,
-    queue_rank,
-)
+from agentwatch.delegation import asks, links
 from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import (
@@ -188,7 +174,7 @@ class Tree:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
             self._moved = True
         self._touched.add(task_id)
-        task.requests, was_gone = requests, is_process_gone(task)
+        task.requests, was_gone = requests, asks.is_process_gone(task)
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
         task.inferred = not (versions or runs or requests)
         attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
@@ -209,7 +195,7 @@ class Tree:
         self._moved |= place != task.place
         task.place = place
         self._set_fitter(task_id)
-        if is_process_gone(task) is not was_gone:
+        if asks.is_process_gone(task) is not was_gone:
             # Which of the tasks that a process ran asks depends on the one above.
             self._touched.update(task.children)
 
@@ -218,17 +204,17 @@ class Tree:
         task.due = self._due(task)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
-        task.agent = states.agent_of(task)
+        task.agent = asks.agent_of(task)
         lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
         given, returned = task.latest.handoff, task.latest.returned
-        task.own_state, task.ended_at = states.own_state(task), states.ended_at(task.latest)
+        task.own_state, task.ended_at = asks.own_state(task), asks.ended_at(task.latest)
         task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
         if task.ended_with and task.own_state.is_open:
             task.own_state, task.ended_at = State.CANCELED, ended_at
         fitters = self._fitters_of(task.task_id)
         restored = [one.ended_at for one in fitters if one.state is State.COMPLETED and one.ended_at is not None]
-        task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
+        task.retry = asks.budget(task, max_retries=self.rules.max_retries, restored=restored)
         used = [one.run.tokens for one in task.attempts if one.run and one.run.tokens is not None]
         task.tokens = sum(used) if used else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned else None
@@ -239,15 +225,15 @@ class Tree:
         placed = (replace(one, path=version.path) for version in current if version for one in version.findings)
         prose = [links.finding_of(links.PROSE, task.task_id, given.path)] if given and task.answers_in_prose else []
         problems = (replace(one.finding, path=one.path) for one in unread)
-        more = *overrun_of(task), *prose, *links.missing_artifacts(task), *problems
+        more = *asks.overrun_of(task), *prose, *links.missing_artifacts(task), *problems
         task.own_findings = (*attempts.problems, *placed, *more)
         hidden = [one for one in unread if one.finding.rule.startswith(_REFUSED) and is_under_contract(one.path)]
         task.gone = False
-        task.question = ask(task, self.rules.low_confidence)
+        task.question = asks.ask(task, self.rules.low_confidence)
         if hidden and task.own_state is not State.CANCELED:
             task.question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
         if not task.inferred:
-            task.past = not hidden and is_past(task, self.rules.history_before)
+            task.past = not hidden and asks.is_past(task, self.rules.history_before)
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in their order. A handoff to a fitter that names one carries it out."""
@@ -255,7 +241,7 @@ class Tree:
         for one in sorted(self._decisions.get(task_id, {}).values(), key=attrgetter("at")):
             called = [fitter for fitter in self._fitters_of(task_id) if one.decision_id in fitter.carried]
             decision, ended = one, {fitter.state for fitter in called} & _HAVE_ENDED
-            if called and calls_fitter(one.action, one.mode):
+            if called and asks.calls_fitter(one.action, one.mode):
                 decision = one.acted(min(fitter.carried[one.decision_id] for fitter in called))
                 decision = replace(decision, over=bool(ended), restored=State.COMPLETED in ended)
             decisions.append(replace(decision, expired=one.is_expired(self.now) and not decision.over))
@@ -361,33 +347,33 @@ class Tree:
 
     def _line_up(self) -> None:
         """Find the tasks that ask, and those that are new."""
-        asking = [(queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
-        unseen = [(-changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
+        asking = [(asks.queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
+        unseen = [(-asks.changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
         self.queue, self.unseen = ([task_id for _, task_id in sorted(some)] for some in (asking, unseen))
 
     def _update(self, task: Task) -> None:
         """Work out what follows for a task from those around it, and from the time."""
         rules = self.rules
-        task.state = states.state_with_below(task)
+        task.state = asks.state_with_below(task)
         if self.lost_since is not None and task.state in AT_WORK:
             task.state = State.UNKNOWN
         if task.inferred:
-            task.past = is_past(task, rules.history_before)
-        silent_from = states.silent_from(task, rules.stale_after)
+            task.past = asks.is_past(task, rules.history_before)
+        silent_from = asks.silent_from(task, rules.stale_after)
         task.stale = self.now >= silent_from
         task.due = self._due(task, silent_from)
-        task.title = states.title(task)
+        task.title = asks.title(task)
         task.findings = task.own_findings
         if task.problem:
             versions = self._files.versions(task.task_id)
             problem = links.finding_of(*task.problem, versions[0].path if versions else "")
             task.findings = (*task.own_findings, problem)
-        task.why = states.why(task)
+        task.why = asks.why(task)
         if task.gone or not task.question:
             # Where something else is open, that comes first.
-            task.gone = asks_for_process(task, self.tasks.get(task.parent_id or ""))
-            task.question = gone_words(task) if task.gone else None
-        lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
+            task.gone = asks.asks_for_process(task, self.tasks.get(task.parent_id or ""))
+            task.question = asks.gone_words(task) if task.gone else None
+        asks.lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
         task.ask = None if task.past or task.acknowledged or task.snoozed else task.question
         is_lost = not task.past and (task.state.is_open or task.ask)
         task.lost_since = self.lost_since if is_lost else None
@@ -420,7 +406,7 @@ class Tree:
     def failed_below(self, task: Task) -> list[Task]:
         """The tasks below that have failed or break their contract, in preorder."""
         below = self.preorder(task.children)
-        return [one for one, _ in below if one.own_state in HAVE_FAILED and not one.inferred]
+        return [one for one, _ in below if one.own_state in asks.HAVE_FAILED and not one.inferred]
 
     def ancestors(self, task_id: str) -> list[str]:
         """Ids of the tasks above, nearest first."""
@@ -525,10 +511,10 @@ class JoinedTree(Tree):
             tasks = [task for task in tree.tasks.values() if not task.past] or tree.tasks.values()
             top.children = [scope + task_id for task_id in tree.roots]
             top.below = sums_of(tasks) if tasks else None
-            top.own_state = states.state_with_below(top)
+            top.own_state = asks.state_with_below(top)
             top.why, top.lost_since = why, tree.lost_since
             top.state = State.UNKNOWN if why or top.lost_since is not None else top.own_state
-            top.past = is_past(top, tree.rules.history_before)
+            top.past = asks.is_past(top, tree.rules.history_before)
         self._join()
         return keys
 
