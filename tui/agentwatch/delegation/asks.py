@@ -208,9 +208,8 @@ def _why(task: Task) -> str:
     if request and task.own_state is State.BLOCKED:
         if not request.waits_for_operator:
             return "its program has not got your answer yet"
-        return f"its program {_ASKS[request.kind]}" + (
-            "" if request.actions else ", which is answered in its own session"
-        )
+        where = "" if request.actions else ", which is answered in its own session"
+        return f"its program {_ASKS[request.kind]}{where}"
     if decision := task.binding:
         receipt = decision.receipt
         stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
@@ -297,8 +296,8 @@ def ask(task: Task, low_confidence: float) -> str | None:
         return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
     if not result:
         return None
-    if result.review_reason is not None and state in (State.PARTIAL, State.COMPLETED):
-        return f"review: {result.review_reason}" if result.review_reason else "the child asks for a review"
+    if result.review_reason and state in (State.PARTIAL, State.COMPLETED):
+        return f"review: {result.review_reason}"
     if result.confidence is not None and result.confidence < low_confidence and state is State.COMPLETED:
         return f"review: the child is not sure of its result (confidence {result.confidence:g})"
     return None

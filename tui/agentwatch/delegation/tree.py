@@ -10,29 +10,10 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding
-from agentwatch.delegation import asks, links
+from agentwatch.delegation import asks, events, links
 from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import (
-    Aside,
-    Checked,
-    Decided,
-    Event,
-    Gone,
-    Looked,
-    Lost,
-    Noted,
-    Ran,
-    Reached,
-    Requested,
-    Ruled,
-    Rules,
-    Seen,
-    Tick,
-    Unreadable,
-    Verdict,
-    overall,
-)
+from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, Verdict, overall
 from agentwatch.delegation.links import Files, is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
@@ -87,14 +68,14 @@ class Tree:
 
     # Events
 
-    def apply(self, *events: Event) -> set[str]:
+    def apply(self, *batch: Event) -> set[str]:
         """Apply a batch. Returns the ids of the tasks that came, went or may be different."""
-        self.add(events)
+        self.add(batch)
         return self.settle()
 
-    def add(self, events: Iterable[Event]) -> None:
+    def add(self, batch: Iterable[Event]) -> None:
         """Apply a part of a batch: what depends on several tasks is not up to date until `settle` is called."""
-        for event in events:
+        for event in batch:
             self._dirty |= dict.fromkeys(self._store(event))
         self._dirty = dict.fromkeys(self._files.assign()) | self._dirty
         self._fold_all()
@@ -104,13 +85,13 @@ class Tree:
         match event:
             case Seen():
                 self._files.see(event)
-            case Gone(path=path):
+            case events.Gone(path=path):
                 self._files.forget(path, undone=event.undone)
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
-            case Unreadable():
+            case events.Unreadable():
                 self._files.refuse(event.path, event)
-            case Ran(run=run):
+            case events.Ran(run=run):
                 sessions = [one.session for one in (self.runs.known(event.path), run) if one]
                 before = [*map(self.runs.executing.get, sessions)]
                 concerned = self.runs.see(event)
@@ -127,21 +108,21 @@ class Tree:
                 run = self.runs.known(path)
                 self._checks[path][event.digest] = event
                 return {*self._files.tasks_of(path), *([run.task_id] if run else [])}
-            case Tick(at=at):
+            case events.Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
                 is_back, self.now = at < self.now, at
                 return [task.task_id for task in self.tasks.values() if is_back or task.due <= at]
-            case Ruled(rules=rules) if rules != self.rules:
+            case events.Ruled(rules=rules) if rules != self.rules:
                 self.rules = rules
                 return self.tasks
-            case Noted(path=task_id, aside=aside):
+            case events.Noted(path=task_id, aside=aside):
                 self.asides[task_id] = aside
                 self._touched |= {task_id} & self.tasks.keys()
-            case Looked() | Lost() | Reached():
-                if isinstance(event, Looked):
+            case events.Looked() | events.Lost() | events.Reached():
+                if isinstance(event, events.Looked):
                     self.looked_at = event.at
                 else:
-                    self.lost_since = None if isinstance(event, Reached) else self.lost_since or event.at
+                    self.lost_since = None if isinstance(event, events.Reached) else self.lost_since or event.at
                 self._touched |= self.tasks.keys()
         return ()
 
@@ -190,6 +171,7 @@ class Tree:
             tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session),
             links.path_of(versions),
             place_of(versions),
+            versions[0].path if versions else "",
             first_seq,
         )
         self._moved |= place != task.place
@@ -298,7 +280,7 @@ class Tree:
                 self._touched.add(task.task_id)
         # The members of a cycle are roots.
         for task in map(tasks.__getitem__, links.find_cycles(tasks)):
-            task.problem = links.CYCLE, task.parent_id or task.task_id
+            task.problem = links.finding_of(links.CYCLE, task.parent_id or task.task_id, task.place.file)
             task.parent_id, task.parent_basis = None, Basis.NONE
             self._touched.add(task.task_id)
         children = defaultdict[str | None, list[str]](list)
@@ -363,11 +345,7 @@ class Tree:
         task.stale = self.now >= silent_from
         task.due = self._due(task, silent_from)
         task.title = asks.title(task)
-        task.findings = task.own_findings
-        if task.problem:
-            versions = self._files.versions(task.task_id)
-            problem = links.finding_of(*task.problem, versions[0].path if versions else "")
-            task.findings = (*task.own_findings, problem)
+        task.findings = (*task.own_findings, task.problem) if task.problem else task.own_findings
         task.why = asks.why(task)
         if task.gone or not task.question:
             # Where something else is open, that comes first.
