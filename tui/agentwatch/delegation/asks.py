@@ -34,26 +34,13 @@ _ASKS: Final = {
     RequestKind.FORM: "has a form to fill in",
 }
 
-_SLACK: Final = 60.0
-"""Seconds after the last sign of its session from which a sign of the task itself says that somebody works on it."""
-
-_NUMBER: Final = re.compile(r"\d+(?: tasks?\b)?")
-
-_LONGEST_SHOWN: Final = 300  # characters of a command or a question that a task asks with
-_LONGEST_NAMES: Final = 60  # characters of the names of what a call is given besides
-
 _DEMANDS: Final = frozenset({"criterion", "constraint", "must_create", "required_evidence"})
 """Kinds of claims that the handoff makes."""
-
-_LOOK: Final = "look at it, then accept, retry or answer"
-
-_ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 FITTER: Final = "fitter"  # the mode that a line fault is escalated to
 
 MITIGATED_MAX_RETRIES: Final = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
 
-_LINE_FAULT: Final = r"(?i)line[\s_-]*fault"
 HAVE_FAILED: Final = frozenset({State.FAILED, State.INVALID})
 
 
@@ -275,7 +262,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
             return "blocked, and does not say by what: answer or abort"
         return f"answer: {blocker}{_more(len(result.blockers) - 1)}"
     was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
-    if result and was_accepted and state in _ACCEPTABLE:
+    if result and was_accepted and state in (State.COMPLETED, State.PARTIAL, State.INVALID):
         return "the return changed since you accepted it: look at it again, then accept or retry"
     if state is State.INVALID:
         child = task.agent or "the child"
@@ -308,7 +295,7 @@ def request_words(request: Request) -> str:
     query = request.queries[0] if request.queries else None
     if request.kind is RequestKind.PERMISSION or not query:
         # Before the command, which may be long: what is cut off must not be that there is more to it.
-        beside = f" + {_cut(', '.join(one.name for one in request.beside), _LONGEST_NAMES)}" if request.beside else ""
+        beside = f" + {_cut(', '.join(one.name for one in request.beside), 60)}" if request.beside else ""
         lead = "allow?" if request.kind is RequestKind.PERMISSION else "fill in?"
         words = f"{lead} {_cut(request.tool)}{beside}  {_cut(request.shown)}".rstrip()
     else:
@@ -320,7 +307,7 @@ def _more(questions: int) -> str:
     return f" (+{questions:,} more question{'s' if questions > 1 else ''})" if questions > 0 else ""
 
 
-def _cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
+def _cut(text: str, longest: int = 300) -> str:
     more = len(text) - longest
     return verbatim(text[:longest]) + (left_out(more, "character") if more > 0 else "")
 
@@ -343,7 +330,11 @@ def _ask_about_lies(task: Task) -> str:
     lead = "a demand of the handoff is not met" if first.kind in _DEMANDS else "a claim is false"
     more = f", and {len(false) - 1} more" if len(false) > 1 else ""
     is_broken = bool(links.missing_artifacts(task))
-    do = "so its return breaks the contract: retry, or accept it as it is" if is_broken else _LOOK
+    do = (
+        "so its return breaks the contract: retry, or accept it as it is"
+        if is_broken
+        else "look at it, then accept, retry or answer"
+    )
     return f"{lead}: {first.path} ({first.detail}){more}; {do}"
 
 
@@ -389,13 +380,14 @@ def is_process_gone(task: Task) -> bool:
     run = task.run
     if not run or not run.process_gone or task.own_state is not State.WORKING:
         return False
-    return task.updated_at <= run.updated_at + _SLACK
+    # A sign of the task itself, a minute after the last one of its session, says that somebody works on it.
+    return task.updated_at <= run.updated_at + 60.0
 
 
 def mark_of(task: Task) -> str:
     """A task in a few characters: its attempt, its state, and a digest of its question and of what that is about."""
     # Which claims are false changes with every file that the agents write, and how much of something with every look.
-    question = "a claim is false" if task.contradicted else _NUMBER.sub("#", task.question or "")
+    question = "a claim is false" if task.contradicted else re.sub(r"\d+(?: tasks?\b)?", "#", task.question or "")
     latest, run = task.latest, task.run
     files = (one and one.digest for one in (latest.handoff, latest.returned, latest.rival))
     facts: list[object] = [question, *files]
@@ -479,7 +471,7 @@ def mitigated(task: Task) -> Retry:
 def is_line_fault(task: Task) -> bool:
     """Whether the line is at fault and not the work: a fitter restores it, then the station gets one more retry."""
     code = task.result.error_code if task.result else None
-    return code is not None and re.search(_LINE_FAULT, code) is not None
+    return code is not None and re.search(r"(?i)line[\s_-]*fault", code) is not None
 
 
 def failed_alike(task: Task) -> bool:

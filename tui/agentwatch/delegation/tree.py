@@ -19,12 +19,8 @@ from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, State, Task, sums_of
 
-_REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
-
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
-
-_LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
 
 
 class _Fitter(NamedTuple):
@@ -209,7 +205,7 @@ class Tree:
         problems = (replace(one.finding, path=one.path) for one in unread)
         more = *asks.overrun_of(task), *prose, *links.missing_artifacts(task), *problems
         task.own_findings = (*attempts.problems, *placed, *more)
-        hidden = [one for one in unread if one.finding.rule.startswith(_REFUSED) and is_under_contract(one.path)]
+        hidden = [one for one in unread if one.finding.rule.startswith("SRC") and is_under_contract(one.path)]
         task.gone = False
         task.question = asks.ask(task, self.rules.low_confidence)
         if hidden and task.own_state is not State.CANCELED:
@@ -458,7 +454,8 @@ class JoinedTree(Tree):
         if name is not None:
             scope = f"{self._mark}{self._scopes}/"
             self.tasks[scope] = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
-            self.tasks[scope].first_seq = _LAST + self._scopes
+            # Behind all tasks that have no top row.
+            self.tasks[scope].first_seq = (1 << 80) + self._scopes
         return scope, self.update(scope, tree, tree.tasks, why)
 
     def drop(self, scope: str) -> set[str]:
