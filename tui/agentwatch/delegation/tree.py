@@ -27,7 +27,8 @@ class _Fitter(NamedTuple):
     """A task that restores another."""
 
     restores: str | None
-    carried: dict[str, float]  # when the decisions that its handoffs name were first seen there (epoch seconds)
+    decision_id: str | None  # the decision that its handoff names
+    at: float  # since when it does, in epoch seconds
     state: State | None  # None where what it says is false
     ended_at: float | None
 
@@ -217,10 +218,10 @@ class Tree:
         """The decisions about a task, in their order. A handoff to a fitter that names one carries it out."""
         decisions = []
         for one in sorted(self._decisions.get(task_id, {}).values(), key=attrgetter("at")):
-            called = [fitter for fitter in self._fitters_of(task_id) if one.decision_id in fitter.carried]
+            called = [fitter for fitter in self._fitters_of(task_id) if fitter.decision_id == one.decision_id]
             decision, ended = one, {fitter.state for fitter in called} & _HAVE_ENDED
             if called and asks.calls_fitter(one.action, one.mode):
-                decision = one.acted(min(fitter.carried[one.decision_id] for fitter in called))
+                decision = one.acted(min(fitter.at for fitter in called))
                 decision = replace(decision, over=bool(ended), restored=State.COMPLETED in ended)
             decisions.append(replace(decision, expired=one.is_expired(self.now) and not decision.over))
         return decisions
@@ -231,14 +232,13 @@ class Tree:
     def _set_fitter(self, task_id: str) -> None:
         """A task is a fitter, or none: the tasks that it restores, before and now, are to be folded."""
         task, before, fitter = self.tasks.get(task_id), self._fitters.pop(task_id, None), None
-        packet = task.packet if task else None
-        if task and packet and packet.restores not in (None, task_id):
-            # In reverse: of several handoffs with the same id, the first one tells when.
-            given = [(one.packet, one.handoff.at) for one in reversed(task.attempts) if one.packet and one.handoff]
-            carried = {packet.decision_id: at for packet, at in given if packet.decision_id}
+        given = next((one for one in reversed(task.attempts) if one.packet), None) if task else None
+        packet, handoff = (given.packet, given.handoff) if given else (None, None)
+        if task and packet and handoff and packet.restores not in (None, task_id):
             # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
             is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
-            fitter = _Fitter(packet.restores, carried, None if is_false else task.own_state, task.ended_at)
+            state = None if is_false else task.own_state
+            fitter = _Fitter(packet.restores, packet.decision_id, handoff.at, state, task.ended_at)
             self._fitters[task_id] = fitter
         stations = [one.restores for one in (before, fitter) if one and fitter != before]
         self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
@@ -422,7 +422,7 @@ class Tree:
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task that called a fitter who has ended, so that it can be decided anew."""
         fitters = self._fitters_of(task_id)
-        return frozenset(name for one in fitters if one.state in _HAVE_ENDED for name in one.carried)
+        return frozenset(one.decision_id for one in fitters if one.decision_id and one.state in _HAVE_ENDED)
 
     @property
     def notices(self) -> list[Finding]:
