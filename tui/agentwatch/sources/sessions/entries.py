@@ -127,10 +127,11 @@ _TOOLS: Final = {
     None: (
         "Read Glob Grep LS NotebookRead read glob grep list view codesearch view_image read_file read_many_files"
         " list_directory search_file_content grep_search WebFetch WebSearch webfetch websearch web_search web_fetch"
-        " google_web_search TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet ToolSearch ListAgents AskUserQuestion EnterPlanMode"
-        " ExitPlanMode ReportFindings question todowrite todoread update_plan request_user_input todo_write save_memory"
-        " ask_user_question report_intent StructuredOutput Task Agent SendMessage task agent send_message spawn_agent"
-        " send_input wait wait_agent close_agent list_agents invoke_agent complete_task read_agent write_agent"
+        " google_web_search TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet ToolSearch ListAgents"
+        " AskUserQuestion EnterPlanMode ExitPlanMode ReportFindings question todowrite todoread update_plan"
+        " request_user_input todo_write save_memory ask_user_question report_intent StructuredOutput Task Agent"
+        " SendMessage task agent send_message spawn_agent send_input wait wait_agent close_agent list_agents"
+        " invoke_agent complete_task read_agent write_agent"
     ),
 }
 _KINDS: Final = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.split()}
