@@ -20,7 +20,7 @@ from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, mapping, number, object_in, string, text
 from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, is_at
+from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, is_at
 from agentwatch.sources.sessions.registry import roo_storages
 from agentwatch.sources.sessions.runs import NO_CALL, Account, Keep, Standing, run_of
 from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
@@ -85,7 +85,7 @@ class RooReader(StoreReader):
         self._refused: dict[Path, str] = {}  # storages that cannot be listed, and why
 
     @property
-    def trouble(self) -> str | None:
+    def trouble(self) -> str | None:  # type: ignore[override]
         """The first directory or file that cannot be read."""
         refused = self._refused | {path: task.refusal for path, task in self._tasks.items()}
         return next((f"{path} cannot be read: {why}." for path, why in refused.items() if why), None)
@@ -106,15 +106,8 @@ class RooReader(StoreReader):
         path = Path(run.place)
         return MessagesTranscript(path / _MESSAGES) if path in self._tasks else None
 
-    def found(self) -> Sequence[Found]:
-        """Each storage with a task of the workspace, or one that cannot be read."""
-        rows = []
-        for storage in self._storages:
-            runs = [task.run for path, task in self._tasks.items() if path.parent.parent == storage and task.run]
-            if runs or self.trouble:
-                children = sum(run.parent_session is not None for run in runs)
-                rows.append(Found(self.name, str(storage), len(runs) - children, self.trouble or "", children))
-        return rows
+    def stores(self) -> Sequence[str]:
+        return [*map(str, self._storages)]
 
     def _paths(self, place: Path) -> list[Path]:
         """The directories of tasks, those begun last first: their names rise with time."""
