@@ -153,7 +153,7 @@ def test_a_bad_line_is_told_with_its_place(tmp_path: Path, line: str | bytes, wo
     ("content", "words"),
     [
         ('{"schema_version": 1}\n', ":1: no recording of agentwatch"),
-        ('{"agentwatch_recording": 2}\n', ":1: a recording of another version (2); update agentwatch"),
+        ('{"agentwatch_recording": 2}\n', ":1: no recording of agentwatch"),
         ('{"agentwatch_recording": 1}\n', "it holds nothing to replay"),
     ],
 )
