@@ -138,13 +138,18 @@ def _check_file(file: _File) -> CheckedFile | None:
 def _missing(file: _File, document: Return) -> Iterator[str]:
     """The artifacts of a completed return that are nowhere in its project: rule 6 of subagent-return.
 
-    Their paths are relative to the project: the directory of git, else where the command was called; elsewhere none is
-    known to be missing. Finished work may have been archived as a whole, so each is looked for beside the return, too.
+    Their paths are relative to the project: the directory of git, else where the command was called, else the directory
+    that it was given. Finished work may have been archived as a whole, so each is looked for beside the return, too.
     """
     place, here = Path(file.place), Path.cwd().resolve()
-    project = next((one for one in place.parents if os.path.lexists(one / ".git")), here)
-    if not (promises_artifacts(document) and place.is_relative_to(project)):
+    projects = [one for one in place.parents if os.path.lexists(one / ".git")]
+    if place.is_relative_to(here):
+        projects.append(here)
+    elif not file.is_named:
+        projects.append(Path(file.root))
+    if not (projects and promises_artifacts(document)):
         return
+    project = projects[0]
     for path in document.artifacts:
         artifact = place_of(path, str(project)).relative
         places = [] if artifact is None else [artifact, *beside(artifact, str(place.relative_to(project)))]
