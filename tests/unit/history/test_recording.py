@@ -163,7 +163,7 @@ def test_what_is_no_recording_is_refused_with_what_to_do(tmp_path: Path, content
         read_recording(tmp_path / "r")
 
 
-def test_a_version_that_is_nothing_of_its_name_today_stays_what_it_was() -> None:
+def test_a_version_that_is_nothing_today_stays_what_it_was() -> None:
     seen = Recorder().seen("a.handoff.json", returned("completed"))
     reading = read_version(seen.path, outline_of(seen), lambda: '{"ok": true}')
     assert reading is not None
