@@ -181,9 +181,7 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(
     assert ("Chromium" in returned) is bool(note)
 
 
-def test_a_running_session_goes_on_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_running_session_goes_on_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = {name: tmp_path / name for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
     for name, place in own.items():
         monkeypatch.setenv(name, str(place))

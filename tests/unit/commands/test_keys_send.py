@@ -27,9 +27,7 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
 
 
 @needs_sshd
-def test_hosts_trust_the_key_that_it_makes(
-    sshd: Sshd, keys: Keys, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hosts_trust_the_key_that_it_makes(sshd: Sshd, keys: Keys, capsys: pytest.CaptureFixture[str]) -> None:
     address = parse(f"ssh://127.0.0.1:{sshd.port}/~")
     assert send(keys, [address], "kim o'hara", sshd.program) == 0
     said, key = capsys.readouterr().out, keys.show()
