@@ -91,15 +91,11 @@ class TodoList:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The fields of a return, in one shape for all contracts; every text is foreign and unsanitised.
-
-    `reported_state` is the document's own word, `outcome` what it means, if that is known. `progress` is (done, total)
-    phases; `stated_at` seconds since the epoch. Where not `recognised`, only the file's name says that it is a return.
-    """
+    """The fields of a return, in one shape for all contracts; every text is foreign and unsanitised."""
 
     contract: Contract
-    reported_state: str | None
-    outcome: Outcome | None
+    reported_state: str | None  # the document's own word
+    outcome: Outcome | None  # its meaning, if that is known
     task_id: str | None = None
     attempt: int | None = None
     session_id: str | None = None
@@ -115,15 +111,15 @@ class Return:
     review_reason: str | None = None
     next_steps: str | None = None
     confidence: float | None = None
-    progress: tuple[int, int] | None = None
+    progress: tuple[int, int] | None = None  # (done, total) phases
     model: str | None = None
     mode: str | None = None
     files_created: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
     limitations: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
-    stated_at: float | None = None
-    recognised: bool = True
+    stated_at: float | None = None  # in epoch seconds
+    recognised: bool = True  # else only its name says that it is a return
 
 
 Fields = Handoff | Return | TodoList

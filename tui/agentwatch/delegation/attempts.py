@@ -24,11 +24,8 @@ from agentwatch.delegation.task import Attempt, State, has_moved
 
 
 class Attempts:
-    """The attempts of one task, its latest checklist, and what does not fit together.
-
-    An attempt ends with a return. The next one begins with a number or a session of its own, with the same handoff
-    rewritten after the return, with an early marker after a final return, or with what comes of a decision.
-    """
+    """The attempts of one task: one begins with a number or a session of its own, with the same handoff rewritten after
+    the return, with an early marker after a final return, or with what comes of a decision."""
 
     def __init__(
         self,

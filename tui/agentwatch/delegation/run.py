@@ -105,17 +105,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One execution of a task in a session of its own, emitted whole whenever it has changed. Texts are foreign.
-
-    `session_id` is the program's own id: of the session, the agent inside it, or a call that was refused;
-    `parent_session` that of the run that asked, None where a human did; `link` says by what that is known. `said` is
-    the last whole text of a child that has ended, `rounds` those of a session that was sent on, oldest first.
-    `asked_at` orders the runs of one parent. Times are epoch seconds; `process_gone` is None where nobody knows.
-    """
+    """One execution of a task in a session of its own, emitted whole whenever it has changed. Texts are foreign."""
 
     source: str
-    session_id: str
-    parent_session: str | None
+    session_id: str  # the program's own id: of the session, the agent inside it, or a call that was refused
+    parent_session: str | None  # of the run that asked; None where a human did
     state: RunState
     place: str
     started_at: float
@@ -129,15 +123,15 @@ class Run:
     model: str | None = None
     prompt: Message | None = None
     prompt_missing: str = ""
-    said: Message | None = None
-    rounds: tuple[Turn, ...] = ()
+    said: Message | None = None  # the last whole text of a child that has ended
+    rounds: tuple[Turn, ...] = ()  # of a session that was sent on, oldest first
     todos: tuple[Todo, ...] | None = None
     tokens: int | None = None  # those used so far
     doing: Activity | None = None  # what it does, or did last; None where its store does not say
     background: bool = False
-    process_gone: bool | None = None
+    process_gone: bool | None = None  # None where nobody knows
     waiting: str = ""  # what a working run waits for from a human, in a few words: "an answer: Which one?"
-    asked_at: float | None = None
+    asked_at: float | None = None  # orders the runs of one parent
     permits: tuple[Permit, ...] = ()  # of the calls that were asked about, oldest first: the latest `MOST_PERMITS`
 
     @property

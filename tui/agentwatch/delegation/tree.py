@@ -436,10 +436,8 @@ class Tree:
 
 
 class JoinedTree(Tree):
-    """Several trees as one, each below a top row of its own; `show` and `update` are told what has changed in them.
-
-    A key is the scope of a tree, which begins with `mark`, and an id there; without a top row, the scope is empty.
-    """
+    """Several trees as one, each below a top row of its own: a key is the scope of a tree, which begins with `mark` or is
+    empty, and an id there."""
 
     def __init__(self, mark: str) -> None:
         super().__init__()
