@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
+Json = dict[str, Any]  # an object
+Texts = tuple[str, ...]
+
 
 class Contract(StrEnum):
     """The formats agentwatch implements. The values are what `tree --json` and `check` print."""
@@ -63,6 +66,9 @@ class Todo:
     line: int
 
 
+Todos = tuple[Todo, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Handoff:
     """The fields that the tree needs; all texts are foreign. Where not `recognised`, only its name says what it is."""
@@ -76,7 +82,7 @@ class Handoff:
     session_id: str | None = None
     decision_id: str | None = None
     restores: str | None = None
-    todos: tuple[Todo, ...] | None = None
+    todos: Todos | None = None
     recognised: bool = True
 
 
@@ -85,7 +91,7 @@ class TodoList:
     """A checklist in a file of its own (`x.todos.md`, `todos.md`). `recognised` as for a handoff."""
 
     contract: ClassVar = Contract.HANDOFF_PACKET
-    items: tuple[Todo, ...]
+    items: Todos
     recognised: bool = True
 
 
@@ -100,24 +106,24 @@ class Return:
     attempt: int | None = None
     session_id: str | None = None
     agent: str | None = None
-    delegation_path: tuple[str, ...] = ()
+    delegation_path: Texts = ()
     summary: str | None = None
     error_code: str | None = None
     error_message: str | None = None
-    errors: tuple[str, ...] = ()
+    errors: Texts = ()
     retry_recommended: bool | None = None
     retry_hint: str | None = None
-    blockers: tuple[str, ...] = ()
+    blockers: Texts = ()
     review_reason: str | None = None
     next_steps: str | None = None
     confidence: float | None = None
     progress: tuple[int, int] | None = None  # (done, total) phases
     model: str | None = None
     mode: str | None = None
-    files_created: tuple[str, ...] = ()
-    files_modified: tuple[str, ...] = ()
-    limitations: tuple[str, ...] = ()
-    artifacts: tuple[str, ...] = ()
+    files_created: Texts = ()
+    files_modified: Texts = ()
+    limitations: Texts = ()
+    artifacts: Texts = ()
     stated_at: float | None = None  # in epoch seconds
     recognised: bool = True  # else only its name says that it is a return
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count, pairwise
 
 from agentwatch.contracts.rules import Rule
-from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoList
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, TodoList, Todos
 from agentwatch.delegation.asks import answers_another_session, is_final, state_of
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.events import Ran, Rules, Seen
@@ -37,7 +37,7 @@ class Attempts:
     ) -> None:
         """Fold the versions of a task's files, in the order observed, and its runs, in the order of their beginning."""
         self.all: list[Attempt] = []
-        self.todos: tuple[Todo, ...] | None = None
+        self.todos: Todos | None = None
         self.todos_at: float | None = None
         self.checklist: Seen | None = None
         self.moved: Activity | None = None  # the todo in a file that is worked on, else the one ticked last

@@ -70,7 +70,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A program's exact question, as its holder offers it: the decision that answers it has its id. Texts are foreign."""
+    """A program's exact question, as its holder offers it: the decision about it has its id. Texts are foreign."""
 
     request_id: str
     source: str

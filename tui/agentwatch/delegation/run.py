@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentwatch.contracts.shapes import Document, Handoff, Todo, TodoStatus
+from agentwatch.contracts.shapes import Document, Handoff, Todo, Todos, TodoStatus
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
@@ -125,7 +125,7 @@ class Run:
     prompt_missing: str = ""
     said: Message | None = None  # the last whole text of a child that has ended
     rounds: tuple[Turn, ...] = ()  # of a session that was sent on, oldest first
-    todos: tuple[Todo, ...] | None = None
+    todos: Todos | None = None
     tokens: int | None = None  # those used so far
     doing: Activity | None = None  # what it does, or did last; None where its store does not say
     background: bool = False
