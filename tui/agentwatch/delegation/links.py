@@ -12,7 +12,7 @@ from sys import intern
 from typing import Final
 
 from agentwatch.contracts.rules import Rule, read_rules
-from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, Texts, TodoList
 from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.delegation.run import Session
 from agentwatch.delegation.task import Basis, Task
@@ -136,9 +136,9 @@ Named = tuple[int, str, str | None]
 """Where a task was named first: the `seq` of that task's first document, its id, and the task that stands before."""
 
 
-def path_of(versions: Sequence[Seen]) -> tuple[str, ...]:
+def path_of(versions: Sequence[Seen]) -> Texts:
     """The ids above a task by its latest delegation path, outermost first; none where a packet names the parent."""
-    ids: tuple[str, ...] | None = None
+    ids: Texts | None = None
     for version in reversed(versions):
         document = version.document
         if isinstance(document, Handoff) and document.parent_task_id:
@@ -243,7 +243,7 @@ class Files:
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
         self._directories = defaultdict[str, dict[str, _File]](dict)  # by the directory of their slots
-        self._paths: dict[str | None, tuple[str, ...]] = {}  # by task
+        self._paths: dict[str | None, Texts] = {}  # by task
         self._gone: dict[str, None] = {}
         self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
         self._unread: dict[str, tuple[Slot, Unreadable]] = {}

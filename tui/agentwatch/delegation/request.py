@@ -219,8 +219,8 @@ class Requests:
         for request in sorted(
             asked,
             key=lambda one: (
-                one.call_id is None,
-                one.asked_at if one.call_id is None else -one.asked_at,
+                not one.call_id,
+                -one.asked_at if one.call_id else one.asked_at,
                 one.request_id,
             ),
         ):

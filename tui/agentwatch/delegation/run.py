@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentwatch.contracts.shapes import Document, Handoff, Todo, Todos, TodoStatus
+from agentwatch.contracts.shapes import Document, Handoff, Texts, Todo, Todos, TodoStatus
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
@@ -191,7 +191,7 @@ class Runs:
     def __init__(self) -> None:
         self.all: dict[str, Ran] = {}  # those observed first first
         self.executing: dict[Session, str] = {}  # by session, the task that it executes
-        self._paths: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._paths: dict[Texts, Texts] = {}
 
     def known(self, key: str) -> Run | None:
         """A run as it was last seen."""
@@ -242,7 +242,7 @@ class Runs:
         return concerned
 
 
-def _keys(run: Run | None) -> list[tuple[str, ...]]:
+def _keys(run: Run | None) -> list[Texts]:
     if not run:
         return []
     return [("task", run.task_id), ("session", *run.session), ("asked by", run.source, run.parent_session or "")]

@@ -101,8 +101,7 @@ class Below:
 
     def merge(self, other: Below) -> None:
         """Count what another one does."""
-        for kind, count in other.counts.items():
-            self.counts[kind] += count
+        self.counts.update(other.counts)
         self.tokens += other.tokens
         self.active_at = max(self.active_at, other.active_at)
 
