@@ -34,7 +34,7 @@ _ASKS: Final = {
     RequestKind.FORM: "has a form to fill in",
 }
 
-_DEMANDS: Final = frozenset({"criterion", "constraint", "must_create", "required_evidence"})
+_DEMANDS: Final = frozenset({"criterion", "must_create", "required_evidence"})
 """Kinds of claims that the handoff makes."""
 
 FITTER: Final = "fitter"  # the mode that a line fault is escalated to
