@@ -48,7 +48,7 @@ BARE: dict[str, tuple[str, list[str]]] = {
     "--help": (called("--help"), [*HEAVY, "dataclasses", "pathlib", "shutil"]),
     "decide --help": (called("decide", "--help"), [*HEAVY, "cryptography"]),
     "the first frame": (
-        "import agentwatch.app.run, agentwatch.app.opening" + NO_JSON,
+        "import agentwatch.app.run" + NO_JSON,
         [*ours("", *FRAME, "contracts", "delegation", "evidence", "history", "sources"), "sqlite3", "pydantic"],
     ),
     "behind the first frame": (
