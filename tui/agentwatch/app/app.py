@@ -297,7 +297,12 @@ class AgentwatchApp(App[None]):
 
     async def _show_changes(self) -> None:
         """Show what has changed as often as the eye can follow, and see whether the first scan is over."""
-        settled_by = math.inf
+        settled_by, took = math.inf, 0.0
+
+        def note_drawn(begun: float) -> None:
+            nonlocal took
+            took = time.monotonic() - begun
+
         while True:
             patience = None
             if not self.is_settled and self.monitor.health.mode != "starting":
@@ -308,13 +313,9 @@ class AgentwatchApp(App[None]):
             except TimeoutError:
                 self.settle()
                 continue
-            begun, drawn = time.monotonic(), asyncio.Event()
             self._show()
-            self.call_after_refresh(drawn.set)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(drawn.wait(), _LONGEST)
-            took = time.monotonic() - begun
-            await asyncio.sleep(min(max(took * _REST, _REFRESH), _LONGEST) - took)
+            self.call_after_refresh(note_drawn, time.monotonic())
+            await asyncio.sleep(min(max(took * _REST, _REFRESH), _LONGEST))
 
     def _show(self) -> None:
         changed, self._changed = frozenset(self._changed), set()
