@@ -21,7 +21,6 @@ class Home(StrEnum):
 
     APP = "app"
     MAIN = "main"
-    PAGE = "page"
     INSPECT = "inspect"
     PANE = "pane"
     LINES = "lines"
@@ -38,7 +37,6 @@ class Place(StrEnum):
 
     TREE = "tree"
     DETAILS = "details"
-    PAGE = "page"
     INSPECT = "inspect"
     FILTER = "filter"
     EMPTY = "empty"
@@ -106,7 +104,7 @@ def key_label(key: str) -> str:
 def _row(  # noqa: PLR0917
     name: str, keys: str, action: str, words: str, homes: str, footer: str = "", flag: str = ""
 ) -> ActionSpec:
-    places = footer.replace("selected", "tree details page timeline inspect").split()
+    places = footer.replace("selected", "tree details timeline inspect").split()
     made = tuple(map(Home, homes.split())), tuple(map(Place, places))
     return ActionSpec(name, tuple(keys.split()), action, words, *made, flag)
 
@@ -118,19 +116,19 @@ _ROWS: Final = (
     _row("filter.down", "down", "down", "to the tree", "filter", "filter"),
     _row("filter.complete", "tab", "complete", "complete", "filter", "filter"),
     _row("filter.earlier", "up", "earlier", "earlier", "filter", "filter"),
-    _row("back", "escape", "back", "back; clear the filter", "main page timeline inspect", "selected"),
+    _row("back", "escape", "back", "back; clear the filter", "main timeline inspect", "selected"),
     _row("open", "enter", "open", "open", "tree", "tree"),
-    _row("inspect", "enter", "inspect", "inspect", "pane", "details page", "acts"),
-    _row("live.search", "/", "search", "search", "page", "details page"),
-    _row("live.pager", "p", "page_transcript", "pager", "pane", "details page", "acts"),
-    _row("tabs", "1 2 3 4 5 6 7 8", "tab({})", "tabs", "main page", "details page"),
+    _row("inspect", "enter", "inspect", "inspect", "pane", "details", "acts"),
+    _row("live.search", "/", "search", "search", "pane", "details"),
+    _row("live.pager", "p", "page_transcript", "pager", "pane", "details", "acts"),
+    _row("tabs", "1 2 3 4 5 6 7 8", "tab({})", "tabs", "main", "details"),
     _row("inspect.switch", "d tab", "switch", "difference", "inspect", "inspect"),
-    _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details page"),
-    _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details page"),
-    _row("needs.next", "n", "go_asking(1)", "next", "main page", "tree details page"),
-    _row("needs.previous", "N", "go_asking(-1)", "previous", "main page"),
-    _row("unseen.next", "u", "go_unseen(1)", "new", "main page", "tree details page"),
-    _row("unseen.previous", "U", "go_unseen(-1)", "previous new", "main page"),
+    _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details"),
+    _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details"),
+    _row("needs.next", "n", "go_asking(1)", "next", "main", "tree details"),
+    _row("needs.previous", "N", "go_asking(-1)", "previous", "main"),
+    _row("unseen.next", "u", "go_unseen(1)", "new", "main", "tree details"),
+    _row("unseen.previous", "U", "go_unseen(-1)", "previous new", "main"),
     _row("decide.retry", "r", "decide('retry')", "retry", "app", "selected", "acts"),
     _row("decide.escalate", "e", "decide('escalate')", "escalate", "app", "selected", "acts"),
     _row("decide.abort", "x", "decide('abort')", "abort", "app", "selected", "acts"),
@@ -138,7 +136,7 @@ _ROWS: Final = (
     _row("decide.accept", "y", "decide('accept')", "accept", "app", "selected", "acts"),
     _row("review", "R", "review", "review", "app", "selected", "acts"),
     _row("mark", "m", "mark", "mark", "tree", "", "acts"),
-    _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details page", "acts"),
+    _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details", "acts"),
     _row("snooze", "w", "aside('snooze')", "snooze", "app", "", "acts"),
     _row("aside.undo", "Z", "aside('undo')", "undo", "app", "", "acts"),
     _row("dialog.record", "ctrl+s", "record", "record", "decide", "decide"),
@@ -165,7 +163,7 @@ _ROWS: Final = (
     _row("filter.state.back", "S", "filter_state(-1)", "previous state", "main"),
     _row("follow", "f", "follow", "follow", "main", "tree"),
     _row("timeline", "t", "timeline", "timeline", "main timeline", "tree"),
-    _row("history", "H", "history", "history", "tree"),
+    _row("history", "H", "history", "history", "main"),
     _row("fold", "space", "toggle_fold", "fold", "tree chart", "tree"),
     _row("edit", "o", "file('edit')", "edit", "app", "selected", "acts"),
     _row("copy", "c", "file('copy')", "copy path", "app", "selected", "acts"),
@@ -192,10 +190,10 @@ _ROWS: Final = (
     _row("replay.faster", ">", "change_speed(2.0)", "faster", "replay"),
     _row("replay.start", "[", "rewind", "start", "replay"),
     _row("replay.end", "]", "wind", "end", "replay"),
-    _row("help", "?", "help", "keys", "app", "tree details page empty timeline inspect"),
+    _row("help", "?", "help", "keys", "app", "tree details empty timeline inspect"),
     _row("palette", "ctrl+p", "command_palette", "palette", "app", "", "first"),
-    _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details page empty inspect"),
-    _row("suspend", "ctrl+z", "suspend_process", "shell", "app", "tree details page empty inspect", "first"),
+    _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details empty inspect"),
+    _row("suspend", "ctrl+z", "suspend_process", "shell", "app", "tree details empty inspect", "first"),
 )
 COMMANDS: Final = {one.id: one for one in _ROWS}
 """All actions by their ids."""
