@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from agentwatch.delegation.events import Aside, Event, Looked, Noted, Put
 from agentwatch.history import database
@@ -73,6 +74,11 @@ def test_what_is_put_aside_is_known_everywhere(tmp_path: Path) -> None:
     put = screen.known["c"].put
     assert put is not None
     assert put == Put("1 blocked z", put.at, True, 2_000_000.0)
+
+
+tasks = st.frozensets(st.sampled_from("abcde"), min_size=1, max_size=4)
+whats = st.sampled_from(["acknowledge", "snooze", "seen", "undo", "look", "restart"])
+steps = st.lists(st.tuples(st.integers(0, 1), whats, tasks, st.sampled_from(["m1", "m2"])), max_size=20)
 
 
 @given(steps)
