@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
 from agentwatch.demo.orchestrator import ASKS_AT, NAME, Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay
-from agentwatch.demo.session import DemoSession
 from agentwatch.monitor import Monitor
 from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
@@ -30,7 +29,6 @@ PRICES, LOAD, E2E = "checkout.verify.prices", "checkout.verify.load", "checkout.
 END = 119.0
 LONGER = 40.0
 """Seconds that every scene has ended after."""
-DEADLINE_SECONDS = 20.0
 
 
 def looked_at(workspace: Path) -> Monitor:
@@ -156,29 +154,3 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(
     assert [finding for finding in task.findings if finding.severity == "error"] == []
     returned = (demo.workspace / "verify/e2e.return.md").read_text("utf-8")
     assert ("Chromium" in returned) is bool(note)
-
-
-def test_a_running_session_goes_on_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = {name: tmp_path / name for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
-    for name, place in own.items():
-        monkeypatch.setenv(name, str(place))
-    played = DemoSession(speed=5_000.0)
-    with played as workspace:
-        desk = played.open_desk()
-        assert eventually(played.is_over)
-        subject = desk.subject(looked_at(workspace).tree.tasks[PAYMENTS])
-        answers = Params(answers=(Answer(None, "the embedded one"),))
-        desk.decide(subject, Action.RESPOND, answers, returned=lambda: subject.return_sha256)
-        assert eventually((workspace / "src/checkout/payments.ts").exists)
-        assert eventually(lambda: looked_at(workspace).tree.tasks[PAYMENTS].own_state is State.COMPLETED)
-    assert not workspace.parent.exists()
-    assert [path for place in own.values() for path in place.rglob("*") if path.is_file()] == []
-
-
-def eventually(condition: Callable[[], object]) -> bool:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
