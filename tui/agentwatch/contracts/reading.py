@@ -225,7 +225,6 @@ MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts ne
 MAX_PARTS: Final = 20_000  # parts of a text whose places are looked for, about 30 ms
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},:]|[^][{},:"\s]++', re.DOTALL)
-_BEFORE_PART: Final = ("{", "[", ",")
 _DIGITS: Final = 4_000  # Python refuses to read integers of more.
 # Half of a surrogate pair: the parser would make a character of it that no encoding can write.
 _LONE_SURROGATE: Final = re.compile(
@@ -276,7 +275,7 @@ def _scan(text: str, most: float = math.inf) -> tuple[list[tuple[Location, int]]
         mark, at = match[0], match.start()
         if len(parts) > most or (mark in "{[" and len(closing) == MAX_DEPTH):
             return parts, closing, whole, at
-        if closing and before in _BEFORE_PART and mark not in "]}":
+        if closing and before in ("{", "[", ",") and mark not in "]}":
             if closing[-1] == "}":
                 steps[-1] = mark
             parts.append(((*steps,), at))

@@ -8,6 +8,7 @@ from itertools import count, pairwise
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoList
+from agentwatch.delegation.asks import answers_another_session, is_final, state_of
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.events import Ran, Rules, Seen
 from agentwatch.delegation.links import (
@@ -19,7 +20,6 @@ from agentwatch.delegation.links import (
     finding_of,
 )
 from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in, todo_moved
-from agentwatch.delegation.states import answers_another_session, is_final, state_of
 from agentwatch.delegation.task import Attempt, State, has_moved
 
 

@@ -15,7 +15,7 @@ from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, TodoList
 from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.delegation.run import Session
-from agentwatch.delegation.task import Basis, Problem, Task
+from agentwatch.delegation.task import Basis, Task
 
 MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
 
@@ -108,7 +108,7 @@ RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswit
 ) = RULES
 
 
-Link = tuple[str | None, Basis, Problem | None]  # A task's parent, its basis, and what is wrong with it
+Link = tuple[str | None, Basis, Finding | None]  # A task's parent, its basis, and what is wrong with it
 
 
 def finding_of(rule: Rule, other: str, path: str = "") -> Finding:
@@ -172,9 +172,9 @@ def find_links(
         if (directory := task.place.directory) is not None:
             only[directory] = None if directory in only else task_id
     for task_id, task in tasks.items():
-        stated, asked_by, path, directory, *_ = task.place
+        stated, asked_by, path, directory, file, _ = task.place
         if stated == task_id:
-            yield task, (None, Basis.NONE, (SELF_PARENT, task_id))
+            yield task, (None, Basis.NONE, finding_of(SELF_PARENT, task_id, file))
             continue
         # The longest dotted prefix of its id that is a task.
         prefix = task_id.rpartition(".")[0]
@@ -194,7 +194,8 @@ def find_links(
         }
         basis = next((basis for basis, parent in parents.items() if parent in tasks), Basis.NONE)
         parent = parents.get(basis)
-        yield task, (parent, basis, None if stated in (None, parent) else (ORPHAN, stated))
+        problem = None if stated in (None, parent) else finding_of(ORPHAN, str(stated), file)
+        yield task, (parent, basis, problem)
 
 
 def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
@@ -277,9 +278,9 @@ class Files:
 
     def refuse(self, path: str, event: Unreadable | None) -> None:
         """A file cannot be read; None: it can, or is gone."""
-        near = slot(path)
-        if self._unread.pop(path, None) is None and not event:
+        if not self._unread.pop(path, None) and not event:
             return
+        near = slot(path)
         if event:
             self._unread[path] = near, event
         for file in self._directories.get(near[0], {}).values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Todo, TodoStatus
 
@@ -165,24 +165,14 @@ class Run:
         if not self.rounds:
             return self
         begun, last, later = self.rounds[first], self.rounds[end - 1], self.rounds[end:]
-        part = replace(self, rounds=self.rounds[first:end])
+        part: dict[str, Any] = {"rounds": self.rounds[first:end]}
         if first:
-            part = replace(part, started_at=begun.began_at, prompt=begun.prompt, asked_at=None)
-        if not later:
-            return part
-        return replace(
-            part,
-            state=last.state,
-            said=last.said,
-            ended_at=last.ended_at,
-            reason=last.reason,
-            updated_at=later[0].began_at if last.ended_at is None else last.ended_at,
-            todos=None,
-            tokens=None,
-            doing=None,
-            process_gone=None,
-            waiting="",
-        )
+            part |= {"started_at": begun.began_at, "prompt": begun.prompt, "asked_at": None}
+        if later:
+            part |= {"state": last.state, "said": last.said, "ended_at": last.ended_at, "reason": last.reason}
+            part["updated_at"] = later[0].began_at if last.ended_at is None else last.ended_at
+            part |= dict.fromkeys(("todos", "tokens", "doing", "process_gone")) | {"waiting": ""}
+        return replace(self, **part)
 
 
 def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
