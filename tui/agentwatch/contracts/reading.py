@@ -267,7 +267,7 @@ def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
 
 
 def _scan(text: str, most: float = math.inf) -> tuple[list[Part], list[str], int, int | None]:
-    """(parts as keys in quotes and indices with offsets, `most` of them; the brackets that would close the text; where
+    """(parts by keys and indices with offsets, `most` of them; the brackets that would close the text; where
     the last whole part of the innermost ends; where it is too deep)."""
     parts: list[Part] = [((), len(text) - len(text.lstrip()))]
     closing, steps = list[str](), list[Any]()
@@ -278,7 +278,7 @@ def _scan(text: str, most: float = math.inf) -> tuple[list[Part], list[str], int
             return parts, closing, whole, at
         if closing and before in ("{", "[", ",") and mark not in "]}":
             if closing[-1] == "}":
-                steps[-1] = mark
+                steps[-1] = mark if "\\" in mark else mark[1:-1]
             parts.append(((*steps,), at))
         if mark in "{[":
             closing.append("}" if mark == "{" else "]")
@@ -326,8 +326,11 @@ class JsonSource:
     def _parts(self) -> list[Part]:
         """The parts of a sound text, by their places, with the offsets at which they begin."""
         parts = _scan(self._text, MAX_PARTS)[0]
+        if "\\" not in self._text:
+            return parts
+        # A key that is written with escapes still stands in its quotes.
         return [
-            (tuple(json.loads(step, strict=False) if isinstance(step, str) else step for step in steps), at)
+            (tuple(json.loads(str(step)) if str(step)[:1] == '"' else step for step in steps), at)
             for steps, at in parts
         ]
 
