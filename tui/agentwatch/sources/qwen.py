@@ -52,7 +52,7 @@ class Chat(Account):
         if at is None or text(fields, "uuid") is None:
             self.not_understood += 1
             return
-        told = list(entries(fields, at))
+        told = list(entries(fields))
         for entry in told:
             if entry.kind is EntryKind.RESULT:
                 self._returned(entry, inner(fields, "toolCallResult"))
@@ -119,9 +119,9 @@ class Chat(Account):
                 self.tell(name, "cancelled", first_line(words), None, at)
 
 
-def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(fields) or at
+def entries(fields: Fields) -> Iterator[Entry]:
+    """The entries of a record, in its order."""
+    at = moment(fields) or 0.0
     match fields.get("type"):
         case "user" if words := words_of(fields):
             told = read_notification(words) if "subtype" in fields else None
