@@ -111,10 +111,3 @@ def test_new_time_scrolls_in_while_the_present_is_followed() -> None:
     later = frame_of(View(True, 10.0), [(MONDAY, END + HOUR)], END + HOUR, 100)
     assert later.left > here.left
     assert later.x(END + HOUR) == here.x(END) == 83
-
-
-def test_hundreds_of_idle_stretches_leave_half_the_width_to_the_work() -> None:
-    stretches = _stretches([(86_400.0, 300.0)] * 400)
-    frame = frame_of(View(), stretches, stretches[-1][1], 100)
-    assert frame.x(stretches[-1][1]) <= 90
-    assert 400 * 300.0 / frame.axis.scale >= 35

@@ -133,20 +133,6 @@ async def test_the_live_tab_follows_a_transcript(screen: Screen) -> None:
     await screen.shows("I read the totals first.", "words", "esc back")
 
 
-@journey({})
-async def test_the_live_tab_shows_entries_with_some_words(screen: Screen) -> None:
-    await screen.shows("● live")
-    write(*session(screen.workspace))
-    await screen.shows("Export the invoices.")
-    await screen.press("2")
-    await screen.shows("I read the totals first.")
-    await screen.press("tab")
-    await screen.type("/totals", "enter")
-    await screen.hides("◐ Bash npm test")
-    await screen.press("escape")
-    await screen.shows("◐ Bash npm test", "I read the totals first.")
-
-
 @journey(FAILED)
 async def test_c_copies_the_path_of_the_return(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")

@@ -14,13 +14,6 @@ async def test_a_row_says_state_and_who_is_needed(screen: Screen) -> None:
     assert [name for name in states if "NEEDS YOU" in screen.row(name)] == ["api", "docs", "auth"]
 
 
-@journey(SHOP)
-async def test_what_needs_you_is_named_in_the_strip(screen: Screen) -> None:
-    await screen.shows(
-        "answer: Which flow is in scope?", "retry? the child recommends it", "a claim is false: docs/guide.md"
-    )
-
-
 @journey(FAILED)
 async def test_a_file_written_meanwhile_appears_at_once(screen: Screen) -> None:
     await screen.shows("shop.api", "1 task")
@@ -28,14 +21,6 @@ async def test_a_file_written_meanwhile_appears_at_once(screen: Screen) -> None:
     await screen.shows("shop.ui", "2 tasks")
     screen.write("ui.return.md", returned("SUCCESS", "shop.ui", "Done.", ""))
     await screen.until(lambda: "completed" in screen.row("shop.ui"))
-
-
-@journey(FAILED)
-async def test_a_second_attempt_takes_the_row_of_the_first(screen: Screen) -> None:
-    await screen.shows("NEEDS YOU")
-    screen.write("api2.handoff.json", handoff(attempt=2))
-    await screen.shows("↻2/2")
-    assert "NEEDS YOU" not in screen.row("shop.api")
 
 
 @journey({})
