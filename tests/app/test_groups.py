@@ -24,7 +24,7 @@ def groups_of_all() -> Scene:
 
 
 def groups(s: Stage) -> list[str | None]:
-    found = map(s.tree.outline.order.group, ("live", "noon", "morning"))
+    found = map(s.tree.order.group, ("live", "noon", "morning"))
     return [group and group.value for group in found]
 
 

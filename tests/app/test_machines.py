@@ -80,7 +80,7 @@ async def test_each_workspace_on_a_host_has_a_row_and_one_that_never_answered_sa
         assert all(words in row for words in ("? build2: shop", "build2 cannot be re", "unknown"))
         assert "1 of 2 hosts" in s.text().splitlines()[0]
         # That it does not answer is news, however long it does not.
-        assert s.tree.outline.order.group(top) is Group.NOW
+        assert s.tree.order.group(top) is Group.NOW
         s.tree.select(top)
         await s.until(lambda: "Connection refused" in " ".join(s.text().split()))
 

@@ -24,9 +24,9 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.asks import mark_of
-from agentwatch.text import clean, quoted
+from agentwatch.text import clean
 from agentwatch.view.order import end_of_chain
-from agentwatch.view.query import Query, parse
+from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
@@ -303,13 +303,10 @@ class MainScreen(MonitorScreen[None]):
         """The same tasks over time."""
         from agentwatch.app.screens.timeline import TimelineScreen  # not for the first frame
 
-        # While the first look goes on, they may come; what is typed behind the key is for the timeline.
-        if not self._monitor.is_settled or self._has_tasks():
-            self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_page)
+        self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_timeline)
 
-    def _return_from_page(self, task_id: str | None) -> None:
-        """The cursor is where the page was."""
-        if task_id is not None and task_id != self.task_id:
+    def _return_from_timeline(self, task_id: str | None) -> None:
+        if task_id is not None:
             self.show_task(task_id)
 
     def action_pick(self, number: int) -> None:
@@ -359,12 +356,6 @@ class MainScreen(MonitorScreen[None]):
 
     # The filter
 
-    def _has_tasks(self) -> bool:
-        """Whether there is something to show; if there is not, that is said."""
-        if not self._monitor.tree.tasks:
-            self.post_message(Missing("There is no task yet."))
-        return bool(self._monitor.tree.tasks)
-
     def action_filter(self) -> None:
         self.remove_class("-page")
         self.filter_bar.write()
@@ -372,7 +363,9 @@ class MainScreen(MonitorScreen[None]):
     def action_filter_state(self, step: int) -> None:
         """Show what is in the next state that there is."""
         totals = self._monitor.tree.totals
-        if self._has_tasks():
+        if not totals.tasks:
+            self.post_message(Missing("There is no task yet."))
+        else:
             self._go_to_tree()
             self.filter_bar.seek(self.sought.stepped(totals.states, step, asks=totals.needs_operator > 0))
 
@@ -386,13 +379,8 @@ class MainScreen(MonitorScreen[None]):
         # Without such a view the key is that of a tab.
         if number >= len(self._views):
             raise SkipAction
-        name, text = list(self._views.items())[number]
-        fault = parse(text).fault
-        if fault:
-            words = f"The view {quoted(name)} of your settings is wrong: {fault}"
-            self.notify(clean(words, 300), severity="warning", markup=False)
-        else:
-            self.filter_bar.seek("" if self.sought.text == text else text)
+        text = list(self._views.values())[number]
+        self.filter_bar.seek("" if self.sought.text == text else text)
 
     @on(FilterBar.Changed)
     def _take_filter(self, event: FilterBar.Changed) -> None:

@@ -170,7 +170,7 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     def __init__(self, tree: Tree, clock: Callable[[], float], like: TaskTree) -> None:
         super().__init__(tree, clock)
-        self.outline = like.outline.copy()
+        self.order, self.folds = like.order, like.folds
         self._is_placed = True
         self._cursor = self._begin_at = like.cursor_id
         self._stretches = stretches_of(tree)
