@@ -58,7 +58,7 @@ async def test_hostile_text_is_only_text(size: tuple[int, int]) -> None:
         assert not s.app._exit
 
 
-def test_the_guard_replaces_what_is_not_printable_and_takes_links_away() -> None:
+def test_the_guard_replaces_the_unprintable_and_takes_links_away() -> None:
     segments = [
         Segment("plain ✓ 日本"),
         Segment("a\x1b[31mb\u202e\n"),

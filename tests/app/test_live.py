@@ -90,7 +90,7 @@ async def live(
         yield one
 
 
-async def test_it_stays_where_one_scrolls_to_until_the_end_is_asked_for(tmp_path: Path) -> None:
+async def test_it_stays_where_one_scrolls_to_until_the_end_is_wanted(tmp_path: Path) -> None:
     async with live(tmp_path, lambda one: one.words(0, 90)) as one:
         await one.until_shown("word 89")
         await one.s.press("tab", "pageup", "pageup")
@@ -128,7 +128,7 @@ async def test_the_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.Monk
     assert "words\n    Done.\n" in read[1]
 
 
-async def test_another_task_ends_a_search_and_leaves_the_focus_in_the_tree(tmp_path: Path) -> None:
+async def test_another_task_ends_a_search_and_the_tree_keeps_the_focus(tmp_path: Path) -> None:
     async with live(tmp_path, lambda one: one.words(0, 20)) as one:
         await one.until_shown("word 19")
         await one.s.press("tab", "/", *"word", "space", "1", "enter")

@@ -54,7 +54,7 @@ def test_a_hostile_line_costs_no_time(part: str) -> None:
     assert monotonic() - start < 1.0
 
 
-def test_a_sentence_is_cut_between_words_where_most_of_it_is_left() -> None:
+def test_a_sentence_is_cut_between_words_where_most_is_left() -> None:
     assert clip_sentence("look at it, then accept", 23) == "look at it, then accept"
     assert clip_sentence("look at it, then accept", 14) == "look at it…"
     assert clip_sentence("look at it, then accept", 17) == "look at it, then…"

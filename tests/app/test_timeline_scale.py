@@ -43,7 +43,7 @@ _PARTS = st.lists(st.tuples(st.floats(0, 1e7), st.floats(0, 1e5)), min_size=1, m
 
 @given(_PARTS, st.floats(0, 1e6), st.integers(20, 200))
 @settings(deadline=None)
-def test_all_of_time_has_room_in_its_order_and_a_column_leads_back_to_its_moment(
+def test_all_of_time_has_room_and_a_column_leads_to_its_moment(
     parts: list[tuple[float, float]], tail: float, room: int
 ) -> None:
     stretches = _stretches(parts)
@@ -74,7 +74,7 @@ def test_labels_do_not_touch_and_there_are_some(seconds: float, width: int) -> N
     assert all(column + len(label) < following for (column, label), (following, _) in pairwise(found))
 
 
-def test_ticks_are_round_moments_of_local_time_and_another_day_has_its_date() -> None:
+def test_ticks_are_round_moments_and_another_day_has_its_date() -> None:
     assert [label for _, label in labels(MONDAY, HOUR, 60)][:3] == ["07:40", "07:50", "08:00"]
     assert [label for _, label in labels(MONDAY + 7, 90, 60)][:2] == ["07:40:30", "07:41:00"]
     found = [label for _, label in labels(MONDAY, 40 * HOUR, 80)]

@@ -53,7 +53,7 @@ async def screen(root: Path, *workspaces: Path, size: tuple[int, int] = (140, 40
         yield stage
 
 
-async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_request_only(home: Path) -> None:
+async def test_an_answer_is_recorded_in_the_workspace_of_its_request(home: Path) -> None:
     one, two = fill(home / "one", api=""), fill(home / "two", api="")
     wanted = request(two, source="claude-code", session_id="shop.api", asked_at=time.time())
     with RequestStore(two).offer(wanted):
@@ -72,9 +72,7 @@ async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_req
     assert LocalService(one).read().entries == ()
 
 
-async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_past_in_another_worktree_is_history(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 80 * 86_400:.0f} +0000")
     shop = fill(home / "shop", lost="ERROR", left="ERROR")

@@ -148,12 +148,3 @@ async def test_the_header_says_why_it_polls(screen: Screen) -> None:
     await screen.shows("polling: Polling, as configured", "1 needs you")
     screen.write("api.return.md", returned("SUCCESS", more=""))
     await screen.hides("1 needs you")
-
-
-@journey({f"{name}@0.02": text for name, text in FAILED.items()})
-async def test_the_timeline_shows_the_wait_for_the_attempt_that_was_decided(screen: Screen) -> None:
-    await screen.shows("NEEDS YOU")
-    await screen.press("n", "r")
-    await screen.shows("◆ ctrl+s")
-    await screen.press("ctrl+s", "t")
-    await screen.shows("retrying", "waits since")

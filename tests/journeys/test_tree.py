@@ -31,16 +31,6 @@ async def test_an_empty_workspace_says_what_to_do(screen: Screen) -> None:
 
 
 @journey(SHOP)
-async def test_space_folds_and_a_folded_row_sums_up(screen: Screen) -> None:
-    await screen.shows("▾ ◐ shop", " api ")
-    await screen.press("g", "space")
-    await screen.shows("▸ ◐ shop", "3 need you")
-    assert " plan " not in screen.text()
-    await screen.press("space")
-    await screen.shows("▾ ◐ shop", " plan ")
-
-
-@journey(SHOP)
 async def test_left_and_right_fold_and_lead_up_and_down(screen: Screen) -> None:
     await screen.find("shop.ui", "ui")
     await screen.at("ui")
@@ -126,16 +116,6 @@ async def test_the_pulse_of_a_session_is_its_last_tool(screen: Screen) -> None:
     await screen.shows("● live")
     write(*session(screen.workspace))
     await screen.shows("Export the invoices.", "Bash npm test -- --watch=false", "working")
-
-
-@journey(SHOP)
-async def test_the_cursor_stays_on_its_task_when_rows_come(screen: Screen) -> None:
-    await screen.shows("3 need you")
-    await screen.find("shop.auth", "auth")
-    screen.write("new.handoff.json", handoff("new"))
-    screen.write("db.handoff.json", handoff("shop.db", parent_task_id="shop"))
-    await screen.shows("8 tasks")
-    await screen.at("auth")
 
 
 @journey(SHOP)

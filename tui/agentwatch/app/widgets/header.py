@@ -74,12 +74,10 @@ class Header(LineWidget):
         right = self._needs(palette)
         # From the fullest to the barest. The counts give way to a reason.
         ways = [
-            [*program, *health, *total, Part(""), *wide],
+            [*program, *health, *total, *wide],
             [*program, *health, *total, Part("  "), *counts],
             [*place, *health, *total, Part("  "), *counts],
-            *([[*place, *health, *total[:-1]]] if why else []),
-            [*place, sign, Part(""), *counts],
-            [*place, sign],
+            [*place, sign, *counts],
         ]
         least = min(cell_len(why) + 2, width // 3) if why else 0
         for line in ways:
