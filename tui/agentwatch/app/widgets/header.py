@@ -74,10 +74,10 @@ class Header(LineWidget):
         right = self._needs(palette)
         # From the fullest to the barest. The counts give way to a reason.
         ways = [
-            [*program, *health, *total, *wide],
+            [*program, *health, *total, Part(""), *wide],
             [*program, *health, *total, Part("  "), *counts],
             [*place, *health, *total, Part("  "), *counts],
-            [*place, sign, *counts],
+            [*place, sign, Part(""), *counts],
         ]
         least = min(cell_len(why) + 2, width // 3) if why else 0
         for line in ways:
