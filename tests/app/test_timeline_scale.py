@@ -57,7 +57,7 @@ def test_all_of_time_has_room_and_a_column_leads_to_its_moment(
         middle = (left + right) / 2
         assert start - 1 <= axis.moment(middle) <= end + 1
         assert abs(axis.column(axis.moment(middle)) - middle) < 1e-3
-    assert all(one.right - one.left <= FOLD + 1e-6 for one in axis.folds)
+    assert all(right - left <= FOLD + 1e-6 for left, right in axis.folds)
 
 
 def labels(start: float, seconds: float, width: int) -> list[tuple[int, str]]:

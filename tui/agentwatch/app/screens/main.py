@@ -342,9 +342,6 @@ class MainScreen(MonitorScreen[None]):
     def action_follow(self) -> None:
         self.task_tree.follows = not self.task_tree.follows
         self.footer.redraw()
-        # A narrow footer does not name the key, so it cannot show that it is on.
-        words = "Following: the cursor goes to what changed last." if self.task_tree.follows else "Following no more."
-        self.notify(words, markup=False, timeout=2)
 
     def action_notices(self) -> None:
         from agentwatch.app.screens.pages import PageScreen, notices_of  # rarely wanted

@@ -105,7 +105,7 @@ class Frame(NamedTuple):
     @property
     def folded(self) -> set[int]:
         """The cells of folded stretches."""
-        edges = ((floor(fold.left - self.left) + 1, floor(fold.right - self.left)) for fold in self.axis.folds)
+        edges = ((floor(left - self.left) + 1, floor(right - self.left)) for left, right in self.axis.folds)
         return {x for left, right in edges for x in range(max(left, 0), min(right, self.width))}
 
 
