@@ -25,16 +25,8 @@ ROOT = "session"
 
 
 def entries_in(fields: object) -> list[object]:
-    """Those of the tests of transcripts, at the time of the scene, and calls of agents."""
-    from agentwatch.sources.sessions.entries import Entry
-    from agentwatch.sources.sessions.fields import mapping, text
-
-    record = mapping(fields)
-    if (prompt := text(record, "agent")) is not None:
-        given = {"description": "look", "prompt": prompt}
-        return [Entry(NOW - 50, EntryKind.CALL, "", "agent", "Agent", given)]
-    moved = [entry._replace(at=NOW - 60 + entry.at) for entry in words_in(record)]
-    return [entry._replace(refused=record.get("refused") is True) for entry in moved]
+    """Those of the tests of transcripts, at the time of the scene."""
+    return [entry._replace(at=NOW - 60 + entry.at) for entry in words_in(fields)]
 
 
 def run(session: str, parent: str | None = None, prompt: str = "Build it.") -> Run:
