@@ -40,12 +40,22 @@ _PERIOD: Final = 5.0
 """Seconds after which the details update how long ago something was."""
 _OF_TABS: Final = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
 """Ids of the commands for some tabs of the details only."""
-_LOOKS_FOR: Final = """\
-  handoff packet   *.handoff.md, *.todos.md
+_EMPTY: Final = """\
+[bold]$title[/][$text-warning]$problems[/]
+
+[$text-muted]Watched  [/]$watched
+[$text-muted]Demo     [/][bold $accent]agentwatch demo[/]
+[$text-muted]Set up   [/][bold $accent]agentwatch init[/]\
+[$text-muted]  has your agent hand off, return and wait for you[/]
+
+A task appears as soon as an agent's program hands work on here (agentwatch sources lists those that were found), or an\
+ agent writes one of these, in any .md or .json file:
+
+[$text-muted]  handoff packet   *.handoff.md, *.todos.md
   return-format    *.return.md
   subagent-return  *.return.json
   return-meta      .return-meta.json
-  report-contract  *.report.json"""
+  report-contract  *.report.json[/]"""
 
 
 def _empty_words(monitor: Monitor) -> Content:
@@ -56,17 +66,9 @@ def _empty_words(monitor: Monitor) -> Content:
     if health.mode == "starting":
         detail = (f"\n\n{shown(health.detail, 300)}", "$text-muted")
         return Content.assemble((f"Looking through {watched} …", "bold"), detail)
-    return Content.assemble(
-        ("No delegation here yet." if not health.problems else "No delegation can be seen.", "bold"),
-        *((f"\n{shown(str(one), 300)}", "$text-warning") for one in health.problems[:5]),
-        *(("\n\nWatched  ", "$text-muted"), watched),
-        *(("\nDemo     ", "$text-muted"), ("agentwatch demo", "bold $accent")),
-        *(("\nSet up   ", "$text-muted"), ("agentwatch init", "bold $accent")),
-        ("  has your agent hand off, return and wait for you", "$text-muted"),
-        "\n\nA task appears as soon as an agent's program hands work on here (agentwatch sources lists those that were"
-        " found), or an agent writes one of these, in any .md or .json file:\n\n",
-        (_LOOKS_FOR, "$text-muted"),
-    )
+    title = "No delegation can be seen." if health.problems else "No delegation here yet."
+    problems = "".join(f"\n{shown(str(one), 300)}" for one in health.problems[:5])
+    return Content.from_markup(_EMPTY, title=title, problems=problems, watched=watched)
 
 
 class MainScreen(MonitorScreen[None]):
