@@ -18,8 +18,11 @@ from tests.unit.test_worktrees import git
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import watched
 from agentwatch.config import Settings
+from agentwatch.decisions.reader import Pending, Question, Reader, Verified
 from agentwatch.decisions.service import LocalService
+from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.requests.store import RequestStore
+from agentwatch.state import workspace_id
 
 
 @pytest.fixture
@@ -53,7 +56,26 @@ async def screen(root: Path, *workspaces: Path, size: tuple[int, int] = (140, 40
         yield stage
 
 
-async def test_an_answer_is_recorded_in_the_workspace_of_its_request(home: Path) -> None:
+async def test_a_decision_from_the_screen_reaches_the_agents_of_that_workspace_only(home: Path) -> None:
+    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR")
+    async with screen(home, one, two) as stage:
+        await stage.press("n")
+        task = stage.app.monitor.tree.tasks[stage.cursor or ""]
+        assert task.own_id == "shop.api"
+        here = stage.app.monitor.of(task.task_id)[0].workspace
+        await stage.press("r")
+        await stage.until(lambda: stage.in_dialog)
+        assert "“shop.api”" in stage.text()
+        assert f"in        “{here.name}”" in stage.text()
+        await stage.until(lambda: "not yet:" in stage.text() or "read it first" in stage.text())
+        await stage.record()
+    version = task.attempts[-1].returned
+    question = Question("shop.api", 1, version.digest if version else None)
+    assert isinstance(Reader(here).find(question), Verified)
+    assert isinstance(Reader(two if here == one else one).find(question), Pending)
+
+
+async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_request_only(home: Path) -> None:
     one, two = fill(home / "one", api=""), fill(home / "two", api="")
     wanted = request(two, source="claude-code", session_id="shop.api", asked_at=time.time())
     with RequestStore(two).offer(wanted):
@@ -72,7 +94,29 @@ async def test_an_answer_is_recorded_in_the_workspace_of_its_request(home: Path)
     assert LocalService(one).read().entries == ()
 
 
-async def test_what_is_past_in_another_worktree_is_history(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_put_aside_is_so_in_its_own_workspace_and_one_undo_takes_all_of_it_back(home: Path) -> None:
+    one, two = fill(home / "one", api="ERROR"), fill(home / "two", api="ERROR", form="ERROR")
+    async with screen(home, one, two) as stage:
+        tree = stage.app.monitor.tree
+        await stage.until(lambda: len(tree.asking()) == 3)
+        stage.main.filter_bar.seek("is:asks")
+        await stage.until(lambda: stage.main.sought.text == "is:asks")
+        await stage.choose("A")
+        await stage.until(lambda: not tree.asking())
+        states = [home / ".local/state/agentwatch" / workspace_id(place) for place in (one, two)]
+        asides = [
+            {getattr(event, "path", "") for event in Acknowledgements(state).read_changes()} - {""} for state in states
+        ]
+        assert asides == [{"shop.api"}, {"shop.api", "shop.form"}]
+        await stage.press("Z")
+        await stage.until(lambda: len(tree.asking()) == 3)
+        await stage.press("Z")
+        await stage.until(lambda: "There is nothing to undo." in stage.text())
+
+
+async def test_what_is_past_in_another_worktree_is_history_and_no_part_of_now(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_COMMITTER_DATE", f"{time.time() - 80 * 86_400:.0f} +0000")
     shop = fill(home / "shop", lost="ERROR", left="ERROR")
