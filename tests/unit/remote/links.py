@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -72,6 +72,26 @@ class Heard:
 
     def is_up(self) -> None:
         self.until(lambda: bool(self.states) and self.states[-1].up)
+
+
+Start = Callable[[Link], Heard]
+
+
+def starting() -> Iterator[Start]:
+    """Starts ends, and stops them when the test is over."""
+    ends: list[Link] = []
+
+    def start(end: Link) -> Heard:
+        heard = Heard()
+        end.start(heard.receive, heard.change)
+        ends.append(end)
+        return heard
+
+    yield start
+    for end in ends:
+        began = time.monotonic()
+        end.stop()
+        assert time.monotonic() - began < 2  # a second, on a busy machine
 
 
 class Way(ABC):

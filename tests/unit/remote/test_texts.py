@@ -74,7 +74,7 @@ def test_a_text_comes_in_parts_in_any_order_and_is_asked_for_once() -> None:
 
 
 @pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)], [(n, 1_000) for n in range(1_000)]])
-def test_an_answer_that_says_now_this_now_that_or_has_no_end_is_none(
+def test_an_answer_that_contradicts_itself_is_none(
     lies: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LARGEST_ANSWER", 1_000)
