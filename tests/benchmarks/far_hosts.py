@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Contract, Handoff, Outcome, Return
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.delegation.events import Event, Seen
+from agentwatch.delegation.events import Seen
 from agentwatch.monitor import Monitor
 from agentwatch.remote.pipe import StdioEnd
 from agentwatch.remote.relay import Relay, Relayed
@@ -28,39 +28,26 @@ LIVE = Health("live", "")
 
 
 class Fed(Source):
-    """A workspace of so many tasks, each with what it was handed, two of three with what they gave back; told more by
-    `news`."""
+    """A workspace of so many tasks, each with what it was handed; told of returns by `news`."""
 
     def __init__(self, tasks: int) -> None:
-        self._tasks = tasks
-        self._seq = 0
+        self._tasks, self._seq = tasks, 0
         self._emit: Callable[[Batch], None] = lambda _batch: None
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         self._emit = emit
-        emit(Batch(self.everything(), LIVE))
-
-    def everything(self) -> tuple[Event, ...]:
-        seen: list[Event] = []
         for number in range(self._tasks):
             parent = f"t{number // 10}" if number >= 10 else None
-            packet = Handoff(f"t{number}", f"count the seeds of field {number} and say how many there are", parent)
-            seen.append(self._seen(f"t{number}.handoff.json", packet))
-            if number % 3:
-                seen.append(self._seen(f"t{number}.return.md", returned(number)))
-        return tuple(seen)
+            self._tell(f"t{number}.handoff.json", Handoff(f"t{number}", f"count the seeds of field {number}", parent))
 
     def news(self, number: int) -> None:
-        self._emit(Batch((self._seen(f"t{number % self._tasks}.return.md", returned(number)),), LIVE))
+        words = f"All {number} rows were counted twice, and the second count is what the first one was."
+        made = Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, summary=words, files_modified=("src/a.py",))
+        self._tell(f"t{number % self._tasks}.return.md", made)
 
-    def _seen(self, path: str, document: Handoff | Return) -> Seen:
+    def _tell(self, path: str, document: Handoff | Return) -> None:
         self._seq += 1
-        return Seen(self._seq, time.time(), path, f"{self._seq:064x}", document)
-
-
-def returned(number: int) -> Return:
-    words = f"All {number} rows were counted twice, and the second count is what the first one was."
-    return Return(Contract.RETURN_FORMAT, "SUCCESS", Outcome.COMPLETED, summary=words, files_modified=("src/a.py",))
+        self._emit(Batch((Seen(self._seq, time.time(), path, f"{self._seq:064x}", document),), LIVE))
 
 
 def feed(sources: Sequence[Fed], rate: float, count: int) -> None:

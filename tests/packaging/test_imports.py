@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agents.claude import Claude
-from tests.unit.claude_code.building import Store, meta
 
 HEAVY = ("textual", "rich", "inotify_simple", "pydantic", "websockets")
 
@@ -79,26 +78,6 @@ BARE: dict[str, tuple[str, list[str]]] = {
 def test_nothing_is_loaded_before_it_is_needed(name: str) -> None:
     statements, modules = BARE[name]
     assert loaded(statements, *modules) == set()
-
-
-def test_a_session_without_a_contract_is_read_without_models(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
-    store.workspace.mkdir(parents=True)
-    session = store.session()
-    session.asked("Do it.")
-    session.delegated("toolu_1", 'Mend `f`. The settings are {"retries": 3}.')
-    store.agent("a1", meta("toolu_1")).said("## What I did\n\nMended it: {}.\n\n## Status of the tests\n\nAll green.")
-    session.returned("toolu_1", "a1", "Mended it.")
-    session.said("All done.")
-    store.save()
-    run = (
-        "import io, os\nfrom contextlib import redirect_stdout\n"
-        f"os.environ |= {{'CLAUDE_CONFIG_DIR': {str(store.home)!r}, 'XDG_STATE_HOME': {str(tmp_path)!r}}}\n"
-        "from agentwatch.cli import run\nprinted = io.StringIO()\n"
-        f"with redirect_stdout(printed): run(['tree', {str(store.workspace)!r}])\n"
-        "assert 'Do it.' in printed.getvalue()"
-    )
-    assert loaded(run, *HEAVY) == set()
 
 
 @pytest.mark.parametrize("event", ["SubagentStop", "PostToolUse"])

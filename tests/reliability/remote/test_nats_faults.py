@@ -154,9 +154,8 @@ class Fleet:
     def cut(self) -> None:
         """The connections break, in the middle of what they carry."""
         for wire in (self.wire, self.there):
-            wire.cut(random.randrange(3000))
+            wire.cut()
             time.sleep(random.uniform(0, 0.3))
-            wire.mend()
 
     def replay(self) -> None:
         """All that was said lately is delivered again, doubled and in any order, requests for decisions, too."""

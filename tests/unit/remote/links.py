@@ -217,9 +217,7 @@ class Nats(Way):
         return NatsHub(self._here.url, Login()).link(self._key.public)
 
     def cut(self) -> None:
-        self._here.cut(100)
-        time.sleep(0.05)
-        self._here.mend()
+        self._here.cut()
 
     def stop(self) -> None:
         super().stop()

@@ -183,24 +183,6 @@ def test_a_host_that_is_gone_is_lost_since_it_was_heard_last() -> None:
     assert sum(isinstance(one, Seen) for one in screen.events) == 3
 
 
-def test_a_clock_that_is_an_hour_ahead_makes_no_task_older_or_newer() -> None:
-    here = Time()
-    for ahead in (3_600.0, -3_600.0, 1.5):
-        there = Time(here.at + ahead)
-        host, twin = Host(MemoryEnd(), there), Host(MemoryEnd(), here)
-        screen = Screen(MemoryLink(host.end), here)
-        screen.link.connect()
-        screen.exchange()
-        for one, shift in ((host, ahead if ahead != 1.5 else 0), (twin, 0.0)):
-            see = Recorder().seen
-            seen = [see("a.json", handoff("a")), see("b.json", handoff("b"))]
-            one.see([item._replace(at=here.at + shift + number) for number, item in enumerate(seen)])
-        screen.exchange()
-        assert screen.document() == twin.document()
-        assert screen.host.offset == (ahead if ahead != 1.5 else 0)
-        assert abs(screen.host.now - there()) < 2
-
-
 def test_a_clock_of_no_year_of_ours_has_to_be_set() -> None:
     here, there = Time(), Time(0.0)
     host = Host(MemoryEnd(), there)
