@@ -40,9 +40,6 @@ class Network(Line):
         self.calm = False
         self.skew = timedelta()
         self.seen: list[str] = []
-        self.first: dict[str, Result] = {}
-        """What was said for good of each, when it was said first."""
-        self.contradictions: list[tuple[Result, Result]] = []
         self._guard = threading.Lock()
         self._air: list[threading.Thread] = []
 
@@ -92,13 +89,6 @@ class Network(Line):
     def _carry(self, text: str, late: float, answers: int, to: Queue[Result]) -> None:
         time.sleep(late)
         result = self.host.record(text)
-        if Outcome(result.outcome).is_final:
-            with self._guard:
-                first = self.first.setdefault(text, result)
-                if first.outcome != result.outcome or (
-                    first.outcome is Outcome.RECORDED and first.record != result.record
-                ):
-                    self.contradictions.append((first, result))
         for _ in range(answers):
             time.sleep(late / 2)
             to.put(result)
@@ -159,7 +149,6 @@ def over_a_bad_network(root: Path, rounds: int, dice: random.Random) -> None:
         for text in dice.sample(network.seen, len(network.seen)):
             network._carry(text, 0.0, 1, Queue())
     assert host.records() == before
-    assert network.contradictions == []
     assert host.chain().problems == ()
     # Nothing is in the ledger that neither of them has signed.
     sent = set(network.seen)

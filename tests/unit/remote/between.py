@@ -27,8 +27,6 @@ class MemoryEnd(Link):
 
     def __init__(self) -> None:
         self.links: list[MemoryLink] = []
-        self.sent = 0
-        self.bytes = 0
         self.receive: Receive = lambda _message: None
         self.change: Change = lambda _state: None
 
@@ -36,8 +34,6 @@ class MemoryEnd(Link):
         self.receive, self.change = receive, change
 
     def send(self, message: bytes, to: str = "") -> None:
-        self.sent += 1
-        self.bytes += len(message)
         for link in self.links:
             if link.is_up and to in ("", link.screen):
                 link.waiting.append(message)

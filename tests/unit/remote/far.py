@@ -75,9 +75,6 @@ class Host:
     def open_desk(self) -> LocalService:
         return LocalService(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
 
-    def store(self) -> RequestStore:
-        return RequestStore(self.workspace, state=self.state, disk=QUICK)
-
     def holder(self) -> Holder:
         return Holder(self.workspace, name="test", state=self.state, configuration=self.configuration, disk=QUICK)
 
@@ -96,7 +93,10 @@ class Host:
         """One that has looked at what is there now."""
         if self._monitor is None:
             source = FilesSource(self.workspace)
-            given = {"open_desk": self.open_desk, "open_inbox": lambda: Inbox(self.store())}
+            given = {
+                "open_desk": self.open_desk,
+                "open_inbox": lambda: Inbox(RequestStore(self.workspace, state=self.state, disk=QUICK)),
+            }
             self._monitor = Monitor(self.workspace, Settings(), source, time.time, **given)  # type: ignore[arg-type]
             self._monitor.scan()
             for part in (self._monitor.clerk, self._monitor.inbox):
@@ -137,13 +137,11 @@ class Host:
     def records(self) -> list[Record]:
         return [entry.record for entry in self.chain().entries]
 
-    def reader(self) -> Reader:
-        return Reader(self.workspace, state=self.state, configuration=self.configuration, environment={})
-
     def wait(self, task_id: str = "a", attempt: int = 1, now: datetime | None = None) -> Found:
         """What an agent there is told."""
         with at(now or self.now):
-            return self.reader().find(Question(task_id, attempt))
+            reader = Reader(self.workspace, state=self.state, configuration=self.configuration, environment={})
+            return reader.find(Question(task_id, attempt))
 
 
 class Line:
