@@ -45,7 +45,7 @@ async def test_a_flood_is_applied_whole_in_several_updates() -> None:
     monitor, source = watched()
     updates = monitor.updates()
     see = Recorder().seen
-    source.emit(Batch([see(f"{n}.json", handoff(f"t{n}")) for n in range(3_000)], LIVE))
+    source.emit(Batch(tuple(see(f"{n}.json", handoff(f"t{n}")) for n in range(3_000)), LIVE))
     changed = {*await next_update(updates)}
     while len(changed) < 3_000:
         changed |= await next_update(updates)
@@ -77,7 +77,7 @@ async def test_a_batch_that_counts_alone_takes_the_place_of_all() -> None:
     monitor, source = watched()
     updates = monitor.updates()
     see = Recorder().seen
-    source.emit(Batch([see("a.json", handoff("a")), see("b.json", handoff("b"))], LIVE))
+    source.emit(Batch((see("a.json", handoff("a")), see("b.json", handoff("b"))), LIVE))
     await next_update(updates)
     before = monitor.tree
     before.asides["b"] = Aside(seen="as it was")

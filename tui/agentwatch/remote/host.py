@@ -612,7 +612,6 @@ class Fleet:
         self._brokered: dict[str, _Known] = {}
         """By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all."""
         self._asked_for = {address.host for address in addresses if address.kind == "nats"}
-        self._held: list[RemoteHost] = []
         self._sources: list[RemoteSource] = []
         groups: dict[str, list[Address]] = {}
         hubs: dict[str, NatsHub] = {}
@@ -698,9 +697,8 @@ class Fleet:
     def found(self) -> Places:
         """The same, once each host has said which it has, or cannot be reached. Blocks."""
         until = time.monotonic() + SCAN_SECONDS
-        self._held = list(dict.fromkeys(self._known[place.workspace].host for place in self._fixed))
-        for host in self._held:
-            # All at the same time.
+        # All at the same time.
+        for host in {self._known[place.workspace].host for place in self._fixed}:
             host.hold(self)
         hosts = [known.host for known in self._brokered.values()]
         while time.monotonic() < until and any(one.hello is None and one.lost_since is None for one in hosts):
@@ -728,5 +726,5 @@ class Fleet:
         """End all connections."""
         for source in self._sources:
             source.stop()
-        for host in (*self._held, *(known.host for known in self._brokered.values())):
-            host.release(self)
+        for known in (*self._known.values(), *self._brokered.values()):
+            known.host.release(self)
