@@ -190,7 +190,7 @@ def page(record: Record) -> bytes:
         "mode": clean(params.mode) if params.mode else None,
         "mitigation": params.mitigation.value if params.mitigation else None,
     }
-    lines = [f"# {SPECS[record.action].page}: {exact(record.task_id)}, attempt {record.attempt}", ""]
+    lines = [f"# {SPECS[record.action].word}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items() if value]
     for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
         if text:

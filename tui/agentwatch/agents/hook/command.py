@@ -166,7 +166,7 @@ class Child(NamedTuple):
 
         task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, load)
         complain_of(problems)
-        written = task.latest.returned if task is not None and task.latest is not None else None
+        written = task.latest.returned if task is not None else None
         if written is None or written.stored:
             return self
         if self.attempt.returned is not None:
