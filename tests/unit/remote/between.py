@@ -120,7 +120,8 @@ class Host(Relay):
     def see(self, events: Iterable[Event], *, settled: bool = True) -> None:
         """These are observed."""
         self.monitor.health = Health("live", "")
-        self.monitor._add(events)
+        for one in events:
+            self.monitor._add([one])
         self.monitor.tree.settle()
         if settled:
             self.part._settled = 2

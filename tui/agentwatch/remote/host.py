@@ -323,7 +323,8 @@ class RemoteHost:
             return False
         self.heard_at, self._heard_steady = self.clock(), steady
         ahead = frame.now - (self.heard_at - took / 2)
-        if abs(ahead - offset) > _TOLERATED + took / 2:
+        # The measure is wrong by half of the way there and back at most.
+        if abs(ahead - offset) > 1.0 + took / 2:
             self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0
         for source in self._sources:
             if self.offset != offset:
