@@ -97,7 +97,7 @@ class Broker:
 
 
 class Wire:
-    """What somebody is connected to instead of a server: it carries everything there and back until it is cut."""
+    """Stands between somebody and a server, and carries everything there and back until it is cut."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

@@ -1,4 +1,4 @@
-"""What a screen takes for what hosts tell it, against the same observed here."""
+"""The work of a screen with what hosts tell it, against the same observed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What starting costs, against an interpreter that does nothing and an empty Textual app, in a real terminal."""
+"""The cost of starting, against an interpreter that does nothing and an empty Textual app, in a real terminal."""
 
 from __future__ import annotations
 

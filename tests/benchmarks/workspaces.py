@@ -33,7 +33,7 @@ files_modified:
 
 
 def returned(number: int, *, mode: str = "code") -> str:
-    """What a task of `write` returns; `mode` is what a row calls its agent."""
+    """The return of a task of `write`; `mode` is what a row calls its agent."""
     state = "ERROR" if number % 300 == 0 else "SUCCESS"
     made = f"group{number // 100}/t{number}/return.md"  # a claim that is true
     return _RETURN.format(state=state, task_id=f"t{number}", mode=mode, made=made)

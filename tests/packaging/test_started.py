@@ -1,4 +1,4 @@
-"""What `init` writes starts agentwatch and nothing else, however it was installed, in a workspace that would like to
+"""The lines of `init` start agentwatch and nothing else, however it was installed, in a workspace that would like to
 run in its place."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SECONDS = 120
 PACKAGES = Path(pydantic.__file__).parents[1]
-"""What agentwatch needs is there, as nothing is fetched."""
+"""All that agentwatch needs is there, as nothing is fetched."""
 
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 MODULES = (

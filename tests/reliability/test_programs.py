@@ -74,9 +74,7 @@ def test_no_other_program_of_an_agent_is_run(
     assert not (root / "ran").exists()
 
 
-def test_a_program_elsewhere_is_found_and_an_absolute_path_is_taken(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_elsewhere_and_an_absolute_path_are_taken(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "own").mkdir()
     (root / "plain/.venv/bin/vi").rename(root / "own/vi")
     monkeypatch.setenv("PATH", f"{root}/public:{root}/own")

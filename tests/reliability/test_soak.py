@@ -28,7 +28,7 @@ ALLOWED = 5.0 if SECONDS < 3600 else (SECONDS - WARM_UP) / 3600
 
 
 class Use(NamedTuple):
-    """What a process holds: resident megabytes, open files, threads."""
+    """Held by a process: resident megabytes, open files, threads."""
 
     megabytes: float
     files: int

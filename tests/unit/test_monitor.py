@@ -53,7 +53,7 @@ async def test_a_flood_is_applied_whole_in_several_updates() -> None:
     await updates.aclose()  # type: ignore[attr-defined]
 
 
-async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread_behind(tmp_path: Path) -> None:
+async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread(tmp_path: Path) -> None:
     async def watch() -> None:
         async for _ in Monitor(tmp_path, Settings(), FilesSource(tmp_path), time.time).updates():
             watching.set()

@@ -1,4 +1,4 @@
-"""Whatever a task shows, every face shows the same: row, details, timeline, report, `tree --json` and `pending`."""
+"""All faces show the same of a task: row, details, timeline, report, `tree --json` and `pending`."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class Deadly(Quick):
 
 
 _DEADLY = frozenset({"write", "link", "rename", "unlink", "mkdir", "fsync", "flock"})
-"""What changes something, or lets others do so."""
+"""These change something, or let others do so."""
 
 
 _PATIENCE: Final = 60
@@ -212,9 +212,7 @@ def killed(do: Callable[[Disk], None], at: int, *, behind: bool) -> bool:
 
 @pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("outcome", [Outcome.RECORDED, Outcome.DECIDED_OTHERWISE])
-def test_a_relay_that_is_killed_anywhere_gives_the_same_answer_afterwards(
-    tmp_path: Path, behind: bool, outcome: Outcome
-) -> None:
+def test_a_relay_that_is_killed_gives_the_same_answer_later(tmp_path: Path, behind: bool, outcome: Outcome) -> None:
     at, cut = 0, True
     while cut:
         at += 1

@@ -89,7 +89,7 @@ class Operator:
             time.sleep(0.2)
 
     def differences(self, there: list[dict[str, Any]]) -> list[object]:
-        """What the screen shows otherwise: the task, the key, what it says and what the host says."""
+        """All that the screen shows otherwise: the task, the key, what it says and what the host says."""
         here = [task | {"host": None} for task in self.seen.document("/w")["tasks"]]
         found: list[object] = [len(here)] * (len(here) != len(there))
         for one, task in zip(here, there, strict=False):

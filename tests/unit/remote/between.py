@@ -140,7 +140,7 @@ class Host(Relay):
 
 
 class Screen(Seen):
-    """What somebody sees of a host, without a thread: `tick` is called by the test."""
+    """The view of a host, without a thread: `tick` is called by the test."""
 
     def __init__(self, link: MemoryLink, time: Time, **more: Any) -> None:
         super().__init__(link, clock=time, steady=lambda: time.at - NOON + 100.0, **more)

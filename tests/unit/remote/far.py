@@ -112,7 +112,7 @@ class Host:
         return self.desk.subject(self.monitor().tree.tasks[task_id])
 
     def signed(self, task_id: str = "a", action: Action = Action.RETRY, key: SigningKey = KIM, **changes: Any) -> str:
-        """What an operator signs, now by the clock of the host, who looks at the task as it is now."""
+        """The request of an operator, now by the clock of the host, who looks at the task as it is now."""
         at: datetime = changes.pop("at", self.now)
         host: str = changes.pop("host", self.key.public.keyid)
         record_by: datetime = changes.pop("record_by", at + timedelta(minutes=5))
@@ -138,14 +138,14 @@ class Host:
         return [entry.record for entry in self.chain().entries]
 
     def wait(self, task_id: str = "a", attempt: int = 1, now: datetime | None = None) -> Found:
-        """What an agent there is told."""
+        """The answer that an agent there gets."""
         with at(now or self.now):
             reader = Reader(self.workspace, state=self.state, configuration=self.configuration, environment={})
             return reader.find(Question(task_id, attempt))
 
 
 class Line:
-    """What is between a desk and a host; a deaf one hears no answer."""
+    """The line between a desk and a host; a deaf one hears no answer."""
 
     def __init__(self, host: Host, label: str = "build1") -> None:
         self.host = host
@@ -203,7 +203,7 @@ class Said:
 
 
 def told_the_truth(records: list[Record], said: list[Said]) -> None:
-    """What kim and alice were told of one attempt is what the ledger has of it."""
+    """Kim and alice were told of one attempt as the ledger has it."""
     assert len(records) <= 1, "doubled"
     held = records[0] if records else None
     for one, key in zip(said, (KIM, ALICE), strict=True):

@@ -36,17 +36,17 @@ while data := there.recv(65536):
     while data:
         data = data[os.write(1, data):]
 """
-"""What is found under the name `agentwatch`: it leads to the end of a relay that the test holds."""
+"""Is found under the name `agentwatch`, and leads to the end of a relay that the test holds."""
 
 _NO_SSH: Final = """#!/bin/sh
 for last; do :; done
 PATH={bin}:/usr/bin:/bin exec sh -c "$last"
 """
-"""What is run instead of ssh: it runs here what ssh would run there."""
+"""Is run instead of ssh, and runs here what ssh would run there."""
 
 
 class Heard:
-    """What one end has heard, and what it was told of its link."""
+    """The messages that one end has heard, and the states of its link."""
 
     def __init__(self) -> None:
         self.messages: list[bytes] = []
@@ -95,7 +95,7 @@ def starting() -> Iterator[Start]:
 
 
 class Way(ABC):
-    """What is between one relay, which has this end, and its screens."""
+    """The way between one relay, which has this end, and its screens."""
 
     end: Link
 

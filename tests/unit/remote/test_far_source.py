@@ -1,4 +1,4 @@
-"""What a screen shows of a host is what the host shows, whatever happens on the way."""
+"""A screen shows of a host what the host shows, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def started_anew(host: Host, screen: Screen) -> Host:
     return again
 
 
-def test_a_relay_that_was_started_anew_replaces_the_other_at_once() -> None:
+def test_a_relay_started_anew_replaces_the_other_at_once() -> None:
     host, screen = pair()
     work(host)
     screen.exchange()
@@ -197,7 +197,7 @@ def test_a_clock_of_no_year_of_ours_has_to_be_set() -> None:
 
 
 def test_a_recording_of_yesterday_is_no_host_that_answers() -> None:
-    """Whoever carries the messages has kept all of them, and plays them to a screen that is new."""
+    """Somebody who carries the messages has kept all of them, and plays them to a screen that is new."""
     host, screen = pair()
     recorded = list[bytes]()
     work(host)

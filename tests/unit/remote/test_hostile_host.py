@@ -30,7 +30,7 @@ TIMES = st.sampled_from([0.0, 1.7e9, EARLIEST, LATEST, 1e300, float("inf"), floa
 
 
 def frames(epoch: str, workspace: str) -> st.SearchStrategy[Any]:
-    """What it may say."""
+    """All that it may say."""
     names, epochs = st.sampled_from([workspace, "another", "../../etc", ""]), st.sampled_from([epoch, "another"])
     about: Any = {"workspace": names, "epoch": epochs, "after": NUMBERS, "upto": NUMBERS}
     entries = st.lists(any_of(Entry), max_size=3).map(tuple)

@@ -1,4 +1,4 @@
-"""What holds for every link, whatever carries the messages: those who use one need not know which it is."""
+"""The promises of every link, whatever carries the messages: those who use one need not know which it is."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
 
 
 def connected(way: Way, started: Start) -> tuple[Heard, Link, Heard]:
-    """What the relay hears; a link, and what its screen hears, once each has heard the other."""
+    """The ears of the relay; a link, and the ears of its screen, once each has heard the other."""
     hears, link = started(way.end), way.link()
     shown = started(link)
     meet(way, hears, link, shown, b"0")

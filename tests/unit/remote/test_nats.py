@@ -1,4 +1,4 @@
-"""What a host says reaches the screens of a fleet over a real NATS server, and what they say reaches the host: with
+"""A host and the screens of a fleet hear each other over a real NATS server: with
 many hosts, after a crash, over TLS, with files of credentials; and what is told where one of these is not as it has to
 be."""
 

@@ -499,7 +499,7 @@ class RemoteSource(Source):
                     self._emit(batch)
 
     def _next(self, *, now: bool = False) -> Batch:
-        """What is to be emitted; `now`: all that is known, complete or not."""
+        """All that is to be emitted; `now`: all that is known, complete or not."""
         host, lost, events, anew = self.host, self.host.lost_since, list[Event](), False
         if self._due is None:
             events = [self._here(one) for one in self._new]
