@@ -117,6 +117,7 @@ async def office(
     size: tuple[int, int] = (140, 40),
     *,
     settings: Settings | None = None,
+    source: FilesSource | None = None,
 ) -> AsyncIterator[Office]:
     """The app on a workspace with these files."""
     workspace = root / "shop"
@@ -130,7 +131,7 @@ async def office(
     monitor = Monitor(
         workspace,
         settings,
-        FilesSource(workspace),
+        source or FilesSource(workspace),
         time.time,
         open_desk=lambda: desk,
         open_inbox=lambda: Inbox(box),
