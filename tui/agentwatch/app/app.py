@@ -454,16 +454,12 @@ class AgentwatchApp(App[None]):
         """Show a claim's file, or, as it stands in the transcript, what was done."""
         from agentwatch.app.screens.inspect import claim_screen, reading_of  # they need what the details need
 
-        if event.claim.call is not None:
-            if (step := reading_of(self.monitor, event)) is not None:
-                self._read_step(step)
-            else:
-                self.complain("Its transcript is not to be had any more: what was found in it stands here.")
-        elif host := self.monitor.of(event.task_id)[0].host:
-            path = clean(event.claim.path, 200)
-            self.complain(f"{path} is on {clean(host, 60)}: what was found there about it stands here.")
-        else:
+        if step := reading_of(self.monitor, event):
+            self._read_step(step)
+        elif event.claim.call is None and not self.monitor.of(event.task_id)[0].host:
             self.push_screen(claim_screen(self.monitor, self.clock, event.task_id, event.claim))
+        else:
+            self.complain(f"{clean(event.claim.path, 200)} is not to be had here: what was found in it stands here.")
 
     @on(ReadStep)
     def _read_step(self, event: ReadStep) -> None:

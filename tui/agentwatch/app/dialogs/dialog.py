@@ -249,9 +249,9 @@ class Choice(Widget, can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,down,l,j", "step(1)", "Next", show=False),
-        Binding("left,up,h,k", "step(-1)", "Previous", show=False),
-        Binding("space", "take", "Take", show=False),
+        Binding("right,down,l,j", "step(1)", show=False),
+        Binding("left,up,h,k", "step(-1)", show=False),
+        Binding("space", "take", show=False),
     ]
 
     DEFAULT_CSS = """
