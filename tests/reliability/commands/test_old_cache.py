@@ -29,12 +29,3 @@ def test_the_old_cache_is_removed_and_nothing_else(tmp_path: Path, others: tuple
     left = {path.name for path in answers.iterdir()} if others else {path.name for path in answers.parent.iterdir()}
     assert left == ({*others, "ffffffff"} if others else {stage.state.name})
     assert (stage.workspace / "api.return.md").exists()
-
-
-def test_nothing_behind_a_linked_cache_is_removed(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "here")
-    target = filled(tmp_path / "strangers", *OURS)
-    stage.state.parent.mkdir(parents=True)
-    (stage.state.parent / "answers").symlink_to(target)
-    assert stage.decide("--abort").code == 0
-    assert {path.name for path in target.iterdir()} == set(OURS)

@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, shorten
-from agentwatch.contracts.shapes import Todo, TodoStatus
+from agentwatch.contracts.shapes import Todo, Todos, TodoStatus
 from agentwatch.text import folded
 
 _FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
@@ -221,7 +221,7 @@ def has_item(lines: list[str], *, alone: bool = False) -> bool:
     )
 
 
-def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> tuple[Todo, ...]:
+def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> Todos:
     """The items of a checklist, which ends at a heading or text behind an empty line; `alone`, every line is judged."""
     found: list[Todo] = []
     pending_before = out_of_order = noted = after_blank = False

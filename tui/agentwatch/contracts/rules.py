@@ -28,23 +28,19 @@ Location = tuple[str | int, ...]
 
 
 class Rule(NamedTuple):
-    """A rule; its `section` is the heading of the document that asks for it, its `contract` None if it is for any.
-
-    The `{names}` of the message are filled with the facts of the place. In `warns_in`, `check` only warns. `fields` are
-    the kinds of errors that break it, each with the path of a field.
-    """
+    """A rule of a contract, or of all."""
 
     id: str
     contract: Contract | None
     severity: Severity
-    section: str
+    section: str  # the heading of the document that asks for it
     title: str
-    message: str
+    message: str  # its `{names}` are filled with the facts of the place
     why: str
     right: str = ""
     wrong: str = ""
-    warns_in: Contract | None = None
-    fields: tuple[tuple[str, ...], ...] = ()
+    warns_in: Contract | None = None  # where `check` only warns
+    fields: tuple[tuple[str, ...], ...] = ()  # the kinds of errors that break it, each with the path of a field
 
     @property
     def level(self) -> str:

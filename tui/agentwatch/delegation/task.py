@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
-from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoStatus
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todos, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Claim, Seen, Verdict
 from agentwatch.delegation.request import Request
@@ -101,8 +101,7 @@ class Below:
 
     def merge(self, other: Below) -> None:
         """Count what another one does."""
-        for kind, count in other.counts.items():
-            self.counts[kind] += count
+        self.counts.update(other.counts)
         self.tokens += other.tokens
         self.active_at = max(self.active_at, other.active_at)
 
@@ -220,7 +219,7 @@ class Attempt:
         return document if isinstance(document, Return) else None
 
 
-def has_moved(todos: tuple[Todo, ...] | None) -> bool:
+def has_moved(todos: Todos | None) -> bool:
     """Whether a checklist was begun, which is a sign of life."""
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
@@ -270,7 +269,7 @@ class Task:
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
     findings: Sequence[Finding] = ()
     requests: tuple[Request, ...] = ()  # those that wait for the operator first, what presses most before the rest
-    todos: tuple[Todo, ...] | None = None
+    todos: Todos | None = None
     todo_moved: Activity | None = None  # the todo that was ticked or begun last, as files tell it
     first_seq: int = 0
     updated_at: float = 0.0  # the last sign of life of the task itself

@@ -267,12 +267,8 @@ class Tree:
             return
         self._moved = False
         for task, link in links.find_links(tasks, self._named, self.runs.executing):
-            first_seq = task.place.first_seq
-            if first_seq is None:
-                first_seq = self._named[task.task_id][0]
-            if link != (task.parent_id, task.parent_basis, task.problem) or first_seq != task.first_seq:
-                task.parent_id, task.parent_basis, task.problem = link
-                task.first_seq = first_seq
+            if link != (task.parent_id, task.parent_basis, task.problem, task.first_seq):
+                task.parent_id, task.parent_basis, task.problem, task.first_seq = link
                 self._touched.add(task.task_id)
         # The members of a cycle are roots.
         for task in map(tasks.__getitem__, links.find_cycles(tasks)):
@@ -436,10 +432,7 @@ class Tree:
 
 
 class JoinedTree(Tree):
-    """Several trees as one, each below a top row of its own; `show` and `update` are told what has changed in them.
-
-    A key is the scope of a tree, which begins with `mark`, and an id there; without a top row, the scope is empty.
-    """
+    """Several trees as one, each below a top row of its own; a key is the scope of a tree, if it has one, and an id."""
 
     def __init__(self, mark: str) -> None:
         super().__init__()
