@@ -56,7 +56,7 @@ async def test_the_operator_who_comes_second_is_told_what_holds(tmp_path: Path) 
     async with office(tmp_path) as s:
         await s.open("r")
         await s.ready()
-        subject = s.case.subject
+        subject = s.desk.subject(s.app.monitor.tree.tasks["shop.api"])
         s.another_desk().decide(
             subject,
             Action.ABORT,

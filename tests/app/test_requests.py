@@ -100,7 +100,6 @@ async def test_it_says_what_a_denial_ends_and_where_there_is_an_always(tmp_path:
     async with asking(tmp_path, asked) as (s, _):
         await open_it(s)
         assert "a denial ends 2 other open requests of its session, too" in s.text()
-        assert "a denial without words ends the turn of its agent" in s.text()
         assert "It has no terminal." in s.text()
         await s.press("space")
         await s.until(lambda: "ctrl+s allows it, this once (“always”: only in its program)" in s.words)

@@ -424,8 +424,8 @@ class AgentwatchApp(App[None]):
         if type(self.focused).__name__ == "TextArea":
             raise SkipAction
         # No public property says whether it can be suspended.
-        is_possible = self._driver is not None and self._driver.can_suspend
-        self.complain(suspend_all() if is_possible else "agentwatch cannot be suspended here.")
+        if not (self._driver is not None and self._driver.can_suspend and suspend_all()):
+            self.complain("agentwatch cannot be suspended here.")
 
     def _come_back(self, _app: App[object]) -> None:
         attend_screens(attended=True)
