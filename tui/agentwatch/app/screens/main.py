@@ -139,7 +139,8 @@ class MainScreen(MonitorScreen[None]):
         self._go_to_tree()
         self._show_place()
         self.needs_you.fit()
-        self.watch(self.task_tree, "cursor_id", self._show_selected)
+        # The row is drawn before the details are.
+        self.watch(self.task_tree, "cursor_id", lambda task_id: self.call_later(self._show_selected, task_id))
         self.watch(self.task_tree, "matches", self.filter_bar.show_count)
         self.set_interval(_PERIOD, self.show_details)
         self._adding = self.run_worker(self._add_details())
