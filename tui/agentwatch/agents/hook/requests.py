@@ -114,7 +114,7 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
 
 def _hold_call(call: HookCall, asked: AskedCall, request: Request, holder: Holder) -> None:
     """Offer a request, and print the answer to it."""
-    with holder.offer(request) as offer:
+    with holder.store.offer(request) as offer:
         decided = holder.hold(offer, lambda: is_heard() and not asked.is_answered())
         answer = answer_of(call, decided.action, decided.params, decided.note) if decided is not None else None
         if decided is not None and answer is not None and _print(answer):
@@ -337,7 +337,7 @@ def _offer(told: Fields, plugin: _Plugin) -> Fields:
     anew: Fields = {}
     holder = Holder(workspace, name=f"{program} plugin")
     try:
-        with holder.offer(request_told(told, workspace)) as offer:
+        with holder.store.offer(request_told(told, workspace)) as offer:
             anew = _hold_for_plugin(told, workspace, holder, offer, plugin)
     except (RequestError, ValueError) as error:
         holder.trouble = str(error)
