@@ -139,8 +139,7 @@ class MainScreen(MonitorScreen[None]):
         self._go_to_tree()
         self._show_place()
         self.needs_you.fit()
-        # The row is drawn before the details are.
-        self.watch(self.task_tree, "cursor_id", lambda task_id: self.call_later(self._show_selected, task_id))
+        self.watch(self.task_tree, "cursor_id", self._show_selected)
         self.watch(self.task_tree, "matches", self.filter_bar.show_count)
         self.set_interval(_PERIOD, self.show_details)
         self._adding = self.run_worker(self._add_details())
@@ -196,7 +195,8 @@ class MainScreen(MonitorScreen[None]):
                 self._go_to_tree()
             self._show_place()
 
-    def _show_selected(self, cursor_id: str | None) -> None:
+    async def _show_selected(self, cursor_id: str | None) -> None:
+        # It waits its turn: the row is drawn before the details are.
         self.needs_you.cursor_id = cursor_id
         self.needs_you.redraw()
         self.footer.redraw()
