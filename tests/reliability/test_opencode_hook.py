@@ -18,7 +18,7 @@ import pytest
 from agentwatch.agents.hook.requests import hold_for_plugin
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind
 from agentwatch.requests.store import RequestStore
@@ -83,7 +83,7 @@ class Round:
         else:
             action, params = self.chance.choice([Action.ALLOW, Action.DENY]), None
         with suppress(DecisionError):
-            LocalService(self.workspace).answer(request, action, params, task_id="a", attempt=1, gone=lambda: None)
+            DecisionService(self.workspace).answer(request, action, params, task_id="a", attempt=1, gone=lambda: None)
             self.said.append((request.nonce.rstrip("+"), action, params.answers[0].answer if params else ""))
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions.handoff import final_report, next_handoff
 from agentwatch.decisions.record import Answer, Params, Record
-from agentwatch.decisions.service import LocalService, return_digest
+from agentwatch.decisions.service import DecisionService, return_digest
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
@@ -41,7 +41,7 @@ class Rehearsal:
 
     root: Path
     player: Player
-    desk: LocalService
+    desk: DecisionService
     orchestrator: Orchestrator
     began: float
     now: float
@@ -97,7 +97,7 @@ def demo(tmp_path: Path) -> Iterator[Rehearsal]:
     workspace.mkdir()
     play = demo_screenplay()
     player = Player(play.steps, workspace)
-    desk = LocalService(workspace, state=state, configuration=configuration, disk=QUICK)
+    desk = DecisionService(workspace, state=state, configuration=configuration, disk=QUICK)
     orchestrator = Orchestrator(workspace, state, configuration, play, player)
     yield Rehearsal(tmp_path, player, desk, orchestrator, time.time() - END - 2 * LONGER, 0.0)
     orchestrator.leave()

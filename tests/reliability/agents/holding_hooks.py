@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agentwatch.decisions.ledger import DecisionMade
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request
 from agentwatch.requests.store import RequestStore
@@ -36,7 +36,7 @@ class Scene:
         self.watch()
         # One each, for thousands of rounds: a new one reads everything that was ever decided or asked.
         self.store = RequestStore(self.workspace, disk=QUICK)
-        self.desk = LocalService(self.workspace, disk=QUICK)
+        self.desk = DecisionService(self.workspace, disk=QUICK)
 
     @property
     def state(self) -> Path:

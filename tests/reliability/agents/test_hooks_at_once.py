@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, input_text
 from tests.reliability.agents.holding_hooks import SECONDS, Scene, decision
@@ -101,7 +101,7 @@ class Round:
             assert time.monotonic() < end, "nothing was offered"
             time.sleep(0.005)
 
-    def disturb(self, old: list[Path], stranger: LocalService, open_ones: list[Request]) -> bool:
+    def disturb(self, old: list[Path], stranger: DecisionService, open_ones: list[Request]) -> bool:
         """Somebody who may write into the state directory. Returns whether answers may get lost by it."""
         how = self.random.choice(["replay", "rename", "forge", "claim"])
         target = self.random.choice(open_ones)
@@ -164,7 +164,7 @@ def given_to(how: str) -> Iterator[dict[str, Any]]:
 
 def test_each_of_several_hooks_prints_what_was_decided_for_its_own_request(scene: Scene, tmp_path: Path) -> None:
     random, old, answered, silent = Random(), list[Path](), 0, 0
-    stranger = LocalService(scene.workspace, configuration=tmp_path / "stranger", disk=QUICK)
+    stranger = DecisionService(scene.workspace, configuration=tmp_path / "stranger", disk=QUICK)
     hurried = tmp_path / "hurried" / "agentwatch"
     for number in range(ROUNDS):
         one = Round(scene, random, number)

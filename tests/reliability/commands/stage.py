@@ -17,7 +17,7 @@ from unittest.mock import patch
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.record import Subject
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.sources.files.read import read_file
 from agentwatch.state import state_directory
 
@@ -81,8 +81,8 @@ class Stage:
         return Path(self.environment["XDG_CONFIG_HOME"]) / "agentwatch"
 
     @property
-    def desk(self) -> LocalService:
-        return LocalService(self.workspace, state=self.state, configuration=self.configuration)
+    def desk(self) -> DecisionService:
+        return DecisionService(self.workspace, state=self.state, configuration=self.configuration)
 
     @property
     def keys(self) -> Keys:

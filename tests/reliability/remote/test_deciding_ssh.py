@@ -17,7 +17,7 @@ from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.keys import Role
 from agentwatch.decisions.record import Record, Subject
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.remote import host as module
 from agentwatch.remote.desk import RemoteDesk
@@ -93,7 +93,7 @@ def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_w
     there = Host(tmp_path)
     for number in range(HERE):
         there.fail(f"t{number}")
-    desk = LocalService(
+    desk = DecisionService(
         there.workspace,
         state=sshd.home / "state" / "agentwatch" / workspace_id(there.workspace),
         configuration=sshd.home / "config" / "agentwatch",

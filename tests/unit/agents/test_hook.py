@@ -15,7 +15,7 @@ from agentwatch.agents.hook.held import HOLD, MOST
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Subject
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.events import Ran, Rules
 from agentwatch.delegation.run import Run, RunState
@@ -76,12 +76,12 @@ class Scene:
     ) -> str:
         """Decide about a return as the session store has it: with the end of line that the payload lacks."""
         digest = None if said is None else sha256(f"{said.strip()}\n".encode()).hexdigest()
-        desk = LocalService(self.workspace)
+        desk = DecisionService(self.workspace)
         subject = Subject(desk.workspace_id, task_id, attempt, None, digest)
         return desk.decide(subject, action, params, returned=lambda: digest, note=note).record.decision_id
 
     def receipts(self) -> set[str]:
-        desk = LocalService(self.workspace)
+        desk = DecisionService(self.workspace)
         records = [entry.record for entry in desk.read().entries]
         return {receipt.stage.value for told in desk.receipts(records).values() for receipt in told}
 

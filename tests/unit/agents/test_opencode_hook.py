@@ -15,7 +15,7 @@ import pytest
 
 from agentwatch.agents.hook.requests import request_told
 from agentwatch.decisions.record import Answer, Params
-from agentwatch.decisions.service import LocalService, operator_name
+from agentwatch.decisions.service import DecisionService, operator_name
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.requests.store import RequestStore
@@ -95,7 +95,7 @@ class Operator:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.store = RequestStore(workspace)
-        self.desk = LocalService(workspace)
+        self.desk = DecisionService(workspace)
         self._open: list[Held] = []
 
     def holds(self, first: object) -> Held:

@@ -17,7 +17,7 @@ from agentwatch.agents.hook import requests
 from agentwatch.agents.hook.command import JOURNAL, UNANSWERED
 from agentwatch.config import load
 from agentwatch.decisions.record import Params
-from agentwatch.decisions.service import LocalService, operator_name
+from agentwatch.decisions.service import DecisionService, operator_name
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.store import RequestStore
@@ -75,7 +75,7 @@ class Scene:
     def answer(
         self, request: Request, action: Action = Action.ALLOW, params: Params | None = None, note: str = ""
     ) -> None:
-        LocalService(self.workspace, disk=QUICK).answer(
+        DecisionService(self.workspace, disk=QUICK).answer(
             request, action, params, task_id="a.b", attempt=1, gone=lambda: None, note=note
         )
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agentwatch.cli import pending
 from agentwatch.cli.command import parse
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import OF_ATTEMPTS, Action
 from agentwatch.delegation.tree import Tree
 from tests.unit.decisions.test_policy import returned
@@ -79,7 +79,7 @@ def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: st
     with tempfile.TemporaryDirectory() as root, patch.object(pending, "called", lambda: ("agentwatch",)):
         workspace = Path(root).resolve() / name(random, "w").replace("/", "").strip(".")[:40].ljust(1, "w")
         workspace.mkdir()
-        tree, desk = tree_of(random, str(workspace)), LocalService(workspace, read_only=True)
+        tree, desk = tree_of(random, str(workspace)), DecisionService(workspace, read_only=True)
         asked = [
             (task, action, line)
             for task in tree.tasks.values()

@@ -22,7 +22,7 @@ from agentwatch.decisions.keys import Keys, Role
 from agentwatch.decisions.ledger import Chain
 from agentwatch.decisions.reader import Found, Question, Reader
 from agentwatch.decisions.record import Params, Record, SignedRequest, Subject, draft_of, sign, written
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
 from agentwatch.monitor import Monitor
@@ -52,8 +52,8 @@ class Host:
                 self.desk.keys.trust_other(Role.OPERATOR, key.public, name)
         self._monitor: Monitor | None = None
 
-    def open_desk(self) -> LocalService:
-        return LocalService(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
+    def open_desk(self) -> DecisionService:
+        return DecisionService(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
 
     def store(self) -> RequestStore:
         return RequestStore(self.workspace, state=self.state, disk=QUICK)

@@ -109,15 +109,13 @@ files_modified:
   "blockers": []
 }
 """,
-}
-"""One document each. No rule is broken in them."""
+}  # One document each. No rule is broken in them.
 
 INVALID: Final = "invalid"
-WAITS: Final = frozenset({INVALID, "failed", "blocked"})
-"""States about which the operator decides."""
+WAITS: Final = frozenset({INVALID, "failed", "blocked"})  # States about which the operator decides
 
+# Characters of a stem: with its ending, and that of the file it is written to first, it stays below 255 bytes.
 _LONGEST: Final = 150
-"""Characters of a stem: with its ending, and that of the file it is written to first, it stays below 255 bytes."""
 
 _MODES: Final = (0o755, 0o644)
 _READ_ONLY: Final = "nothing may be written here: the operator has set read_only; go on without submitting"

@@ -17,16 +17,7 @@ from agentwatch.agents import documents
 from agentwatch.agents.documents import ContractTold, Name, Submitted, Validated, Waited
 from agentwatch.composition import Load, known_desk
 from agentwatch.config import Settings
-from agentwatch.decisions.reader import (
-    POLL_SECONDS,
-    Asker,
-    Expired,
-    Found,
-    Verified,
-    is_needless,
-    question_about,
-    waited,
-)
+from agentwatch.decisions.reader import POLL_SECONDS, Found, Reader, is_needless, question_about, waited
 from agentwatch.delegation.task import Task
 
 INSTRUCTIONS: Final = """\
@@ -122,7 +113,7 @@ class _Wait:
     def __init__(self, workspace: Path, settings: Settings, load: Load, task_id: str) -> None:
         self._workspace = workspace
         self._task_id = task_id
-        self._asker = Asker(workspace, settings, "mcp")
+        self._asker = Reader(workspace, "mcp", read_only=settings.read_only)
 
         def see(**more: Any) -> Task | None:
             monitor = load(workspace, settings, **more)
@@ -137,8 +128,8 @@ class _Wait:
         end = time.monotonic() + seconds
         task = await run_sync(self._look, abandon_on_cancel=True)
         while True:
-            found = await run_sync(self._asker.reader.find, self._question, abandon_on_cancel=True)
-            if isinstance(found, Verified | Expired) or is_needless(task) or time.monotonic() >= end:
+            found = await run_sync(self._asker.find, self._question, abandon_on_cancel=True)
+            if found.decided or is_needless(task) or time.monotonic() >= end:
                 return await run_sync(self._answer, found)
             await anyio.sleep(POLL_SECONDS)
 
@@ -149,13 +140,13 @@ class _Wait:
 
     def _answer(self, found: Found) -> Waited:
         path = None
-        if isinstance(found, Verified | Expired):
+        if found.decided:
             task = self._see(desk=known_desk(self._workspace), inspects=False)
         else:
             # How it stands now, not when the wait began.
             task = self._look()
-            found = self._asker.reader.find(self._question)
-        if isinstance(found, Verified):
+            found = self._asker.find(self._question)
+        if found.record:
             path = self._asker.hand_out(found.record)
             self._asker.note_read(found, "agentwatch mcp")
         told = waited(found, task, self._task_id, handoff_path=path)

@@ -31,14 +31,12 @@ from agentwatch.text import Check, bad, clean, good, note, say
 
 NAME: Final = "agentwatch"
 CLAUDE_SETTINGS: Final = ".claude/settings.json"
+# Seconds that a hook has beside its waiting, before the program ends it: that would let the child go unsaid.
 HOOK_SLACK: Final = 30
-"""Seconds that a hook has beside its waiting, before the program ends it: that would let the child go unsaid."""
 
-HELD_SECONDS: Final = 24 * 3600
-"""The longest that a request is held whose prompt stands in the program meanwhile."""
+HELD_SECONDS: Final = 24 * 3600  # The longest that a request is held whose prompt stands in the program meanwhile
 
-_MCP_SLACK: Final = 75
-"""The same for `wait_for_decision`; OpenCode and Kilo would end it after 60 s."""
+_MCP_SLACK: Final = 75  # The same for `wait_for_decision`; OpenCode and Kilo would end it after 60 s
 
 _INSTRUCTIONS: Final = """\
 ## Delegation: agentwatch
@@ -81,8 +79,7 @@ _LARGEST: Final = 4 * 1024 * 1024
 _FILE_MODE: Final = 0o644
 _DIRECTORY_MODE: Final = 0o755
 _BEGIN: Final = "<!-- agentwatch: begin -->"
-_END: Final = "<!-- agentwatch: end -->"
-"""Around what is ours in a Markdown file: nobody sees these when it is shown."""
+_END: Final = "<!-- agentwatch: end -->"  # Around what is ours in a Markdown file: nobody sees these when it is shown
 
 _BLOCK: Final = re.compile(rf"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
 _WITH_GAP: Final = re.compile(rf"(?:\r?\n)*{_BLOCK.pattern}(?:\r?\n)?", re.DOTALL)
@@ -146,8 +143,8 @@ class Edit(NamedTuple):
 
 
 Step = Edit | ByHand
+# Puts what is ours into a text, or with False takes it out. Raises NotEditableError.
 Change = Callable[[str, bool], str]
-"""Puts what is ours into a text, or with False takes it out. Raises NotEditableError."""
 
 
 def run(

@@ -23,7 +23,7 @@ from agentwatch.workspaces import Place, Places
 if TYPE_CHECKING:
     from agentwatch.decisions.form import Fact
     from agentwatch.decisions.ledger import DecisionMade
-    from agentwatch.decisions.service import DecisionService, LocalService
+    from agentwatch.decisions.service import DecisionService
     from agentwatch.remote.address import Address
     from agentwatch.remote.host import Fleet
 
@@ -112,7 +112,7 @@ def print_workspaces(
     options: Namespace,
     settings: Settings,
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
-    open_desk: Callable[[Path], LocalService | None],
+    open_desk: Callable[[Path], DecisionService | None],
 ) -> int:
     """Print each workspace with `print_one`, which gets a monitor of it and what takes its JSON document; of one
     alone, also its worktrees.

@@ -20,7 +20,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -43,35 +43,29 @@ from agentwatch.disk import (
     Directory,
     Disk,
     NotADirectoryOfOursError,
-    PrivateDirectory,
     open_dot_directory,
 )
 from agentwatch.text import clean, clean_lines, exact
 
 MIRROR: Final = f"{DOT}/{NAME}"
 RECEIPTS: Final = "receipts"
-NOT_DELIVERED: Final = "recorded, not delivered: "
-"""In front of the reason, for people."""
+NOT_DELIVERED: Final = "recorded, not delivered: "  # In front of the reason, for people
+UNWRITTEN: Final = "agentwatch was told to write nothing into the workspace"
 
-MOST: Final = 20_000
-"""Files of the mirror that are looked at."""
+MOST: Final = 20_000  # Files of the mirror that are looked at
 
 _MODE: Final = 0o644
-_RECORD: Final = re.compile(r"([0-9a-f]{32})\.json\Z")
-_SIGNED: Final = "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
 _FENCE: Final = re.compile("`{3,}")
 
 _LARGEST_RECEIPT: Final = 4_096
 _LONGEST: Final = 200
-_MOST_RECEIPTS: Final = 200
-"""Receipts of one decision that are looked at."""
+_MOST_RECEIPTS: Final = 200  # Receipts of one decision that are looked at
+_FILE: Final = re.compile(r"([0-9a-f]{32})\.(json|md)\Z")
 _RECEIPT: Final = re.compile(r"([0-9a-f]{32})\.(delivered|read|acted|claim)(?:\.([a-z0-9_-]{1,32}))?\.json\Z")
+# Characters of a reader's name: with the time of a decision, which has 16, a name of the pattern above.
 _READER: Final = 15
-"""Characters of a reader's name: with the time of a decision, which has 16, a name of the pattern above."""
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
-_CLAIM: Final = "claim"
-_NOBODY: Final = ("somebody", "")
-"""Name and time of a receipt that cannot be read."""
+CLAIM: Final = "claim"
 
 FORGED: Final = Rule(
     "DEC001",
@@ -94,10 +88,9 @@ def forged(why: str) -> Finding:
 
 
 class Mirror(NamedTuple):
-    """How the mirror stands: the ids of the decisions that are delivered, and of those that wait, and why they do; and
-    the files that are not the ledger's."""
+    """How the mirror stands: the ids of the decisions that wait, and why they do; and the files that are not the
+    ledger's."""
 
-    delivered: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     reason: str | None = None
     foreign: tuple[ChainProblem, ...] = ()
@@ -113,24 +106,23 @@ def mirror_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust) 
             directory.sweep()
             for decision_id, entry in entries.items():
                 try:
-                    _deliver(directory, entry, ledger)
+                    for name in (f"{decision_id}.json", f"{decision_id}.md"):
+                        if not _is_as_it_should_be(directory, name, entry):
+                            data = ledger.bytes_of(entry) if name.endswith("json") else page(entry.record)
+                            directory.replace(name, data, _MODE)
                     del pending[decision_id]
                 except (OSError, LedgerError) as error:
                     why = _in_words(error)
     except OSError as error:
         why = _in_words(error) if entries or not isinstance(error, FileNotFoundError) else None
-    return Mirror(tuple(one for one in entries if one not in pending), tuple(pending), why, foreign)
-
-
-def files_in(directory: Directory) -> list[str]:
-    """The names of the files of a mirror, without those that are being written."""
-    return sorted(name for name in directory.names() if not name.startswith(TEMPORARY))
+    return Mirror(tuple(pending), why, foreign)
 
 
 def signed_in(directory: Directory, trust: Trust, workspace_id: str) -> Iterator[ChainEntry | ChainProblem]:
     """The files of a mirror, the first MOST: decisions that are signed, and what is none."""
-    for name in files_in(directory)[:MOST]:
-        if _RECORD.match(name) is None:
+    for name in sorted(name for name in directory.names() if not name.startswith(TEMPORARY))[:MOST]:
+        match = _FILE.match(name)
+        if match is None or match[2] == "md":
             yield ChainProblem(name, ProblemKind.STRAY, "agentwatch did not put it there")
             continue
         with suppress(FileNotFoundError):
@@ -142,39 +134,29 @@ def signed_in(directory: Directory, trust: Trust, workspace_id: str) -> Iterator
 
 def differing(directory: Directory, chain: Chain, trust: Trust, workspace_id: str) -> Iterator[ChainProblem]:
     """The files of a mirror, of the first MOST, that are not as the ledger has them."""
-    ours = chain.of_attempts
     for found in signed_in(directory, trust, workspace_id):
-        stem, _, ending = found.name.rpartition(".")
-        entry = ours.get(stem) if ending in ("json", "md") else None
-        if entry is not None:
-            if not _is_as_it_should_be(directory, found.name, entry):
-                yield ChainProblem(found.name, ProblemKind.FORGED, "it differs from the ledger: it was edited")
+        name, match = found.name, _FILE.match(found.name)
+        if match is not None and (entry := chain.of_attempts.get(match[1])) is not None:
+            if not _is_as_it_should_be(directory, name, entry):
+                yield ChainProblem(name, ProblemKind.FORGED, "it differs from the ledger: it was edited")
+        elif isinstance(found, ChainProblem):
+            yield found
         else:
-            yield found if isinstance(found, ChainProblem) else ChainProblem(found.name, ProblemKind.STRAY, _SIGNED)
-
-
-def _deliver(directory: Directory, entry: ChainEntry, ledger: Ledger) -> None:
-    for ending in ("json", "md"):
-        name = f"{entry.record.decision_id}.{ending}"
-        if _is_as_it_should_be(directory, name, entry):
-            continue
-        directory.replace(name, ledger.bytes_of(entry) if ending == "json" else page(entry.record), _MODE)
+            why = "you signed it, and it is not in the ledger: it was copied here, or the ledger has lost it"
+            yield ChainProblem(name, ProblemKind.STRAY, why)
 
 
 def _is_as_it_should_be(directory: Directory, name: str, entry: ChainEntry) -> bool:
     wanted = entry.sha256 if name.endswith(".json") else hashlib.sha256(page(entry.record)).hexdigest()
-    try:
+    with suppress(OSError):
         return hashlib.sha256(directory.read(name, LARGEST)).hexdigest() == wanted
-    except OSError:
-        return False
+    return False
 
 
 def _in_words(error: OSError | LedgerError) -> str:
-    if isinstance(error, LedgerError):
-        return str(error)
     if isinstance(error, NotADirectoryOfOursError):
         return reason(error)
-    return f"the workspace: {reason(error)}; {remedy(error)}, it is tried again"
+    return f"the workspace: {reason(error)}; {remedy(error)}" if isinstance(error, OSError) else str(error)
 
 
 def page(record: Record) -> bytes:
@@ -240,40 +222,44 @@ class ReceiptBook:
 
     def __init__(self, workspace: Path, state: Path, disk: Disk = DISK, *, read_only: bool = False) -> None:
         self._read_only = read_only
-        self._own = PrivateDirectory(state / RECEIPTS, disk)
+        self._own = state / RECEIPTS
+        self._disk = disk
         self._claimed = partial(open_dot_directory, workspace, RECEIPTS, disk=disk)
-        self._workspace = partial(self._claimed, make=True)
 
     def mark(
         self,
         decision_id: str,
-        stage: Stage,
+        stage: str,
         by: str,
         *,
         since: str,
         reader: str = "",
         inside: bool = False,
         private: bool = False,
-    ) -> None:
+    ) -> Claim:
         """Tell a stage, unless it was told before (by this `reader`); `since` is when the decision was made.
 
         It is claimed in the workspace where the state directory cannot be written, or is that of a sandbox (`inside`);
-        a `private` one never is. Raises ReceiptError where it cannot be written.
+        a `private` one never is. Returns who was first. Raises ReceiptError where it cannot be written.
         """
-        places = [] if inside else [self._own.make]
-        places += [] if self._read_only or private else [self._workspace]
-        trouble = OSError(0, "agentwatch was told to write nothing into the workspace")
+        places: list[Callable[[], Directory]] = [partial(Directory.make, self._own, self._disk)]
+        places += [] if self._read_only or private else [partial(self._claimed, make=True)]
+        if inside or stage == CLAIM:
+            places = places[1:] + ([] if inside else places[:1])
+        trouble, told = OSError(0, UNWRITTEN), None
         for place in places:
             try:
                 with place() as directory:
-                    _publish(directory, decision_id, stage, by, since=since, reader=reader)
-                    return
+                    told = _publish(directory, decision_id, stage, by[:_LONGEST], since=since, reader=reader.lower())
             except OSError as error:
                 trouble = error
-        raise ReceiptError(
-            f"no receipt can be written in {self._own.path} or in the workspace: {reason(trouble)}; {remedy(trouble)},"
-            " the decision itself is not touched by this"
-        )
+                continue
+            if stage != CLAIM or not told.won:
+                break
+        if told is None:
+            why = f"neither {self._own} nor the workspace can be written: {reason(trouble)}; {remedy(trouble)}"
+            raise ReceiptError(f"the decision holds, and nobody can tell what becomes of it: {why}")
+        return told
 
     def claim(self, decision_id: str, by: str, *, since: str, private: bool = False) -> Claim:
         """Ask to be the one who carries a decision out, before an effect that must not happen twice.
@@ -281,20 +267,7 @@ class ReceiptBook:
         Exactly one asker wins. One that can write both places must win both, so that one inside a sandbox and one
         outside never both do; a `private` one needs the state directory alone. Raises ReceiptError.
         """
-        trouble, won = OSError(), None
-        for place in (self._own.make,) if self._read_only or private else (self._workspace, self._own.make):
-            try:
-                with place() as directory:
-                    won = _publish(directory, decision_id, _CLAIM, by, since=since)
-            except OSError as error:
-                trouble = error
-            else:
-                if not won.won:
-                    break
-        if won is None:
-            why = f"neither {self._own.path} nor the workspace can be written: {reason(trouble)}"
-            raise ReceiptError(f"nobody can claim the decision: {why}; {remedy(trouble)}")
-        return won
+        return self.mark(decision_id, CLAIM, by, since=since, private=private)
 
     def read(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
         """How far decisions have got, by their ids: one receipt for each stage reached, in their order."""
@@ -303,7 +276,7 @@ class ReceiptBook:
             one.decision_id: {Stage.RECORDED: Receipt(Stage.RECORDED, _seconds(one.created_at), one.operator)}
             for one in records
         }
-        with suppress(OSError), self._own.open() as directory:
+        with suppress(OSError), Directory.open(self._own, self._disk) as directory:
             _add_receipts(receipts, directory, claimed=False)
         with suppress(OSError), self._claimed() as directory:
             public = {one.decision_id: receipts[one.decision_id] for one in records if one.request is None}
@@ -315,37 +288,33 @@ class ReceiptBook:
         return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
 
 
-def _names(decision_id: str, kind: str, reader: str, since: str) -> tuple[str, str]:
-    """The name of a receipt, and the one that it has where the first is that of an earlier decision."""
-    who = _NOT_IN_NAMES.sub("-", reader.lower())[:32].strip("-")
-    anew = f"{who[:_READER]}-{_NOT_IN_NAMES.sub('', since.lower().replace('-', ''))}".strip("-")
-    about = f"{decision_id}.{kind}"
-    return f"{about}.{who}.json" if who else f"{about}.json", f"{about}.{anew}.json"
-
-
-def _publish(directory: Directory, decision_id: str, kind: str, by: str, *, since: str, reader: str = "") -> Claim:
+def _publish(directory: Directory, decision_id: str, stage: str, by: str, *, since: str, reader: str) -> Claim:
     """Publish a stage or a claim, unless there is one of this decision. Returns who was first."""
     directory.sweep()
     # Nothing is told of a decision before it is made: the clock was set back. Letters sort as times do.
     at = max(written(datetime.now(UTC)), since)
-    fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by[:_LONGEST], "at": at}
-    for name in _names(decision_id, kind, reader, since):
+    fields = {"version": 1, "decision_id": decision_id, "receipt": stage, "by": by, "at": at}
+    who = _NOT_IN_NAMES.sub("-", reader)[:32].strip("-")
+    # The second name is for where the first is that of an earlier decision.
+    anew = f"{who[:_READER]}-{_NOT_IN_NAMES.sub('', since.lower().replace('-', ''))}".strip("-")
+    for end in (who, anew):
+        name = f"{decision_id}.{stage}.{end}".rstrip(".") + ".json"
         if name not in directory.names():
             with suppress(FileExistsError):
                 directory.publish(name, f"{json.dumps(fields)}\n".encode("ascii"), 0o644)
-                return Claim(True, by[:_LONGEST], at)
+                return Claim(True, by, at)
         holds = _read(directory, name)
-        if not "" < holds[1] < since:
+        if not "" < holds.at < since:
             break
-    return Claim(False, *holds)
+    return holds
 
 
-def _read(directory: Directory, name: str) -> tuple[str, str]:
-    """Name and time of a receipt that is there, _NOBODY for whatever is none."""
+def _read(directory: Directory, name: str) -> Claim:
+    """The name and the time in a receipt that is there, or of nobody."""
     with suppress(OSError, ValidationError):
         told = _Told.model_validate_json(directory.read(name, _LARGEST_RECEIPT))
-        return told.by[:_LONGEST], told.at
-    return _NOBODY
+        return Claim(False, told.by[:_LONGEST], told.at)
+    return Claim(False, "somebody", "")
 
 
 def _seconds(at: str) -> float:
@@ -360,13 +329,13 @@ def _add_receipts(receipts: dict[str, dict[Stage, Receipt]], directory: Director
             continue
         told, kind = receipts[match[1]], match[2]
         seen[match[1]] += 1
-        by, at = _read(directory, name)
+        _, by, at = _read(directory, name)
         if not at or _seconds(at) < told[Stage.RECORDED].at:
             continue
         # An agent that claims in the workspace that it acted has read it; that it is done shows in what comes after.
-        is_read = kind == _CLAIM or (claimed and kind == Stage.ACTED)
+        is_read = kind == CLAIM or (claimed and kind == Stage.ACTED)
         stage = Stage.READ if is_read else Stage(kind)
-        taken_by = by if kind == _CLAIM else ""
+        taken_by = by if kind == CLAIM else ""
         receipt = Receipt(stage, _seconds(at), by, claimed or stage is Stage.ACTED, taken_by)
         held = told.get(stage, receipt)
         first = min(held, receipt, key=lambda one: (one.claimed, one.at))

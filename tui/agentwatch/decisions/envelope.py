@@ -20,19 +20,18 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PAYLOAD_TYPE: Final = "application/vnd.agentwatch.decision.v1+json"
+# Of an operator's request to a host. No signature of one type passes for one of another.
 REQUEST_TYPE: Final = "application/vnd.agentwatch.request.v1+json"
-"""Of an operator's request to a host. No signature of one type passes for one of another."""
 STATEMENT_TYPE: Final = "application/vnd.in-toto+json"
 _NAMES: Final = {PAYLOAD_TYPE: "decision", REQUEST_TYPE: "request", STATEMENT_TYPE: "statement"}
 
+# Bytes of an envelope: of the largest record, which holds the envelope of a request for it.
 LARGEST: Final = 7 * 1024 * 1024
-"""Bytes of an envelope: of the largest record, which holds the envelope of a request for it."""
 
-OWN_ID: Final = "AGENTWATCH_WORKSPACE_ID"
-"""Names the workspace where it is mounted at another path than the operator's."""
+OWN_ID: Final = "AGENTWATCH_WORKSPACE_ID"  # Names the workspace where it is mounted at another path than the operator's
 VARIABLE: Final = "AGENTWATCH_PUBLIC_KEY"
+# In there, stands before the key of an operator on another machine, who may ask this host for a decision.
 OPERATOR: Final = "operator:"
-"""In there, stands before the key of an operator on another machine, who may ask this host for a decision."""
 
 _PUBLIC: Final = re.compile(r"ed25519:([A-Za-z0-9+/]{43}=)\Z")
 
@@ -109,11 +108,12 @@ class Trust:
         return {key.public.keyid: key for key in (*self.operators, *self.keys)}
 
     def require(self, keyid: str, created_at: str) -> None:
-        """Raises UntrustedError where a record of this time, signed with this known key, is not accepted."""
-        retired_at = self.signing[keyid].retired_at
+        """Raises UntrustedError where a record of this time, signed or asked for with this known key, is not
+        accepted."""
+        retired_at = self.asking[keyid].retired_at
         # Both are written in one form, so their letters sort as the times do.
         if retired_at is not None and created_at > retired_at:
-            raise UntrustedError(f"it is signed with a key that was retired at {retired_at}")
+            raise UntrustedError(f"the key {keyid[:16]}… that signed it is not trusted any more, since {retired_at}")
 
     def with_more(self, more: Trust) -> Trust:
         """These keys, and others that count as well."""

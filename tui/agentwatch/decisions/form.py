@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions import policy
@@ -23,19 +24,15 @@ from agentwatch.view import looks, times
 from agentwatch.view.requests import denial_words, left_words, whole_input
 from agentwatch.view.words import plural, program_of, question_at, retries_left
 
-_MOST_QUERIES: Final = 24
-_MOST_OPTIONS: Final = 60
-"""Questions, and options of one, beyond which a request is answered in its program."""
+# Questions and options, with their descriptions, beyond which a request is answered in its program.
+_MOST_TEXTS: Final = 400
 _LONGEST_RULE: Final = 1_000
+# Characters of a question, a label or a description: all of it can be read, or it is not answered here.
 LONGEST: Final = 2_000
-"""Characters of a question, a label or a description: all of it can be read, or it is not answered here."""
-DIGITS: Final = 8
-"""Digits of an id that name a request everywhere."""
+DIGITS: Final = 8  # Digits of an id that name a request everywhere
 _LONGEST_ID: Final = 1_000
-DIGITS_OF_FILE: Final = 12
-"""Hex digits of a digest that are shown; all of it is compared."""
-_MOST_QUESTIONS: Final = 12
-"""Questions of a child with a field of their own; those behind share one."""
+DIGITS_OF_FILE: Final = 12  # Hex digits of a digest that are shown; all of it is compared
+_MOST_QUESTIONS: Final = 12  # Questions of a child that have a field each; more share one
 _MITIGATIONS: Final = {"no": None, **{one.value.replace("_", " "): one for one in Mitigation}}
 _TITLES: Final = {"handoff": "the next handoff: agents' words, as amended", "report": "the final error report"}
 
@@ -46,15 +43,12 @@ class Field:
 
     key: str
     label: str = ""
-    options: Sequence[tuple[str, str]] = ()
-    """Words and description of each."""
+    options: Sequence[tuple[str, str]] = ()  # Words and description of each
     taken: list[int] = field(default_factory=list)
     several: bool = False
-    placeholder: str = ""
-    """Blank where nothing can be written."""
+    placeholder: str = ""  # Blank where nothing can be written
     text: str = ""
-    question: str | None = None
-    """Stands above."""
+    question: str | None = None  # Stands above
 
     @property
     def choice(self) -> int | None:
@@ -93,8 +87,7 @@ class Form:
 
     spec: ActionSpec
     title = ""
-    first = "note"
-    """The field to begin with."""
+    first = "note"  # The field to begin with
     fields: list[Field]
 
 
@@ -125,11 +118,11 @@ class DecisionForm(Form):
             others = f" and the {plural(below, 'open task')} below it" if below else ""
             self._choose("sure", "abort", "no", f"yes, end this task{others}")
         if "answers" in spec.takes:
-            self.first, blockers = "0", task.result.blockers if task.result else ()
-            asked = [(one, "your answer") for one in blockers[:_MOST_QUESTIONS] or [None]]
-            if (more := len(blockers) - _MOST_QUESTIONS) > 0:
-                asked.append((None, f"your answer to the other {plural(more, 'question')}"))
-            self.fields = [Field(str(n), placeholder=words, question=one) for n, (one, words) in enumerate(asked)]
+            self.first, asked = "0", task.result.blockers if task.result else ()
+            words = "your answer"
+            if len(asked) > _MOST_QUESTIONS:
+                asked, words = (), f"your answer to its {len(asked)} questions"
+            self.fields = [Field(str(n), placeholder=words, question=one) for n, one in enumerate(asked or [None])]
 
     def _choose(self, key: str, label: str, *options: str) -> None:
         self.fields.append(Field(key, label, [(words, "") for words in options], [0]))
@@ -149,7 +142,7 @@ class DecisionForm(Form):
     def missing(self, task: Task, note: str) -> Missing | None:
         """The step that the operator has to take first, a sentence in small letters."""
         blank = [one for one in self.fields if not one.answers]
-        key = blank[0].key if blank else self.fields[0].key if self.fields else "note"
+        key = (blank or self.fields)[0].key if self.fields else "note"
         if reason := policy.refusal(task, self.action, self.params(), note):
             # With a mitigation it may be allowed: then the operator can do something about it here.
             is_allowed = policy.options(task, mitigation=Mitigation.REDUCED_SCOPE)[self.action].allowed
@@ -158,8 +151,7 @@ class DecisionForm(Form):
             return Missing("say yes, with an arrow key on “abort”", key)
         if "answers" in self.spec.takes and blank:
             # An agent that gets only some answers would go on without the others.
-            words = f"answer each of its {plural(len(self.fields), 'question')}: {len(blank)} left"
-            return Missing(words, key)
+            return Missing(f"answer each of its {len(self.fields)} questions: {len(blank)} left", key)
         return None
 
     def propose(
@@ -174,13 +166,9 @@ class DecisionForm(Form):
 
 
 def with_document(action: Action, params: Params, document: str) -> Params:
-    """The parameters with the document that they hand on."""
-    match SPECS[action].document:
-        case "report":
-            return replace(params, report=document)
-        case "handoff":
-            return replace(params, handoff=document or None)
-    return params
+    """The parameters with the document that they hand on, where it is not blank."""
+    told: dict[str, Any] = {kind: document} if (kind := SPECS[action].document) and document else {}
+    return replace(params, **told)
 
 
 def facts(
@@ -196,7 +184,7 @@ def facts(
     """The preview of a decision about a task as it was `seen`; `task` is as it stands now, `writes` says where it is
     recorded."""
     look = looks.CONTRADICTED if seen.contradicted else looks.LOOKS[seen.own_state]
-    standing = ("attempt " + str(subject.attempt), ""), (f"{look.glyph} {look.word}", look.color)
+    standing = (f"attempt {subject.attempt}", ""), (f"{look.glyph} {look.word}", look.color)
     name = quoted(exact(subject.task_id, _LONGEST_ID), _LONGEST_ID)
     yield Fact("task", ((name, "bold"), *standing, (f"→ {_next(task, subject, action, params)}", "")))
     if question := question_at(task, now):
@@ -211,7 +199,8 @@ def facts(
         yield Fact("return", ((digest[:DIGITS_OF_FILE], "bold"), at, words))
     yield fact("retries", _budget(task, action, params))
     yield fact("writes", writes)
-    yield from _warnings(policy.options(task, mitigation=params.mitigation)[action].warnings)
+    for warning in policy.options(task, mitigation=params.mitigation)[action].warnings:
+        yield fact("beware", warning, "text-warning")
 
 
 def _open_below(task: Task) -> int:
@@ -239,9 +228,8 @@ def _budget(task: Task, action: Action, params: Params) -> str:
 
 def words_of_child(task: Task) -> list[tuple[str, str]]:
     """The child's words about the latest attempt, under labels of ours. Foreign."""
-    result = task.result
     parts: list[tuple[str, str | None]] = []
-    if result is not None:
+    if (result := task.result) is not None:
         parts = [
             ("hint", result.retry_hint),
             ("blockers", "\n".join(result.blockers)),
@@ -252,14 +240,10 @@ def words_of_child(task: Task) -> list[tuple[str, str]]:
         ]
     # A file that is missing is often claimed in several places.
     lies = dict.fromkeys(f"{claim.path}: {claim.detail}" for claim in looks.false_claims(task))
-    errors = [placed for placed in task.findings if placed.severity is Severity.ERROR]
+    errors = [one for one in task.findings if one.severity is Severity.ERROR]
     broken = [f"{one.rule}{f', line {one.line}' if one.line else ''}: {one.message}" for one in errors]
     parts += [("false claims", "\n".join(lies)), ("breaks rules", "\n".join(broken))]
     return [(label, source) for label, source in parts if source]
-
-
-def _warnings(words: Iterable[str]) -> Iterator[Fact]:
-    yield from (fact("beware", warning, "text-warning") for warning in words)
 
 
 # Requests of programs
@@ -267,9 +251,8 @@ def _warnings(words: Iterable[str]) -> Iterator[Fact]:
 
 def unfit(request: Request) -> str | None:
     """Why a request cannot be answered in a dialog, in a sentence; None where it can."""
-    asked = [[one.question, *(part for pair in one.options for part in pair)] for one in request.queries]
-    is_long = any(len(texts) > 2 * _MOST_OPTIONS + 1 or max(map(len, texts)) > LONGEST for texts in asked)
-    if is_long or len(asked) > _MOST_QUERIES:
+    texts = [text for one in request.queries for text in (one.question, *chain(*one.options))]
+    if len(texts) > _MOST_TEXTS or max(map(len, texts), default=0) > LONGEST:
         return "what it asks is too long to be read here: answer it in its program"
     return None
 
@@ -292,8 +275,6 @@ class RequestForm(Form):
         if Action.ALLOW in request.actions:
             self._ways += [(f"allow by {name}", Action.ALLOW, rule) for name, rule in self.rules.items()]
         is_question = bool(request.queries) and self._ways[0][1] is Action.ANSWER
-        way = Field("answer", "answer", [(words, "") for words, *_ in self._ways], [0] if is_question else [])
-        queries = request.queries if Action.ANSWER in request.actions else ()
         self.questions = [
             Field(
                 str(number),
@@ -302,9 +283,10 @@ class RequestForm(Form):
                 placeholder="or in your own words" if query.options else "your answer",
                 question=query.question,
             )
-            for number, query in enumerate(queries)
+            for number, query in enumerate(request.queries if is_question else ())
         ]
-        self.fields = [way, *self.questions]
+        options = [(words, "") for words, *_ in self._ways]
+        self.fields = [Field("answer", "answer", options, [0] if is_question else []), *self.questions]
         self.first = "0" if is_question else "answer"
 
     @property
@@ -340,21 +322,19 @@ def _readable_rules(request: Request) -> dict[str, str]:
     return {f"rule {number}" if len(rules) > 1 else "the rule": rule for number, rule in enumerate(rules, 1)}
 
 
-def request_facts(
-    request: Request, now: float, *, asker: str = "", more: Iterable[str] = (), cautions: Iterable[str] = ()
-) -> Iterator[Fact]:
-    """The preview of an answer: `asker` is who asks, where it is known, `more` stands beside how long it waits."""
+def request_facts(request: Request, now: float, *, asker: str = "", cautions: Iterable[str] = ()) -> Iterator[Fact]:
+    """The preview of an answer: `asker` is who asks, where it is known."""
     asker = asker or f"session {quoted(request.session_id, 80)}"
     yield fact("from", f"{clean(program_of(request.source), 20)} · {asker}", "bold")
     yield fact("asks for", f"{request.kind}: {quoted(request.tool, 200)}")
-    yield fact("asked", ", ".join(filter(None, [times.ago(request.asked_at, now), left_words(request, now), *more])))
+    yield fact("asked", ", ".join(filter(None, [times.ago(request.asked_at, now), left_words(request, now)])))
     yield fact("request", f"{request.request_id[:DIGITS]} …  an answer counts for exactly what stands below")
     for name, rule in _readable_rules(request).items():
         yield fact(name, f"for the rest of its session, without asking: {quoted(rule, _LONGEST_RULE)}")
     beside = ", ".join(one.name for one in request.beside)
     warnings = [f"besides the call it is given {quoted(beside, 60)}, see below"] if beside else []
     warnings += [*denial_words(request), *([clean(request.why_not, 400)] if request.why_not else [])]
-    yield from _warnings((*warnings, *cautions))
+    yield from (fact("beware", one, "text-warning") for one in (*warnings, *cautions))
 
 
 def words_of_request(request: Request) -> list[tuple[str, str]]:

@@ -25,11 +25,9 @@ from agentwatch.text import clean
 ABORTED: Final = "E_ABORTED_BY_OPERATOR"
 
 _REPORT: Final = "final.return.md"
-_MOST: Final = 20
-"""Failed tasks that a final report names."""
+_MOST: Final = 20  # Failed tasks that a final report names
 _OBJECT: Final = re.compile(r"^[ \t\ufeff]*\{", re.MULTILINE)
-_MOST_OBJECTS: Final = 50
-"""Places where a packet could begin that are tried."""
+_MOST_OBJECTS: Final = 50  # Places where a packet could begin that are tried
 
 
 class AmendError(DecisionError):

@@ -24,8 +24,7 @@ from agentwatch.delegation.links import missing_artifacts
 from agentwatch.delegation.task import State, Task
 from agentwatch.text import quoted
 
-_MOST_MODES: Final = 8
-"""Modes that are offered; any other can be written."""
+_MOST_MODES: Final = 8  # Modes that are offered; any other can be written
 
 _FAILED: Final = frozenset({State.FAILED, State.INVALID})
 _AT_WORK: Final = frozenset({State.SUBMITTED, State.WORKING})

@@ -31,8 +31,8 @@ from agentwatch.delegation.task import Task
 from agentwatch.disk import UNSYNCED, Directory
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
+# Of the predicate as it stands here. Keys are added without a new version, as in-toto has it.
 PREDICATE_TYPE: Final = "urn:agentwatch:task:v1"
-"""Of the predicate as it stands here. Keys are added without a new version, as in-toto has it."""
 NAME: Final = "statements"
 
 _OF_TASK: Final = (
@@ -66,8 +66,7 @@ class Statement(_Strict):
     contradicted: bool
     made_at: Time
     workspace_id: Name
-    subject: tuple[tuple[str, str], ...] = ()
-    """The name and the sha256 of each handoff and return that it is about."""
+    subject: tuple[tuple[str, str], ...] = ()  # The name and the sha256 of each handoff and return that it is about
 
 
 class _Whole(_Strict):

@@ -25,7 +25,7 @@ from agentwatch.state import scratch_directory, state_directories
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from agentwatch.decisions.service import LocalService
+    from agentwatch.decisions.service import DecisionService
     from agentwatch.demo.orchestrator import Orchestrator
     from agentwatch.history.acknowledgements import Acknowledgements
     from agentwatch.requests.store import Inbox
@@ -96,18 +96,18 @@ class DemoSession:
                 f"the demo stopped: {self._failure}; give {state_directories()} free space, or set XDG_STATE_HOME"
             ) from self._failure
 
-    def open_desk(self) -> LocalService:
+    def open_desk(self) -> DecisionService:
         """The operator's desk in the demo, and the orchestrator that reads what is decided there.
 
         Nothing of the operator's own is read or written.
         """
         # Signatures take a while to load.
-        from agentwatch.decisions.service import LocalService
+        from agentwatch.decisions.service import DecisionService
         from agentwatch.demo.orchestrator import Orchestrator
 
         places = self._workspace, self._state, self._configuration
         self._orchestrator = Orchestrator(*places, self._play, self._player)
-        return LocalService(self._workspace, state=self._state, configuration=self._configuration)
+        return DecisionService(self._workspace, state=self._state, configuration=self._configuration)
 
     def sessions(self) -> Source:
         """The sessions of the agents of the demo, and nobody else's."""

@@ -43,27 +43,23 @@ if TYPE_CHECKING:
     from agentwatch.agents.hook.held import HookAnswer
     from agentwatch.composition import Load
 
-FAILED: Final = 1
-"""2 would block the agent, with our complaint as the reason."""
+FAILED: Final = 1  # 2 would block the agent, with our complaint as the reason
 
 _PROJECT: Final = "CLAUDE_PROJECT_DIR"
 _LARGEST: Final = 16 * 1024 * 1024
 _NOTHING_DONE: Final = "nothing was held and nothing approved"
+# States in which a child must not stop without a word of the operator.
 BAD: Final = (State.INVALID, State.FAILED, State.BLOCKED)
-"""States in which a child must not stop without a word of the operator."""
 
 _LOOKS: Final = 20
-_PAUSE_SECONDS: Final = 0.05
-"""A transcript becomes readable up to half a second after its agent has begun."""
+_PAUSE_SECONDS: Final = 0.05  # A transcript becomes readable up to half a second after its agent has begun
 
-_HEAD: Final = 4 * 1024 * 1024
-"""Bytes of a transcript in which its prompt must stand."""
+_HEAD: Final = 4 * 1024 * 1024  # Bytes of a transcript in which its prompt must stand
 
 _LAUNCHED: Final = "async_launched"
 JOURNAL: Final = "hooks.jsonl"
 _BEFORE: Final = "hooks.1.jsonl"
-_FULL: Final = 512 * 1024
-"""Bytes after which the journal goes on in a new file; one before is kept."""
+_FULL: Final = 512 * 1024  # Bytes after which the journal goes on in a new file; one before is kept
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST: Final = 500

@@ -17,7 +17,7 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.delivery import ReceiptError
 from agentwatch.decisions.errors import KeyProblemError
-from agentwatch.decisions.reader import Asker, Expired, Found, Pending, Question, Verified, do_now
+from agentwatch.decisions.reader import Found, Question, Reader, do_now
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action
 from agentwatch.delegation.task import State
@@ -29,17 +29,16 @@ from agentwatch.text import clean, clean_lines, quoted
 HookAnswer = dict[str, Any]
 
 READER: Final = "hook-claude"
-MOST: Final = 8
-"""The program lets a child go that was sent back so often in a row, whatever a hook says."""
+MOST: Final = 8  # The program lets a child go that was sent back so often in a row, whatever a hook says
 
+# To the child: it may be told so several times, and each word of it and of its answer costs.
 HOLD: Final = "The operator has not decided yet. Change nothing, and end with the same return again, word for word."
-"""To the child: it may be told so several times, and each word of it and of its answer costs."""
 
 _MEND: Final = "its return format"
 _HELD: Final = "no decision yet"
 _LIMIT: Final = "too often"
+# Decisions that the child itself can carry out; the rest is for its parent.
 _CARRIED_OUT: Final = (Action.RETRY, Action.RESPOND)
-"""Decisions that the child itself can carry out; the rest is for its parent."""
 
 _MOST_FINDINGS: Final = 20
 _END: Final = "Then end with a return that keeps the return-format contract, and nothing else around it."
@@ -51,7 +50,7 @@ class _Case(NamedTuple):
     call: HookCall
     child: Child
     row: list[JournalEntry]
-    asker: Asker
+    asker: Reader
     journal: Journal
 
     def find(self, seconds: float) -> tuple[Found, str]:
@@ -64,15 +63,13 @@ class _Case(NamedTuple):
         child = self.child
         done = self.journal.carried_out(child.session_id, child.agent_id)
         held = takewhile(lambda entry: entry.kind == _HELD, self.row)
-        digests = dict.fromkeys((*child.digests, *(digest for entry in held for digest in entry.digests)))
-        asked = Question(child.task_id, since=child.attempt.number, carried_out=done, is_exact=True)
-        first, *others = (asked._replace(return_sha256=digest) for digest in digests)
+        digests = (*child.digests, *(digest for entry in held for digest in entry.digests))
+        question = Question(child.task_id, returns=digests, since=child.attempt.number, carried_out=done)
         try:
-            question = first._replace(others=tuple(others))
-            return self.asker.reader.wait(question, seconds, ends=(Verified,)), ""
+            return self.asker.wait(question, seconds), ""
         except KeyProblemError as error:
             # Where a public key that was given is none: as if there were no decision.
-            return Pending(str(error)), f"no decision can be read: {error}"
+            return Found(""), f"no decision can be read: {error}"
 
     def send_back(self, kind: str, reason: str, why: str, decision_id: str | None = None) -> HookAnswer:
         """Block: the child reads the reason and answers again."""
@@ -99,7 +96,7 @@ def hold_child(
     call: HookCall, child: Child, row: list[JournalEntry], workspace: Path, settings: Settings
 ) -> HookAnswer:
     """The answer to a child that stops; `row` is how often it was sent back. Blocks as long as the settings say."""
-    asker = Asker(workspace, settings, READER)
+    asker = Reader(workspace, READER, read_only=settings.read_only)
     if row and row[0].decision_id is not None:
         with suppress(KeyProblemError):  # said below, where a decision is asked for
             asker.note_acted(row[0].decision_id, "the child answered again")
@@ -111,12 +108,12 @@ def hold_child(
         return case.let_go(_LIMIT, f"it was sent back {MOST} times in a row, and is no better")
     waits = settings.hook_when == "always" or (settings.hook_when == "watched" and is_shown(asker.state))
     found, why = case.find(settings.hook_wait if waits else 0.0)
-    if isinstance(found, Verified):
-        answer = _carry_out(case, found)
+    if found.record is not None:
+        answer = _carry_out(case, found, found.record)
         if answer is not None:
             return answer
         why = "the operator's decision was carried out, and it ended in the same words again"
-    elif isinstance(found, Expired):
+    elif found.expired is not None:
         why = "the decision about it has expired, so the operator must decide again"
     elif not why:
         where = f" within {settings.hook_wait:g} s" if waits else ": no screen of agentwatch shows the workspace"
@@ -126,18 +123,17 @@ def hold_child(
         failed = "its return breaks its contract"
         if settings.hook_corrects and not any(one.kind == _MEND for one in row):
             return case.send_back(_MEND, mend(child), failed)
-    if settings.hook_undecided == "hold" and waits and not isinstance(found, Verified):
+    if settings.hook_undecided == "hold" and waits and found.record is None:
         return case.send_back(_HELD, HOLD, f"{failed}, and {why}")
     return case.let_go(_HELD, f"{failed}, and {why}; nothing is approved by that")
 
 
 def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Settings) -> HookAnswer:
     """The answer to the parent of such a child, which reads it beside what the child gave back."""
-    asker = Asker(workspace, settings, READER)
+    asker = Reader(workspace, READER, read_only=settings.read_only)
     case, state = _Case(call, child, [], asker, Journal(workspace)), child.state(settings)
     found, trouble = case.find(0.0)
-    if isinstance(found, Verified):
-        record = found.record
+    if (record := found.record) is not None:
         asker.note_read(found, f"{READER}, session {child.session_id}"[:200])
         told = decided(record, asker.hand_out(record), workspace)
         case.note(TOLD, state, f"the operator decided to {record.action.value}", record.decision_id)
@@ -147,9 +143,9 @@ def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Setti
     return {"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": told}}
 
 
-def _carry_out(case: _Case, decision: Verified) -> HookAnswer | None:
+def _carry_out(case: _Case, found: Found, record: Record) -> HookAnswer | None:
     """Do what was decided. None where this very decision was carried out before and the child ended the same way."""
-    asker, child, record = case.asker, case.child, decision.record
+    asker, child = case.asker, case.child
     action, decision_id = record.action.value, record.decision_id
     by = f"{READER}, agent {child.agent_id} of session {child.session_id}"[:200]
     if record.action not in _CARRIED_OUT:
@@ -162,7 +158,7 @@ def _carry_out(case: _Case, decision: Verified) -> HookAnswer | None:
     if not claim.won:
         why = f"the decision to {action} is carried out by {claim.by}"
         return None if claim.by == by else case.let_go(action, why, decision_id)
-    asker.note_read(decision, by)
+    asker.note_read(found, by)
     reason = carry_out(record, asker.hand_out(record))
     return case.send_back(action, reason, f"{record.operator} decided to {action}", decision_id)
 

@@ -36,28 +36,23 @@ from agentwatch.sources.sessions.fields import Fields, inner, listed, moment, nu
 from agentwatch.sources.sessions.tail import Tail
 from agentwatch.state import is_shown, state_directory, workspace_id
 
-_CALL_SECONDS: Final = 0.5
-"""So long after it has asked, the program may write its call down."""
+_CALL_SECONDS: Final = 0.5  # So long after it has asked, the program may write its call down
 
 _PAUSE_SECONDS: Final = 0.05
 _STARTED_AS: Final = "CLAUDE_CODE_ENTRYPOINT"
-_TERMINAL: Final = "cli"
-"""How a session was started whose prompt is known to stand while it is held."""
+_TERMINAL: Final = "cli"  # How a session was started whose prompt is known to stand while it is held
 
-_HEAD: Final = 8 * 1024 * 1024
-"""Bytes at the end of a transcript in which the call stands that is asked about."""
+_HEAD: Final = 8 * 1024 * 1024  # Bytes at the end of a transcript in which the call stands that is asked about
 
 PLAN: Final = "ExitPlanMode"
 _QUESTION: Final = "AskUserQuestion"
 _SHELL: Final = "Bash"
 _MCP: Final = "mcp__"
-_DENIED: Final = "The operator said no."
-"""To the model, where the operator gave no words."""
+_DENIED: Final = "The operator said no."  # To the model, where the operator gave no words
 
 _JOINED: Final = ", "
 _UNCLEAR: Final = "its questions cannot be told apart, or read, so it can be answered only in its terminal"
-_PATTERN: Final = frozenset("*:()\\\n")
-"""With one of these in it, a command is no rule for itself alone."""
+_PATTERN: Final = frozenset("*:()\\\n")  # With one of these in it, a command is no rule for itself alone
 
 _DONE: Final = {
     _SHELL: ("command",),
@@ -65,8 +60,7 @@ _DONE: Final = {
     "Edit": ("file_path", "old_string", "new_string"),
     "NotebookEdit": ("notebook_path", "new_source"),
     "WebFetch": ("url",),
-}
-"""By tool, the arguments that say what a call would do. Of other tools, all do."""
+}  # By tool, the arguments that say what a call would do. Of other tools, all do.
 _POLL_SECONDS: Final = 0.05
 _LARGEST: Final = 16 * 1024 * 1024
 _ENDS: Final = {
@@ -75,8 +69,8 @@ _ENDS: Final = {
     "unknown": RequestStage.UNKNOWN,
     "gone": RequestStage.GONE,
 }
+# What is said of a call whose effect the program shows as a diff.
 _IN_DIFFS: Final = frozenset({"diff", "filepath", "filePath", "content", "oldString", "newString", "patchText"})
-"""What is said of a call whose effect the program shows as a diff."""
 _NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
 
 
@@ -265,8 +259,8 @@ class AskedCall:
         self._call = call
         self._since = since
         self._message: object = None
+        # The equal calls of the last message, but for those that were answered before.
         self._answered: dict[str, bool] = {}
-        """The equal calls of the last message, but for those that were answered before."""
         path = Path(call.transcript or os.devnull)
         if call.agent_id is not None:
             path = path.with_suffix("") / "subagents" / f"agent-{call.agent_id}.jsonl"
