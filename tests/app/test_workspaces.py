@@ -18,7 +18,7 @@ from tests.unit.test_worktrees import git
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.composition import watched
 from agentwatch.config import Settings
-from agentwatch.decisions.reader import Pending, Question, Reader, Verified
+from agentwatch.decisions.reader import Question, Reader
 from agentwatch.decisions.service import DecisionService
 from agentwatch.history.acknowledgements import Acknowledgements
 from agentwatch.requests.store import RequestStore
@@ -71,8 +71,8 @@ async def test_a_decision_from_the_screen_reaches_the_agents_of_that_workspace_o
         await stage.record()
     version = task.attempts[-1].returned
     question = Question("shop.api", 1, version.digest if version else None)
-    assert isinstance(Reader(here).find(question), Verified)
-    assert isinstance(Reader(two if here == one else one).find(question), Pending)
+    assert Reader(here).find(question).record
+    assert not Reader(two if here == one else one).find(question).decided
 
 
 async def test_an_answer_from_the_screen_is_recorded_in_the_workspace_of_its_request_only(home: Path) -> None:

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from tests.goldens.ledger.dsse import OPERATOR, record_in
 from tests.goldens.world import World
 
 KILLS = int(os.environ.get("AGENTWATCH_KILLS", "10"))
-CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
 def start(scene: Scene, *words: str, before: str = "") -> subprocess.Popen[str]:
@@ -330,44 +328,3 @@ def test_an_old_decision_does_not_answer_a_hook(session: Scene) -> None:
     assert "Look again." not in stop(payload.replace("is gone", "is broken"))
     assert "Look again." in stop(payload)
     assert "Look again." not in stop(payload)
-
-
-def asked_over_mcp(scene: Scene, times: int, between: Callable[[], None]) -> list[dict[str, Any]]:
-    """What `wait_for_decision` answers about `shop.api`, each time; `between` happens in between."""
-    arguments = [sys.executable, "-m", "agentwatch", "mcp", str(scene.shop)]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-
-        def send(method: str, number: int | None, **params: Any) -> Any:
-            message = {"jsonrpc": "2.0", "method": method, "params": params} | (
-                {} if number is None else {"id": number}
-            )
-            server.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
-            server.stdin.flush()  # type: ignore[union-attr]
-            while number is not None:
-                answer = json.loads(server.stdout.readline())  # type: ignore[union-attr]
-                if answer.get("id") == number:
-                    return answer["result"]
-            return None
-
-        send("initialize", 1, **CLIENT)
-        send("notifications/initialized", None)
-        found = []
-        for number in range(times):
-            asked = {"task_id": "shop.api", "timeout_seconds": 0}
-            answer = send("tools/call", number + 2, name="wait_for_decision", arguments=asked)
-            found.append(answer.get("structuredContent") or json.loads(answer["content"][0]["text"]))
-            if number == 0:
-                between()
-        server.stdin.close()
-    return found
-
-
-@pytest.mark.parametrize("change", ["a second failure", "amended and failed", "a failure without number"])
-def test_an_old_decision_does_not_answer_over_mcp(live: Scene, change: str) -> None:
-    process = start(live, "decide", "shop.api", "--retry", "--yes")
-    assert process.communicate()[1] == ""
-    first, second, third = asked_over_mcp(live, 3, lambda: write_change(live, change))
-    assert (first["pending"], first["action"]) == (False, "retry")
-    assert [(one["pending"], one.get("action")) for one in (second, third)] == [(True, None)] * 2

@@ -90,12 +90,5 @@ def bound(seconds: float) -> None:
     (directory / "config.toml").write_text(f"[hook]\nprompt = {seconds}\n", "utf-8")
 
 
-def open_in(pid: int, path: Path) -> bool:
-    """Whether a process has a file open."""
-    with suppress(OSError):
-        return any(path.samefile(one) for one in Path(f"/proc/{pid}/fd").iterdir())
-    return False
-
-
 def decision(printed: bytes) -> Any:
     return json.loads(printed)["hookSpecificOutput"]["decision"] if printed else None

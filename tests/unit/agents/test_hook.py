@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentwatch.agents.hook.command import Journal, answer_stop, tell_parent
+from agentwatch.agents.hook.command import Journal, answer_call
 from agentwatch.agents.hook.held import HOLD, MOST
 from agentwatch.composition import scanned
 from agentwatch.config import Settings
@@ -57,12 +57,12 @@ class Scene:
     def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
         call = read_hook_call(json.dumps(self.claude.stop(said, again=again)))
         assert call is not None
-        return answer_stop(call, self.workspace, self.settings, scanned)
+        return answer_call(call, self.workspace, self.settings, scanned)
 
     def come_back(self, said: str, status: str = "completed", took: int | None = None) -> dict[str, Any]:
         call = read_hook_call(json.dumps(self.claude.came_back(said, status, took)))
         assert call is not None
-        return tell_parent(call, self.workspace, self.settings, scanned)
+        return answer_call(call, self.workspace, self.settings, scanned)
 
     def decide(
         self,
@@ -99,19 +99,6 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(claude)
 
 
-def test_a_retry_sends_the_child_back_once_with_the_operators_words(scene: Scene) -> None:
-    scene.decide(Action.RETRY, Params(handoff=packet(TASK, attempt=2)), note="Use the replica.")
-    answer = scene.stop(FAILED)
-    assert answer["decision"] == "block"
-    assert "The operator's note: Use the replica." in answer["reason"]
-    assert '"attempt": 2' in answer["reason"]
-    assert "as attempt 2" in answer["reason"]
-    assert scene.receipts() == {"recorded", "delivered", "read"}
-
-    assert scene.stop(DONE, again=True) == {}
-    assert "acted" in scene.receipts()
-
-
 def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_same_decision(scene: Scene) -> None:
     decision_id = scene.decide(Action.RETRY)
     assert scene.stop(FAILED)["decision"] == "block"
@@ -139,17 +126,6 @@ def test_what_is_for_the_parent_lets_the_child_go_and_tells_the_parent(
     assert action.value in context
     assert f".agentwatch/decisions/{decision_id}.json" in context
     assert "read" in scene.receipts()
-
-
-def test_a_return_that_breaks_its_contract_is_sent_back_once_with_the_findings(scene: Scene) -> None:
-    answer = scene.stop(BROKEN)
-    assert answer["decision"] == "block"
-    assert answer["reason"].startswith("Fix your return format: it breaks the return-format contract")
-    assert "retry_recommended" in answer["reason"]
-    again = scene.stop(BROKEN, again=True)
-    assert "decision" not in again
-    assert "breaks its contract" in again["systemMessage"]
-    assert [entry["did"] for entry in scene.journal()] == ["sent back", "let go"]
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -154,23 +154,15 @@ def test_a_station_is_decided_about_again_once_its_fitter_has_ended() -> None:
     assert refusal(task, ESCALATE, Params(mode="debug"), "") is None
 
 
-def test_the_advice_of_the_child_warns_and_does_not_forbid() -> None:
-    advised = failed(recommended="no")
-    assert RETRY in allowed(advised)
-    assert options(advised)[RETRY].warnings == ("the child advises against a retry",)
-    assert suggested(advised) is ESCALATE
+def test_advice_and_repeated_failures_warn_and_do_not_forbid() -> None:
+    advised, same, told = failed(recommended="no"), failed(2), Told()
+    assert options(advised)[RETRY] == (None, ("the child advises against a retry",))
     assert options(advised)[ESCALATE].warnings == ()
-
-
-def test_the_same_failure_twice_suggests_escalation() -> None:
-    same = failed(2)
-    assert failed_alike(same)
-    assert suggested(same) is ESCALATE
-    warnings = options(same, mitigation=MITIGATION)[RETRY].warnings
-    assert warnings == ("the last two attempts failed in the same way: escalating is more likely to help",)
-    told = Told()
+    alike = "the last two attempts failed in the same way: escalating is more likely to help"
+    assert options(same, mitigation=MITIGATION)[RETRY].warnings == (alike,)
+    assert suggested(advised) is suggested(same) is ESCALATE
     told.attempt(1, returned(code="E_ONE"))
-    assert not failed_alike(told.attempt(2, returned(code="E_TWO")))
+    assert (failed_alike(same), failed_alike(told.attempt(2, returned(code="E_TWO")))) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ from agentwatch.decisions.errors import (
 )
 from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import DecisionMade, verified
-from agentwatch.decisions.reader import Verified
 from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject, asked_of, written
 from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Requested
@@ -224,7 +223,7 @@ def test_what_is_recorded_says_who_signed_it_and_is_told_to_the_agents(host: Hos
     assert (record.created_at, record.expires_at) == (written(host.now), written(NOON + timedelta(days=7)))
     assert (result.decision_id, host.records()) == (record.decision_id, [record])
     found = host.wait()
-    assert isinstance(found, Verified)
+    assert found.record is not None
     assert found.record == record
     copy = host.workspace / ".agentwatch" / "decisions" / f"{record.decision_id}.json"
     assert copy.read_bytes() == result.record.encode()
@@ -413,7 +412,7 @@ def test_a_request_of_a_program_is_answered_and_its_holder_takes_that(host: Host
         holder.delivered(record)
         offer.end(RequestStage.DELIVERED)
     # Agents are told nothing of it.
-    assert not isinstance(host.wait(), Verified)
+    assert host.wait().record is None
     assert not (host.workspace / ".agentwatch" / "decisions").exists()
 
 

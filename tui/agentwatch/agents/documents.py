@@ -9,7 +9,7 @@ import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict
@@ -23,9 +23,7 @@ from agentwatch.delegation.links import fallback_id, own_id, slot
 from agentwatch.disk import Directory
 from agentwatch.text import quoted
 
-Name = Literal["handoff-packet", "return-format", "subagent-return", "return-meta", "report-contract"]
-
-PURPOSES: Final[dict[Name, str]] = {
+PURPOSES: Final = {
     "handoff-packet": (
         "What a parent hands to a child: bounded, explicit work. It is the first block of the child's prompt."
         " `parent_task_id`, `attempt` and `decision_id` link it; a retry carries the decision_id it carries out."
@@ -50,7 +48,7 @@ PURPOSES: Final[dict[Name, str]] = {
     ),
 }
 
-EXAMPLES: Final[dict[Name, str]] = {
+EXAMPLES: Final = {
     "handoff-packet": """\
 {
   "handoff_schema": "composability.handoff_packet.v1",
@@ -201,12 +199,12 @@ class ContractTold(BaseModel):
     rules: list[RuleInShort]
 
 
-def describe_contract(name: Name) -> ContractTold:
+def describe_contract(name: Contract) -> ContractTold:
     """Everything about one contract; of the rules also those that hold for any document."""
     rules = [
         RuleInShort(id=rule.id, severity=rule.severity.value, wrong=rule.title, right=rule.right)
         for rule in contract_rules().values()
-        if rule.contract in (Contract(name), None)
+        if rule.contract in (name, None)
     ]
     return ContractTold(name=name, purpose=PURPOSES[name], example=EXAMPLES[name], rules=rules)
 

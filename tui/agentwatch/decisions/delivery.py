@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -52,19 +51,15 @@ RECEIPTS: Final = "receipts"
 NOT_DELIVERED: Final = "recorded, not delivered: "  # In front of the reason, for people
 UNWRITTEN: Final = "agentwatch was told to write nothing into the workspace"
 
-MOST: Final = 20_000  # Files of the mirror that are looked at
+MOST: Final = 20_000  # Files of a directory that are looked at
 
 _MODE: Final = 0o644
 _FENCE: Final = re.compile("`{3,}")
 
 _LARGEST_RECEIPT: Final = 4_096
 _LONGEST: Final = 200
-_MOST_RECEIPTS: Final = 200  # Receipts of one decision that are looked at
 _FILE: Final = re.compile(r"([0-9a-f]{32})\.(json|md)\Z")
 _RECEIPT: Final = re.compile(r"([0-9a-f]{32})\.(delivered|read|acted|claim)(?:\.([a-z0-9_-]{1,32}))?\.json\Z")
-# Characters of a reader's name: with the time of a decision, which has 16, a name of the pattern above.
-_READER: Final = 15
-_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_-]+")
 CLAIM: Final = "claim"
 
 FORGED: Final = Rule(
@@ -164,36 +159,26 @@ def page(record: Record) -> bytes:
     params = record.params
     facts = {
         "decision": record.decision_id,
-        "number": str(record.seq),
         "operator": clean(record.operator),
         "decided": record.created_at,
-        "after": f"{record.after}, whose fitter has ended" if record.after else None,
+        "after": record.after,
         "holds until": record.expires_at or "further notice",
-        "mode": clean(params.mode) if params.mode else None,
-        "mitigation": params.mitigation.value if params.mitigation else None,
+        "mode": params.mode and clean(params.mode),
+        "mitigation": params.mitigation,
     }
+    texts = [("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)]
+    texts += [(f"Answer to {clean(one.question)}" if one.question else "Answer", one.answer) for one in params.answers]
     lines = [f"# {SPECS[record.action].page}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items() if value]
-    for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
+    for title, text in texts:
         if text:
-            lines += ["", f"## {title}", "", *_fenced(text)]
-    if params.answers:
-        lines += ["", "## Answers", ""]
-        lines += [
-            f"- {clean(one.question)}: {clean(one.answer)}" if one.question else f"- {clean(one.answer)}"
-            for one in params.answers
-        ]
+            shown, note = clean_lines(text.removesuffix("\n"))
+            # Nothing in it can close the fence.
+            fence = "`" * (max(map(len, _FENCE.findall("\n".join(shown))), default=2) + 1)
+            lines += ["", f"## {title}", "", fence, *shown, fence, *filter(None, [note])]
     counts = f"What counts is the signed `{record.decision_id}.json` beside it"
     lines += ["", f"A copy for reading. {counts}: agents get it verified from `agentwatch wait`."]
     return "\n".join((*lines, "")).encode()
-
-
-def _fenced(text: str) -> list[str]:
-    """The text in a fence that nothing in it can close."""
-    shown, note = clean_lines(text.removesuffix("\n"))
-    longest = max((len(run) for line in shown for run in _FENCE.findall(line)), default=2)
-    fence = "`" * (longest + 1)
-    return [fence, *shown, fence, *([note] if note else [])]
 
 
 # Receipts
@@ -227,17 +212,10 @@ class ReceiptBook:
         self._claimed = partial(open_dot_directory, workspace, RECEIPTS, disk=disk)
 
     def mark(
-        self,
-        decision_id: str,
-        stage: str,
-        by: str,
-        *,
-        since: str,
-        reader: str = "",
-        inside: bool = False,
-        private: bool = False,
+        self, decision_id: str, stage: str, by: str, *, since: str, inside: bool = False, private: bool = False
     ) -> Claim:
-        """Tell a stage, unless it was told before (by this `reader`); `since` is when the decision was made.
+        """Tell a stage, unless it was told before; `since` is when the decision was made. Behind a dot in the stage
+        stands which of several readers tells it, in at most 15 small letters.
 
         It is claimed in the workspace where the state directory cannot be written, or is that of a sandbox (`inside`);
         a `private` one never is. Returns who was first. Raises ReceiptError where it cannot be written.
@@ -250,7 +228,7 @@ class ReceiptBook:
         for place in places:
             try:
                 with place() as directory:
-                    told = _publish(directory, decision_id, stage, by[:_LONGEST], since=since, reader=reader.lower())
+                    told = _publish(directory, decision_id, stage, by[:_LONGEST], since)
             except OSError as error:
                 trouble = error
                 continue
@@ -288,20 +266,18 @@ class ReceiptBook:
         return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
 
 
-def _publish(directory: Directory, decision_id: str, stage: str, by: str, *, since: str, reader: str) -> Claim:
+def _publish(directory: Directory, decision_id: str, stage: str, by: str, since: str) -> Claim:
     """Publish a stage or a claim, unless there is one of this decision. Returns who was first."""
     directory.sweep()
     # Nothing is told of a decision before it is made: the clock was set back. Letters sort as times do.
-    at = max(written(datetime.now(UTC)), since)
-    fields = {"version": 1, "decision_id": decision_id, "receipt": stage, "by": by, "at": at}
-    who = _NOT_IN_NAMES.sub("-", reader)[:32].strip("-")
+    at, kind, about = max(written(datetime.now(UTC)), since), stage.partition(".")[0], f"{decision_id}.{stage}"
+    fields = {"version": 1, "decision_id": decision_id, "receipt": kind, "by": by, "at": at}
     # The second name is for where the first is that of an earlier decision.
-    anew = f"{who[:_READER]}-{_NOT_IN_NAMES.sub('', since.lower().replace('-', ''))}".strip("-")
-    for end in (who, anew):
-        name = f"{decision_id}.{stage}.{end}".rstrip(".") + ".json"
+    anew = f"{'.' if kind == stage else '-'}{since.lower().replace('-', '').replace(':', '')}"
+    for name in (f"{about}.json", f"{about}{anew}.json"):
         if name not in directory.names():
             with suppress(FileExistsError):
-                directory.publish(name, f"{json.dumps(fields)}\n".encode("ascii"), 0o644)
+                directory.publish(name, f"{json.dumps(fields)}\n".encode("ascii"), _MODE)
                 return Claim(True, by, at)
         holds = _read(directory, name)
         if not "" < holds.at < since:
@@ -322,13 +298,11 @@ def _seconds(at: str) -> float:
 
 
 def _add_receipts(receipts: dict[str, dict[Stage, Receipt]], directory: Directory, *, claimed: bool) -> None:
-    seen: Counter[str] = Counter()
-    for name in sorted(directory.names()):
+    for name in sorted(directory.names())[:MOST]:
         match = _RECEIPT.match(name)
-        if match is None or match[1] not in receipts or seen[match[1]] == _MOST_RECEIPTS:
+        if match is None or match[1] not in receipts:
             continue
         told, kind = receipts[match[1]], match[2]
-        seen[match[1]] += 1
         _, by, at = _read(directory, name)
         if not at or _seconds(at) < told[Stage.RECORDED].at:
             continue

@@ -144,9 +144,7 @@ class DecisionForm(Form):
         blank = [one for one in self.fields if not one.answers]
         key = (blank or self.fields)[0].key if self.fields else "note"
         if reason := policy.refusal(task, self.action, self.params(), note):
-            # With a mitigation it may be allowed: then the operator can do something about it here.
-            is_allowed = policy.options(task, mitigation=Mitigation.REDUCED_SCOPE)[self.action].allowed
-            return Missing(reason, key if is_allowed else "")
+            return Missing(reason, key)
         if key == "sure" and not self.fields[0].choice:
             return Missing("say yes, with an arrow key on “abort”", key)
         if "answers" in self.spec.takes and blank:

@@ -286,7 +286,8 @@ class Ledger:
         try:
             yield
         except OSError as error:
-            raise LedgerError(f"{self.directory}: {reason(error)}; {remedy(error)}, then try again") from error
+            why = f"{reason(error)}; {remedy(error)}"
+            raise LedgerError(f"the ledger {self.directory} cannot be used: {why}") from error
 
     def _append(
         self, directory: Directory, draft: Record, key: SigningKey, trust: Trust, returned: Callable[[], str | None]

@@ -49,14 +49,17 @@ class Option(NamedTuple):
 
 def options(task: Task, *, mitigation: Mitigation | None = None) -> dict[Action, Option]:
     """Every action for the latest attempt of a task."""
-    return {action: _option(task, action, mitigation) for action in OF_ATTEMPTS}
+    found, never = dict[Action, Option](), _why_never(task)
+    for action in OF_ATTEMPTS:
+        why_not = never or _why_not(task, action, mitigation)
+        found[action] = Option(why_not, () if why_not else tuple(_warnings(task, action)))
+    return found
 
 
 def refusal(task: Task, action: Action, params: Params, note: str) -> str | None:
     """Why this very decision is not allowed, in one sentence; None where it is."""
-    option = _option(task, action, params.mitigation)
-    if option.why_not is not None:
-        return option.why_not
+    if why_not := options(task, mitigation=params.mitigation)[action].why_not:
+        return why_not
     # A blank one among several would answer a question with nothing.
     answers = params.answers and all(one.answer.strip() for one in params.answers)
     given = {"mode": (params.mode or "").strip(), "answers": answers, "note": note.strip()}
@@ -104,11 +107,6 @@ def offered_modes(task: Task, tasks: Iterable[Task], configured: Iterable[str]) 
     seen = Counter(filter(None, map(mode_of, tasks)))
     modes = dict.fromkeys((*fitter, *configured, *sorted(seen, key=lambda mode: (-seen[mode], mode))))
     return [mode for mode in modes if mode.strip() and mode != mode_of(task)][:_MOST_MODES]
-
-
-def _option(task: Task, action: Action, mitigation: Mitigation | None) -> Option:
-    why_not = _why_never(task) or _why_not(task, action, mitigation)
-    return Option(why_not, () if why_not else tuple(_warnings(task, action)))
 
 
 def _why_never(task: Task) -> str | None:

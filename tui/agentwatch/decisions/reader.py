@@ -114,7 +114,7 @@ class Reader:
         environment: Mapping[str, str] = os.environ,
         disk: Disk = DISK,
     ) -> None:
-        self.name: Final = name
+        self._name = name
         self.state: Final = state or state_directory(workspace, environment)
         self._workspace = workspace
         self._workspace_id = environment.get(OWN_ID) or workspace_id(workspace)
@@ -221,9 +221,9 @@ class Reader:
 
     def _mark(self, found: Found, stage: Stage, by: str) -> str | None:
         if record := found.decided:
-            inside = found.place == MIRROR and stage is Stage.READ
+            told, inside = f"{stage}.{self._name}", found.place == MIRROR and stage is Stage.READ
             try:
-                self._book.mark(record.decision_id, stage, by, since=record.created_at, reader=self.name, inside=inside)
+                self._book.mark(record.decision_id, told, by, since=record.created_at, inside=inside)
             except ReceiptError as error:
                 return str(error)
         return None

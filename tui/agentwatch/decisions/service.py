@@ -271,7 +271,7 @@ class DecisionWatcher(Part):
         self._clock = clock
         self._known: dict[str, Decision] = {}
         self._forged: dict[str, str] = {}
-        self._acted: list[Decision] = []  # Those to be written down
+        self._acted: set[str] = set()  # the ids of those to be written down
         self._look_at = -math.inf
         self._looked: list[tuple[int, ...] | None] = []
 
@@ -301,14 +301,11 @@ class DecisionWatcher(Part):
         return events
 
     def note_acted(self, tasks: Iterable[Task]) -> None:
-        """Write down which decisions were carried out, for those that read the receipts elsewhere."""
+        """Have it written down which decisions were carried out, for those that read the receipts elsewhere."""
         for task in tasks:
-            decisions = [one for attempt in task.attempts for one in attempt.decisions]
-            self._acted += [one for one in decisions if one.receipt.stage is Stage.ACTED]
-            acted = (one.request_id for one in task.requests if one.stage is RequestStage.ACTED)
-            # The tree sees what the program's records show: its answers have the receipts that were read.
-            answers = [self._known[request_id] for request_id in acted if request_id in self._known]
-            self._acted += [one for one in answers if one.receipt.stage is not Stage.ACTED]
+            decisions = (one for attempt in task.attempts for one in attempt.decisions)
+            self._acted.update(one.decision_id for one in decisions if one.receipt.stage is Stage.ACTED)
+            self._acted.update(one.request_id for one in task.requests if one.stage is RequestStage.ACTED)
 
     def look_soon(self) -> None:
         """Something was decided just now. Any thread may call it."""
@@ -318,15 +315,13 @@ class DecisionWatcher(Part):
     def poll(self) -> list[Event]:
         """Write down what was carried out, and look where something may have changed. Blocks."""
         while self._acted:
-            acted = self._acted.pop()
-            known = self._known.get(acted.decision_id)
-            if known is not None and known.receipt.stage is Stage.ACTED:
-                continue
-            saw = "the next attempt" if acted.request_id is None else "its program's record"
-            try:
-                self.desk.acted(acted, f"agentwatch saw {saw}")
-            except DecisionError as error:
-                self.notice = str(error)
+            known = self._known.get(self._acted.pop())
+            if known is not None and known.receipt.stage is not Stage.ACTED:
+                saw = "the next attempt" if known.request_id is None else "its program's record"
+                try:
+                    self.desk.acted(known, f"agentwatch saw {saw}")
+                except DecisionError as error:
+                    self.notice = str(error)
         places = self.desk.changes()
         if time.monotonic() < self._look_at and places == self._looked:
             return []

@@ -54,7 +54,6 @@ from agentwatch.state import workspace_id
 from agentwatch.text import quoted
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.decision import Decision
     from agentwatch.monitor import Monitor
 
 _IN_TIME: Final = timedelta(minutes=5)  # So long the host may record what is sent
@@ -123,9 +122,6 @@ class RemoteDesk(DecisionService):
         if isinstance(made, DecisionError):
             raise made
         return made
-
-    def acted(self, decision: Decision, by: str) -> None:
-        """The host sees it by itself."""
 
     def _outcome(
         self, text: str, asked: Record, result: Result, host: PublicKey

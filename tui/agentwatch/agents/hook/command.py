@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.arguments import workspace_at
 from agentwatch.config import Settings
@@ -40,8 +40,9 @@ from agentwatch.state import is_shown, state_directory
 from agentwatch.text import clean, complain, say
 
 if TYPE_CHECKING:
-    from agentwatch.agents.hook.held import HookAnswer
     from agentwatch.composition import Load
+
+HookAnswer = dict[str, Any]
 
 FAILED: Final = 1  # 2 would block the agent, with our complaint as the reason
 
@@ -58,8 +59,7 @@ _HEAD: Final = 4 * 1024 * 1024  # Bytes of a transcript in which its prompt must
 
 _LAUNCHED: Final = "async_launched"
 JOURNAL: Final = "hooks.jsonl"
-_BEFORE: Final = "hooks.1.jsonl"
-_FULL: Final = 512 * 1024  # Bytes after which the journal goes on in a new file; one before is kept
+_FULL: Final = 512 * 1024  # Bytes after which the journal begins anew
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST: Final = 500
@@ -78,53 +78,47 @@ def run(path: str | None, load: Load) -> int:
     if call is None:
         complain(f"agentwatch hook: no payload of a hook on standard input; {_NOTHING_DONE}")
         return FAILED
-    answer: HookAnswer | None = {}
+    answer: HookAnswer = {}
     try:
         if call.event in (ASKS, "SubagentStop", "PostToolUse"):
             workspace = workspace_at(path or os.environ.get(_PROJECT) or call.cwd or ".")
-            answer = _answer(call, workspace, load)
+            if call.event == ASKS:
+                if is_shown(state_directory(workspace)):
+                    # Nothing else needs what it loads.
+                    from agentwatch.agents.hook.requests import ask
+
+                    ask(call, workspace, load_settings())
+                return 0
+            answer = answer_call(call, workspace, load_settings(), load)
     except AgentwatchError as error:
         complain(clean(f"agentwatch hook: {error}; {_NOTHING_DONE}"))
         return 0 if call.event == ASKS else FAILED
-    if answer is not None:
-        # ASCII only: foreign characters reach the program as escapes.
-        say(json.dumps(answer))
+    # ASCII only: foreign characters reach the program as escapes.
+    say(json.dumps(answer))
     return 0
 
 
-def _answer(call: HookCall, workspace: Path, load: Load) -> HookAnswer | None:
-    """The output at the end; None where there is none, or it is out already."""
-    if call.event != ASKS:
-        return (answer_stop if call.event == "SubagentStop" else tell_parent)(call, workspace, load_settings(), load)
-    if is_shown(state_directory(workspace)):
-        from agentwatch.agents.hook.requests import ask
-
-        ask(call, workspace, load_settings())
-    return None
-
-
-def answer_stop(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
-    """SubagentStop: the answer to a child that is about to stop. Blocks for at most `hook_wait` seconds and a few."""
-    journal = Journal(workspace)
-    child = child_that_stops(call).with_file(workspace, settings, load)
-    row = journal.row(child.session_id, child.agent_id) if call.stop_hook_active else []
-    if row or child.state(settings) in BAD:
-        from agentwatch.agents.hook.held import hold_child
-
-        return hold_child(call, child, row, workspace, settings)
-    journal.add(JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
-    return {}
-
-
-def tell_parent(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
-    """PostToolUse of Task and Agent: the answer to a parent whose child has just come back. Does not wait."""
-    child = child_that_returned(call)
-    child = child.with_file(workspace, settings, load) if child is not None else None
-    if child is None or child.state(settings) not in BAD:
+def answer_call(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
+    """The answer to a child that is about to stop (SubagentStop), for which it may block `hook_wait` seconds and a few,
+    or to a parent whose child has just come back (PostToolUse of Task and Agent)."""
+    stops, journal = call.event == "SubagentStop", Journal(workspace)
+    child = child_that_stops(call) if stops else child_that_returned(call)
+    if child is None:
         return {}
-    from agentwatch.agents.hook.held import tell_of_child
+    child = child.with_file(workspace, settings, load)
+    row = journal.row(child.session_id, child.agent_id) if stops and call.stop_hook_active else []
+    if row or child.state(settings) in BAD:
+        # It takes longer to load than all that the others need.
+        from agentwatch.agents.hook.held import hold_child, tell_of_child
 
-    return tell_of_child(call, child, workspace, settings)
+        return (
+            hold_child(call, child, row, workspace, settings)
+            if stops
+            else tell_of_child(call, child, workspace, settings)
+        )
+    if stops:
+        journal.add(JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
+    return {}
 
 
 # The child that a hook is called about
@@ -163,14 +157,11 @@ class Child(NamedTuple):
         task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, load)
         complain_of(problems)
         written = task.latest.returned if task is not None and task.latest is not None else None
-        if written is None or written.stored:
+        if written is None or written.stored or (self.began is not None and written.at < self.began):
             return self
-        if self.attempt.returned is not None:
-            document = written.document
-            # An early marker is outdated by what it says at its end.
-            if self.began is None or (isinstance(document, Return) and document.outcome is Outcome.WORKING):
-                return self
-        if self.began is not None and written.at < self.began:
+        # An early marker is outdated by what it says at its end.
+        is_early = isinstance(written.document, Return) and written.document.outcome is Outcome.WORKING
+        if self.attempt.returned is not None and (self.began is None or is_early):
             return self
         return self._replace(attempt=replace(self.attempt, returned=written), digests=(written.digest,))
 
@@ -218,7 +209,7 @@ def _child(call: HookCall, agent_id: str, prompt: Message | None, said: str, sta
 def _transcript_at(path: str | None) -> Transcript:
     """The transcript of an agent as far as its prompt, as soon as that can be read."""
     transcript = Transcript(message, is_agent=True)
-    for _ in range(_LOOKS if path is not None else 0):
+    for _ in range(_LOOKS if path else 0):
         with suppress(OSError, ValueError):
             for line in Tail(Path(path or "")).read(_HEAD).lines:
                 transcript.add(line.record or {})
@@ -260,7 +251,7 @@ class Journal:
         with suppress(OSError), Directory.make(self._state, UNSYNCED) as directory:
             with suppress(FileNotFoundError):
                 if directory.status(JOURNAL).st_size > _FULL:
-                    directory.move(JOURNAL, directory, _BEFORE)
+                    directory.remove(JOURNAL)
             descriptor = os.open(JOURNAL, _APPEND, 0o600, dir_fd=directory.descriptor)
             with os.fdopen(descriptor, "ab", buffering=0) as journal:
                 journal.write(line.encode("ascii"))
@@ -274,26 +265,20 @@ class Journal:
         """When an answer of the operator's did not get through last, and why; None where none is known."""
         return next((f"{one.at}: {one.why}" for one in self._read() if one.did == UNANSWERED), None)
 
+    def of(self, session_id: str, agent_id: str) -> list[JournalEntry]:
+        """What was done to this agent, the last first."""
+        agent = session_id[:_LONGEST], agent_id[:_LONGEST]
+        return [entry for entry in self._read() if (entry.session_id, entry.agent_id) == agent]
+
     def row(self, session_id: str, agent_id: str) -> list[JournalEntry]:
         """How often this agent was sent back in a row until now, the last first."""
-        return list(takewhile(lambda entry: entry.did == SENT_BACK, self._of(session_id, agent_id)))
-
-    def carried_out(self, session_id: str, agent_id: str) -> frozenset[str]:
-        """The ids of the decisions that this agent was sent back with: they say nothing of what it did since."""
-        sent = (entry.decision_id for entry in self._of(session_id, agent_id) if entry.did == SENT_BACK)
-        return frozenset(filter(None, sent))
-
-    def _of(self, session_id: str, agent_id: str) -> Iterator[JournalEntry]:
-        agent = session_id[:_LONGEST], agent_id[:_LONGEST]
-        return (entry for entry in self._read() if (entry.session_id, entry.agent_id) == agent)
+        return list(takewhile(lambda entry: entry.did == SENT_BACK, self.of(session_id, agent_id)))
 
     def _read(self) -> Iterator[JournalEntry]:
         """All of it, the last first."""
         lines: list[bytes] = []
         with suppress(OSError), Directory.open(self._state) as directory:
-            for name in (_BEFORE, JOURNAL):
-                with suppress(OSError):
-                    lines += directory.read(name, 2 * _FULL).splitlines()
+            lines = directory.read(JOURNAL, 2 * _FULL).splitlines()
         for line in reversed(lines):
             with suppress(ValueError, TypeError, RecursionError):
                 yield JournalEntry(**json.loads(line))

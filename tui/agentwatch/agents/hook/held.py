@@ -9,24 +9,22 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from agentwatch.agents.documents import EXAMPLES
-from agentwatch.agents.hook.command import BAD, LET_GO, SENT_BACK, TOLD, Child, Journal, JournalEntry
+from agentwatch.agents.hook.command import BAD, LET_GO, SENT_BACK, TOLD, Child, HookAnswer, Journal, JournalEntry
 from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Severity
 from agentwatch.decisions.delivery import ReceiptError
 from agentwatch.decisions.errors import KeyProblemError
 from agentwatch.decisions.reader import Found, Question, Reader, do_now
 from agentwatch.decisions.record import Record
-from agentwatch.delegation.decision import Action
+from agentwatch.delegation.decision import SENDS_ON, Action
 from agentwatch.delegation.task import State
 from agentwatch.shell import command_line, launcher
 from agentwatch.sources.claude_code.hooks import HookCall
 from agentwatch.state import is_shown
 from agentwatch.text import clean, clean_lines, quoted
-
-HookAnswer = dict[str, Any]
 
 READER: Final = "hook-claude"
 MOST: Final = 8  # The program lets a child go that was sent back so often in a row, whatever a hook says
@@ -37,8 +35,6 @@ HOLD: Final = "The operator has not decided yet. Change nothing, and end with th
 _MEND: Final = "its return format"
 _HELD: Final = "no decision yet"
 _LIMIT: Final = "too often"
-# Decisions that the child itself can carry out; the rest is for its parent.
-_CARRIED_OUT: Final = (Action.RETRY, Action.RESPOND)
 
 _MOST_FINDINGS: Final = 20
 _END: Final = "Then end with a return that keeps the return-format contract, and nothing else around it."
@@ -61,7 +57,8 @@ class _Case(NamedTuple):
         though the words be the same.
         """
         child = self.child
-        done = self.journal.carried_out(child.session_id, child.agent_id)
+        before = self.journal.of(child.session_id, child.agent_id)
+        done = frozenset(one.decision_id for one in before if one.did == SENT_BACK and one.decision_id)
         held = takewhile(lambda entry: entry.kind == _HELD, self.row)
         digests = (*child.digests, *(digest for entry in held for digest in entry.digests))
         question = Question(child.task_id, returns=digests, since=child.attempt.number, carried_out=done)
@@ -71,25 +68,16 @@ class _Case(NamedTuple):
             # Where a public key that was given is none: as if there were no decision.
             return Found(""), f"no decision can be read: {error}"
 
-    def send_back(self, kind: str, reason: str, why: str, decision_id: str | None = None) -> HookAnswer:
-        """Block: the child reads the reason and answers again."""
-        self.note(SENT_BACK, kind, why, decision_id)
-        return {"decision": "block", "reason": reason, **_shown(f"{quoted(self.child.task_id)} was sent back: {why}")}
-
-    def let_go(self, kind: str, why: str, decision_id: str | None = None) -> HookAnswer:
-        """The child stops. `why` is for the human, "" where nothing was at stake."""
-        self.note(LET_GO, kind, why, decision_id)
-        return _shown(f"{quoted(self.child.task_id)} was let go: {why}") if why else {}
-
-    def note(self, did: str, kind: str, why: str, decision_id: str | None) -> None:
-        """Write it into the journal."""
+    def answer(self, did: str, kind: str, why: str, decision_id: str | None = None, reason: str = "") -> HookAnswer:
+        """Write down what is done with the child, and the answer: with a `reason`, which the child reads, it goes on.
+        `why` is for the human, "" where nothing was at stake."""
         child = self.child
         about = self.call.event, child.session_id, child.agent_id, child.task_id
         self.journal.add(JournalEntry(*about, did, kind, why, decision_id, child.digests))
-
-
-def _shown(words: str) -> HookAnswer:
-    return {"systemMessage": f"agentwatch: {clean(words, 400)}"}
+        answer: HookAnswer = {"decision": "block", "reason": reason} if reason else {}
+        if why:
+            answer["systemMessage"] = clean(f"agentwatch: {quoted(child.task_id)} was {did}: {why}", 400)
+        return answer
 
 
 def hold_child(
@@ -103,9 +91,9 @@ def hold_child(
     case = _Case(call, child, row, asker, Journal(workspace))
     state = child.state(settings)
     if state not in BAD:
-        return case.let_go("", "")
+        return case.answer(LET_GO, "", "")
     if len(row) >= MOST:
-        return case.let_go(_LIMIT, f"it was sent back {MOST} times in a row, and is no better")
+        return case.answer(LET_GO, _LIMIT, f"it was sent back {MOST} times in a row, and is no better")
     waits = settings.hook_when == "always" or (settings.hook_when == "watched" and is_shown(asker.state))
     found, why = case.find(settings.hook_wait if waits else 0.0)
     if found.record is not None:
@@ -122,10 +110,10 @@ def hold_child(
     if state is State.INVALID:
         failed = "its return breaks its contract"
         if settings.hook_corrects and not any(one.kind == _MEND for one in row):
-            return case.send_back(_MEND, mend(child), failed)
+            return case.answer(SENT_BACK, _MEND, failed, reason=mend(child))
     if settings.hook_undecided == "hold" and waits and found.record is None:
-        return case.send_back(_HELD, HOLD, f"{failed}, and {why}")
-    return case.let_go(_HELD, f"{failed}, and {why}; nothing is approved by that")
+        return case.answer(SENT_BACK, _HELD, f"{failed}, and {why}", reason=HOLD)
+    return case.answer(LET_GO, _HELD, f"{failed}, and {why}; nothing is approved by that")
 
 
 def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Settings) -> HookAnswer:
@@ -136,10 +124,10 @@ def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Setti
     if (record := found.record) is not None:
         asker.note_read(found, f"{READER}, session {child.session_id}"[:200])
         told = decided(record, asker.hand_out(record), workspace)
-        case.note(TOLD, state, f"the operator decided to {record.action.value}", record.decision_id)
+        case.answer(TOLD, state, f"the operator decided to {record.action.value}", record.decision_id)
     else:
         told = undecided(child.task_id, state, workspace)
-        case.note(TOLD, state, f"it is {state}, and {trouble or 'nobody has decided'}", None)
+        case.answer(TOLD, state, f"it is {state}, and {trouble or 'nobody has decided'}")
     return {"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": told}}
 
 
@@ -148,19 +136,19 @@ def _carry_out(case: _Case, found: Found, record: Record) -> HookAnswer | None:
     asker, child = case.asker, case.child
     action, decision_id = record.action.value, record.decision_id
     by = f"{READER}, agent {child.agent_id} of session {child.session_id}"[:200]
-    if record.action not in _CARRIED_OUT:
-        return case.let_go(action, f"the operator decided to {action}, which is for its parent to do", decision_id)
+    if record.action not in SENDS_ON:
+        return case.answer(LET_GO, action, f"the operator decided to {action}, which is for its parent", decision_id)
     try:
         claim = asker.claim(record, by)
     except ReceiptError:
         why = f"the operator decided to {action}, and that it is done cannot be written"
-        return case.let_go(action, why, decision_id)
+        return case.answer(LET_GO, action, why, decision_id)
     if not claim.won:
         why = f"the decision to {action} is carried out by {claim.by}"
-        return None if claim.by == by else case.let_go(action, why, decision_id)
+        return None if claim.by == by else case.answer(LET_GO, action, why, decision_id)
     asker.note_read(found, by)
     reason = carry_out(record, asker.hand_out(record))
-    return case.send_back(action, reason, f"{record.operator} decided to {action}", decision_id)
+    return case.answer(SENT_BACK, action, f"{record.operator} decided to {action}", decision_id, reason)
 
 
 # Words to models

@@ -16,7 +16,6 @@ import select
 import sys
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -26,7 +25,7 @@ from agentwatch.agents.hook.command import Journal
 from agentwatch.config import Settings
 from agentwatch.decisions.record import Params, Record
 from agentwatch.delegation.decision import Action
-from agentwatch.delegation.request import Given, Query, Request, RequestKind, RequestStage, input_text
+from agentwatch.delegation.request import Given, Query, Request, RequestKind, RequestStage
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.reading import given_as, in_line, queries_in, read, request_about
 from agentwatch.requests.store import Offer, RequestError
@@ -90,32 +89,21 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
     holder = Holder(workspace, name="claude hook")
     try:
         asked = AskedCall(call, at)
-        if not _is_answered(asked, at + (_CALL_SECONDS if os.path.exists(call.transcript or "") else 0.0)):
-            until = at + settings.hook_prompt if is_bounded else None
-            make = partial(request_of, call, workspace, asked, at=at, until=until)
-            # Two hooks of one call, of the user's settings and of the project's, make the same one, and hold it
-            # together. One that ended before this was asked is of an equal call, which nothing tells from this one yet.
-            known = holder.store.find((request := make()).request_id)
-            if known is not None and not known.is_open:
-                request = make(nonce=os.urandom(16).hex())
-            if known is None or known.is_open or (known.ended_at or 0.0) < at:
-                _hold_call(call, asked, request, holder)
+        if asked.was_answered(at + _CALL_SECONDS if os.path.isfile(call.transcript or "") else at):
+            return
+        request = request_of(call, workspace, asked, at=at, until=at + settings.hook_prompt if is_bounded else None)
+        with holder.offer(request) as offer:
+            decided = holder.hold(offer, lambda: is_heard() and not asked.is_answered())
+            answer = decided and answer_of(call, decided.action, decided.params, decided.note)
+            if decided and answer and _print(answer):
+                holder.delivered(decided)
+                offer.end(RequestStage.DELIVERED, by=decided.operator)
+            elif decided is None and asked.is_answered():
+                offer.end(RequestStage.ELSEWHERE)
     except (RequestError, ValueError) as error:
         holder.trouble = str(error)
     if holder.trouble:
         Journal(workspace).add_unanswered(call.event, call.session_id, call.tool or "", holder.trouble)
-
-
-def _hold_call(call: HookCall, asked: AskedCall, request: Request, holder: Holder) -> None:
-    """Offer a request, and print the answer to it."""
-    with holder.offer(request) as offer:
-        decided = holder.hold(offer, lambda: is_heard() and not asked.is_answered())
-        answer = answer_of(call, decided.action, decided.params, decided.note) if decided is not None else None
-        if decided is not None and answer is not None and _print(answer):
-            holder.delivered(decided)
-            offer.end(RequestStage.DELIVERED, by=decided.operator)
-        elif decided is None and asked.is_answered():
-            offer.end(RequestStage.ELSEWHERE)
 
 
 def _print(answer: dict[str, object]) -> bool:
@@ -133,28 +121,27 @@ def _print(answer: dict[str, object]) -> bool:
 # The request
 
 
-def request_of(
-    call: HookCall, workspace: Path, asked: AskedCall, *, at: float, until: float | None, nonce: str = ""
-) -> Request:
-    """The request about a call; without a nonce it has that of its call. Raises ValueError."""
-    tool, given = call.tool or "", call.given
-    queries, why_not = _queries(given) if tool == _QUESTION else (), ""
+def request_of(call: HookCall, workspace: Path, asked: AskedCall, *, at: float, until: float | None) -> Request:
+    """The request about a call, known by this process alone. Raises ValueError."""
+    tool, given, why_not = call.tool or "", call.given, ""
+    is_question = tool == _QUESTION
+    queries = _queries(given) if is_question else ()
     actions: tuple[Action, ...] = (Action.ANSWER if queries else Action.ALLOW, Action.DENY)
-    if tool == _QUESTION and not queries:
+    if is_question and not queries:
         actions, why_not = (Action.DENY,), _UNCLEAR
     shown, beside = _read_call(tool, given)
     if tool == _SHELL and os.path.realpath(call.cwd or workspace) != os.path.realpath(workspace):
         beside = (given_as("cwd", call.cwd), *beside)
     return request_about(
-        call.given,
+        given,
         workspace_id(workspace),
         NAME,
         call.agent_id or call.session_id,
-        nonce or (input_text(asked.call_id)[1] if asked.call_id is not None else os.urandom(16).hex()),
-        kind=RequestKind.QUESTION if tool == _QUESTION else RequestKind.PERMISSION,
+        os.urandom(16).hex(),
+        kind=RequestKind.QUESTION if is_question else RequestKind.PERMISSION,
         tool=tool,
         shown="\n".join(query.question for query in queries) or shown,
-        said=text(call.given, "description") or "",
+        said=text(given, "description") or "",
         beside=() if queries else beside,
         queries=queries,
         asked_at=at,
@@ -273,6 +260,12 @@ class AskedCall:
     def call_id(self) -> str | None:
         return next(iter(self._answered), None)
 
+    def was_answered(self, until: float) -> bool:
+        """The same of a call that the program may write down a moment after it asks."""
+        while not (answered := self.is_answered()) and self.call_id is None and time.time() < until:
+            time.sleep(_PAUSE_SECONDS)
+        return answered
+
     def is_answered(self) -> bool:
         """Reads what the transcript got since the last look. What cannot be read says nothing."""
         with suppress(OSError, ValueError):
@@ -295,15 +288,6 @@ class AskedCall:
                 self._answered[text(block, "id") or ""] = False
 
 
-def _is_answered(asked: AskedCall, until: float) -> bool:
-    """Look the call up, which the program may write down a moment after it asks."""
-    while not asked.is_answered():
-        if asked.call_id is not None or time.time() >= until:
-            return False
-        time.sleep(_PAUSE_SECONDS)
-    return True
-
-
 def is_heard(descriptor: int = 1) -> bool:
     """Whether somebody still reads what is printed: the program has its end of the pipe as long as it lives."""
     pipe = select.poll()
@@ -317,10 +301,8 @@ def is_heard(descriptor: int = 1) -> bool:
 def hold_for_plugin(descriptor: int = 0, out: TextIO | None = None) -> int:
     """Offer the request that is read until it has ended. Returns 0: nobody reads what the plugin's processes say."""
     plugin = _Plugin(descriptor, out or sys.stdout)
-    told: Fields = {}
-    while not (told or plugin.has_ended()):
-        told = plugin.read()
-    while told and not plugin.has_ended():
+    told = plugin.read()
+    while told and not plugin.has_ended:
         told = _offer(told, plugin)
     return 0
 
@@ -332,7 +314,7 @@ def _offer(told: Fields, plugin: _Plugin) -> Fields:
     holder = Holder(workspace, name=f"{program} plugin")
     try:
         with holder.offer(request_told(told, workspace)) as offer:
-            anew = _hold_for_plugin(told, workspace, holder, offer, plugin)
+            anew = _hold_for_plugin(told, holder, offer, plugin)
     except (RequestError, ValueError) as error:
         holder.trouble = str(error)
     if holder.trouble:
@@ -342,22 +324,20 @@ def _offer(told: Fields, plugin: _Plugin) -> Fields:
     return anew
 
 
-def _hold_for_plugin(told: Fields, workspace: Path, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:
-    while not plugin.has_ended():
-        if not is_shown(state_directory(workspace)) and _watched(told) != workspace:
-            return told
+def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin) -> Fields:
+    while True:
         line = plugin.read(_POLL_SECONDS)
+        if plugin.has_ended:
+            return {}
         if "result" in line:
             offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
-            break
+            return {}
         if (number(line, "others") or 0) > offer.request.ends_others:
             # Who decides on what was shown before does not know that a denial ends more.
             return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
-        record = None if plugin.has_ended() else holder.look(offer)
-        if record is not None:
+        if (record := holder.look(offer)) is not None:
             _give(record, holder, offer, plugin)
-            break
-    return {}
+            return {}
 
 
 def _give(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> None:
@@ -368,7 +348,7 @@ def _give(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> None
         # Nobody read it.
         return
     stage = None
-    while stage is None and not plugin.has_ended():
+    while stage is None and not plugin.has_ended:
         stage = _ENDS.get(str(plugin.read().get("result")))
     if stage is RequestStage.DELIVERED:
         holder.delivered(record)
@@ -440,15 +420,17 @@ def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Give
     given = {**call, **metadata, **twice}
     known = {key for key, value in given.items() if (key, value) in (("description", said), ("patterns", patterns))}
     command, diff, path = (text(metadata, key) for key in ("command", "diff", "filepath"))
+    parts: list[str] = []
     if diff is not None:
-        return read(given, *filter(None, [path, diff]), known=known | _IN_DIFFS)
-    if command is not None and text(asked, "permission") == "bash":
-        return read(given, command, known={*known, "command"})
-    if len(patterns) == 1:
+        parts, known = [*filter(None, [path]), diff], known | _IN_DIFFS
+    elif command is not None and text(asked, "permission") == "bash":
+        parts, known = [command], {*known, "command"}
+    elif len(patterns) == 1:
+        parts = [in_line(patterns[0])]
         known |= {key for key, value in given.items() if value in patterns}
-        return read(given, in_line(patterns[0]), known=known)
-    given = {"patterns": patterns, **given} if patterns else given
-    return read(given) if given else ("", ())
+    elif patterns:
+        given = {"patterns": patterns, **given}
+    return read(given, *parts, known=known) if given or parts else ("", ())
 
 
 def _words(fields: Fields, key: str) -> list[str]:
@@ -462,10 +444,10 @@ def _watched(told: Fields) -> Path:
 
 
 class _Plugin:
-    """The messages of the plugin as they come."""
+    """The messages of the plugin as they come; it `has_ended` together with its program."""
 
     def __init__(self, descriptor: int, out: TextIO) -> None:
-        self._has_ended = False
+        self.has_ended = False
         self._out = out
         self._lines = SimpleQueue[bytes]()
         Thread(target=self._receive, args=(os.dup(descriptor),), daemon=True).start()
@@ -476,17 +458,13 @@ class _Plugin:
                 self._lines.put(line)
         self._lines.put(b"")
 
-    def has_ended(self) -> bool:
-        """Whether it has, and the program with it."""
-        return self._has_ended
-
     def read(self, seconds: float | None = None) -> Fields:
         """The next line; {} for what is none, and where none has come by then."""
         try:
             line = self._lines.get(timeout=seconds)
         except Empty:
             return {}
-        self._has_ended = not line
+        self.has_ended = not line
         return object_in(line.decode("utf-8", "replace"))
 
     def say(self, answer: Fields) -> None:
