@@ -155,27 +155,30 @@ def _in_words(error: OSError | LedgerError) -> str:
 
 
 def page(record: Record) -> bytes:
-    """The Markdown page of a decision: equal records have equal pages. Foreign text in it is made safe to show."""
+    """The Markdown page of a decision. It is compared with those of before, so it keeps its form. Foreign text in it is
+    made safe to show."""
     params = record.params
     facts = {
         "decision": record.decision_id,
+        "number": record.seq,
         "operator": clean(record.operator),
         "decided": record.created_at,
-        "after": record.after,
+        "after": f"{record.after}, whose fitter has ended" if record.after else None,
         "holds until": record.expires_at or "further notice",
         "mode": params.mode and clean(params.mode),
         "mitigation": params.mitigation,
     }
-    texts = [("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)]
-    texts += [(f"Answer to {clean(one.question)}" if one.question else "Answer", one.answer) for one in params.answers]
     lines = [f"# {SPECS[record.action].page}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items() if value]
-    for title, text in texts:
+    for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
         if text:
             shown, note = clean_lines(text.removesuffix("\n"))
             # Nothing in it can close the fence.
-            fence = "`" * (max(map(len, _FENCE.findall("\n".join(shown))), default=2) + 1)
+            fence = "`" * (max((len(run) for line in shown for run in _FENCE.findall(line)), default=2) + 1)
             lines += ["", f"## {title}", "", fence, *shown, fence, *filter(None, [note])]
+    if params.answers:
+        said = [": ".join(map(clean, filter(None, (one.question, one.answer)))) for one in params.answers]
+        lines += ["", "## Answers", "", *(f"- {words}" for words in said)]
     counts = f"What counts is the signed `{record.decision_id}.json` beside it"
     lines += ["", f"A copy for reading. {counts}: agents get it verified from `agentwatch wait`."]
     return "\n".join((*lines, "")).encode()
