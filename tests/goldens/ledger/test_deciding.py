@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import random
 import shutil
 import subprocess
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
 from tests.goldens.ledger.conftest import Scene
 from tests.goldens.ledger.dsse import OPERATOR, record_in
@@ -146,35 +144,6 @@ def test_nothing_is_signed_about_a_return_unseen(undecided: Scene) -> None:
     assert undecided.decide("shop.api", "--retry", "--return-sha256", shown) == 7
     assert undecided.decide("shop.api", "--retry", "--attempt", "2") == 7
     assert not list(undecided.world.home.rglob("000001-*"))
-
-
-def test_a_key_with_a_passphrase_signs_for_who_types_it(live: Scene) -> None:
-    pem = OPERATOR.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"open sesame"))
-    assert live.decide("shop.ship", "--abort") == 0
-    (live.world.config / "keys" / "decisions.key").write_bytes(pem)
-    assert live.decide("shop.api", "--retry") == 2
-    for typed, code in (("open barley", 2), ("open sesame", 0)):
-        ours, theirs = pty.openpty()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "agentwatch", "decide", "shop.api", "--retry", "--yes"],
-            cwd=live.shop, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),  # noqa: PLW1509  to control this terminal
-        )  # fmt: skip
-        os.close(theirs)
-        shown = b""
-        while b"assphrase" not in shown:  # It asks.
-            shown += os.read(ours, 4096)
-        time.sleep(0.2)
-        os.write(ours, typed.encode() + b"\n")
-        try:
-            while data := os.read(ours, 4096):
-                shown += data
-        except OSError:
-            pass  # As a terminal says that nobody writes into it any more.
-        os.close(ours)
-        assert process.wait() == code, shown
-        assert typed.encode() not in shown
-    assert live.wait("shop.api")[0] == 0
 
 
 # How far it gets, and how long it holds

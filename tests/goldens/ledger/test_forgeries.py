@@ -53,16 +53,9 @@ def with_signature_of(scene: Scene, *, name: bytes) -> bytes:
 
 FORGERIES: dict[str, Forge] = {
     "nothing": lambda scene: b"",
-    "a line break": lambda scene: b"\n",
-    "zeros": lambda scene: b"\0" * 600,
-    "an object": lambda scene: b"{}",
     "brackets without end": lambda scene: b"[" * 100_000,
     "a record without an envelope": lambda scene: compact(scene.record),
     "no signature": envelope(signatures=[]),
-    "a null signature": envelope(signatures=None),
-    "two signatures": lambda scene: OPERATOR.sign(
-        compact(scene.record), signatures=json.loads(scene.good)["signatures"] * 2
-    ),
     "a signature of zeros": envelope(signatures=[{"keyid": OPERATOR.id, "sig": base64.b64encode(b"\0" * 64).decode()}]),
     "an attacker's key": lambda scene: ATTACKER.sign(compact(scene.record)),
     "an attacker's signature in another name": lambda scene: with_signature_of(scene, name=b"attacker"),
@@ -71,15 +64,10 @@ FORGERIES: dict[str, Forge] = {
     "signed as a request": lambda scene: OPERATOR.sign(compact(scene.record), REQUEST),
     "a request relabelled": lambda scene: OPERATOR.sign(compact(scene.record), REQUEST, payloadType=DECISION),
     "an upper-case key id": lambda scene: scene.good.replace(OPERATOR.id.encode(), OPERATOR.id.upper().encode()),
-    "an empty key id": text(OPERATOR.id.encode(), b""),
     "a byte order mark": lambda scene: b"\xef\xbb\xbf" + scene.good,
-    "white space inside": text(b":", b": "),
     "a line break more": lambda scene: scene.good + b"\n",
-    "a line break less": lambda scene: scene.good[:-1],
     "half of it": lambda scene: scene.good[: len(scene.good) // 2],
-    "two of them": lambda scene: scene.good * 2,
     "a key more in the envelope": text(b"{", b'{"a":1,'),
-    "a key twice in the envelope": text(b'{"payload"', b'{"payload":"","payload"'),
     "another workspace": record(workspace_id="other-0123456789abcdef"),
     "a version to come": signed(b'"version":1', b'"version":9'),
     "a version that is true": signed(b'"version":1', b'"version":true'),
@@ -95,7 +83,6 @@ FORGERIES: dict[str, Forge] = {
     "no answer": signed(b'{"question":"Which port is free?","answer":"8080"}', b""),
     "a time that is none": signed(b"T12:05:00Z", b"T12:05"),
     "a signed list": lambda scene: OPERATOR.sign(b"[]"),
-    "signed nothing": lambda scene: OPERATOR.sign(b""),
 }
 CHAINED: dict[str, Forge] = {
     "another number": record(seq=7),

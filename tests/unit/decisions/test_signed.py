@@ -82,17 +82,6 @@ def read(host: Operator, name: str, data: bytes, trust: Trust) -> ChainEntry | C
 # What is signed
 
 
-def test_what_is_signed_says_what_the_record_will(host: Operator) -> None:
-    request, keyid = read_request(host.signed(), host.trust)
-    assert keyid == KIM.public.keyid
-    document = json.loads(request.to_bytes())
-    of_host = ("seq", "prev_sha256", "operator")
-    assert list(document) == ["version", "host", "record_by", *(name for name in KEYS[1:] if name not in of_host)]
-    assert document["host"] == host.key.public.keyid
-    assert document["record_by"] == "2030-01-01T12:05:00Z"
-    assert request.asked.subject == host.subject()
-
-
 def test_a_decision_is_no_request_and_a_request_is_no_decision(host: Operator) -> None:
     request, _ = read_request(host.signed(), host.trust)
     with pytest.raises(EnvelopeError, match="form"):
@@ -103,19 +92,14 @@ def test_a_decision_is_no_request_and_a_request_is_no_decision(host: Operator) -
 
 
 SPOILED: dict[str, Callable[[bytes], bytes]] = {
-    "nothing": lambda data: b"",
     "a list": lambda data: b"[]",
-    "brackets": lambda data: b"[" * 100_000,
     "no version": lambda data: data.replace(b'"version":1,', b""),
     "a version to come": lambda data: data.replace(b'"version":1', b'"version":2'),
     "no host": lambda data: data.replace(b'"host"', b'"h"'),
     "a time that is none": lambda data: data.replace(b"T12:05:00Z", b"T12:05"),
-    "a time that is null": lambda data: data.replace(b'"2030-01-01T12:05:00Z"', b"null"),
     "a time before it was signed": lambda data: data.replace(b"T12:05:00Z", b"T11:59:59Z"),
     "a number": lambda data: data.replace(b'"decision_id"', b'"seq":1,"decision_id"'),
-    "an operator": lambda data: data[:-1] + b',"operator":"ada"}',
     "white space": lambda data: data.replace(b":", b": ", 1),
-    "another attempt": lambda data: data.replace(b'"attempt":1', b'"attempt":2'),
     "no action": lambda data: data.replace(b'"retry"', b'"approve"'),
 }
 
@@ -163,12 +147,9 @@ INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]]
     ),
     "no envelope": (lambda _: {"signed_request": "größe"}, ProblemKind.DAMAGED, "form"),
     "another host": (lambda host: {"signed_request": host.signed(host=KIM.public.keyid)}, OTHER, "another host"),
-    "another workspace": (lambda host: about(host, workspace_id="w"), OTHER, "something else"),
-    "another attempt": (lambda host: about(host, attempt=2), OTHER, "something else"),
     "another return": (lambda host: about(host, return_sha256=None), OTHER, "something else"),
     "another action": (lambda _: {"action": Action.ABORT}, OTHER, "something else"),
     "a handoff of its own": (lambda _: {"params": Params(handoff="")}, OTHER, "something else"),
-    "for longer": (lambda _: {"expires_at": "2040-01-01T12:00:00Z"}, OTHER, "something else"),
     "too early": (lambda _: {"created_at": written(NOON - AHEAD - SECOND)}, OTHER, "its time was over"),
     "too late": (lambda _: {"created_at": "2030-01-01T12:05:01Z"}, OTHER, "its time was over"),
 }

@@ -18,15 +18,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
-from agentwatch.decisions.envelope import (
-    LARGEST,
-    PAYLOAD_TYPE,
-    STATEMENT_TYPE,
-    SigningKey,
-    Trust,
-    TrustedKey,
-    seal,
-)
+from agentwatch.decisions.envelope import PAYLOAD_TYPE, STATEMENT_TYPE, SigningKey, Trust, TrustedKey, seal
 from agentwatch.decisions.errors import DecisionError
 from agentwatch.decisions.ledger import ChainEntry
 from agentwatch.decisions.statement import PREDICATE_TYPE, TYPE, statement_of, subject_of, verified
@@ -74,43 +66,28 @@ def changed(**predicate: Any) -> bytes:
     return seal(json.dumps(document).encode(), KEY, STATEMENT_TYPE)
 
 
-def test_a_statement_is_about_the_documents_of_the_latest_attempt() -> None:
-    made = tree()
-    document = json.loads(payload(made))
-    latest = made.tasks["a"].attempts[-1]
-    assert latest.handoff is not None
-    assert latest.returned is not None
-    assert document["_type"] == TYPE
-    assert document["predicateType"] == PREDICATE_TYPE
-    assert document["subject"] == [
-        {"name": "a.2.handoff.json", "digest": {"sha256": latest.handoff.digest}},
-        {"name": "a.2.return.md", "digest": {"sha256": latest.returned.digest}},
-    ]
-    told = document["predicate"]
-    assert (told["task_id"], told["state"], told["attempt"], told["made_at"]) == (
-        "a",
-        "completed",
-        2,
-        "2030-01-02T00:00:00Z",
-    )
-    assert [one["verdict"] for one in told["claims"]] == ["verified"]
-    assert [(one["number"], one["state"]) for one in told["attempts"]] == [(1, "failed"), (2, "completed")]
-    assert all(len(one["return_sha256"]) == 64 and "run" not in one for one in told["attempts"])
-
-
-def test_a_stranger_verifies_a_statement_and_reads_it_with_the_models_of_in_toto() -> None:
-    data = sealed()
+def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto() -> None:
+    made, data = tree(), sealed()
     envelope = Envelope.from_dict(json.loads(data))
     assert set(envelope.verify([foreign_key()], 1)) == {KEY.public.keyid}
-    assert envelope.payload_type == STATEMENT_TYPE
     with pytest.raises(VerificationError):
         envelope.verify([foreign_key(KIM)], 1)
     read = json_format.Parse(envelope.payload, StatementModel())
     ForeignStatement.copy_from_pb(read).validate()
-    assert [one.digest["sha256"] for one in read.subject] == [
-        one["digest"]["sha256"] for one in json.loads(envelope.payload)["subject"]
-    ]
-    assert json_format.MessageToDict(read)["predicate"]["state"] == "completed"
+    document = json.loads(envelope.payload)
+    kinds = envelope.payload_type, document["_type"], document["predicateType"]
+    assert kinds == (STATEMENT_TYPE, TYPE, PREDICATE_TYPE)
+    # It is about the documents of the latest attempt.
+    latest = made.tasks["a"].attempts[-1]
+    assert latest.handoff is not None
+    assert latest.returned is not None
+    digests = {"a.2.handoff.json": latest.handoff.digest, "a.2.return.md": latest.returned.digest}
+    assert {one.name: one.digest["sha256"] for one in read.subject} == digests
+    told = document["predicate"]
+    assert (told["state"], told["attempt"], told["made_at"]) == ("completed", 2, "2030-01-02T00:00:00Z")
+    assert [one["verdict"] for one in told["claims"]] == ["verified"]
+    assert [(one["number"], one["state"]) for one in told["attempts"]] == [(1, "failed"), (2, "completed")]
+    assert all(len(one["return_sha256"]) == 64 and "run" not in one for one in told["attempts"])
 
 
 def test_we_accept_what_we_have_sealed_and_refuse_each_altered_byte() -> None:
@@ -133,11 +110,9 @@ def test_we_accept_what_we_have_sealed_and_refuse_each_altered_byte() -> None:
         (seal(payload(), KIM, STATEMENT_TYPE), "which is not one of yours"),
         (seal(payload(), KEY, PAYLOAD_TYPE), "not in the form of a signed statement"),
         (b'{"a":1}\n', "not in the form of a signed statement"),
-        (b"x" * (LARGEST + 1), "not in the form of a signed statement"),
         (seal(b"{}", KEY, STATEMENT_TYPE), "_type: Field required"),
         (seal(b"[" * 9_000, KEY, STATEMENT_TYPE), "no statement that is known here"),
         (seal(payload().replace(b"task:v1", b"task:v2"), KEY, STATEMENT_TYPE), "predicateType: Input should be"),
-        (seal(payload().replace(b"/v1", b"/v0.1"), KEY, STATEMENT_TYPE), "update agentwatch"),
         (changed(made_at="yesterday"), "predicate.made_at"),
         (changed(attempt=True), "predicate.attempt"),
         (changed(task_id=""), "predicate.task_id"),
