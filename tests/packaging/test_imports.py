@@ -46,7 +46,6 @@ DOCUMENTS = ("contracts.json_returns", "contracts.reading", "sources.sessions.re
 BARE: dict[str, tuple[str, list[str]]] = {
     "--version": (called("--version"), [*HEAVY, "dataclasses", "pathlib", "shutil", "argparse"]),
     "--help": (called("--help"), [*HEAVY, "dataclasses", "pathlib", "shutil"]),
-    "decide --help": (called("decide", "--help"), [*HEAVY, "cryptography"]),
     "the first frame": (
         "import agentwatch.app.run, agentwatch.app.opening" + NO_JSON,
         [*ours("", *FRAME, "contracts", "delegation", "evidence", "history", "sources"), "sqlite3", "pydantic"],

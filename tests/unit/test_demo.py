@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
 
 import pytest
 
-from agentwatch.composition import monitor_of
-from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Document, Return, Severity
 from agentwatch.delegation.events import Rules, Seen, Tick
@@ -24,13 +20,9 @@ from agentwatch.demo.script import Player, Step, demo_screenplay, parse
 from agentwatch.demo.session import DemoSession
 from agentwatch.errors import WorkspaceError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 NON_COMPLIANT = "verify/prices.return.md"
 LOW_CONFIDENCE = "verify/load.return.json"
 FALSE_CLAIM = "docs/runbooks/payment-failures.md"
-DEADLINE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -59,26 +51,7 @@ def delegation(until: float = float("inf")) -> Tree:
     return tree
 
 
-def eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
-
-
-@pytest.fixture
-def final(tmp_path: Path) -> Path:
-    """A workspace that holds the last state of the session."""
-    Player(demo_screenplay().steps, tmp_path).play_all()
-    return tmp_path
-
-
-# The documents
-
-
-def test_every_document_keeps_its_contract_but_the_one_that_is_meant_to_break_it() -> None:
+def test_one_document_breaks_its_contract() -> None:
     broken = {}
     for told in session_documents():
         assert told.reading.complete, told.path
@@ -87,49 +60,35 @@ def test_every_document_keeps_its_contract_but_the_one_that_is_meant_to_break_it
     assert broken == {NON_COMPLIANT: {Severity.ERROR}, LOW_CONFIDENCE: {Severity.WARNING}}
 
 
-def test_every_claimed_file_exists_but_the_one_that_was_never_written(final: Path) -> None:
+def test_one_claimed_file_was_never_written(tmp_path: Path) -> None:
+    Player(demo_screenplay().steps, tmp_path).play_all()
     claimed = {
         path
         for told in session_documents()
         if isinstance(told.reading.document, Return)
         for path in (*told.reading.document.files_created, *told.reading.document.artifacts)
     }
-    assert {path for path in claimed if not (final / path).is_file()} == {FALSE_CLAIM}
-
-
-# The tree
+    assert {path for path in claimed if not (tmp_path / path).is_file()} == {FALSE_CLAIM}
 
 
 def test_the_session_ends_in_states_that_stay_interesting() -> None:
     tree = delegation()
-    assert {task_id: task.state for task_id, task in tree.tasks.items() if not task.inferred} == {
-        "checkout": State.WORKING,
-        "checkout.plan": State.COMPLETED,
-        "checkout.docs": State.COMPLETED,
-        "checkout.implement": State.WORKING,
-        "checkout.implement.schema": State.COMPLETED,
-        "checkout.implement.api": State.COMPLETED,
+    tasks = {task_id: task.state for task_id, task in tree.tasks.items() if not task.inferred}
+    assert (len(tasks), sum(state is State.COMPLETED for state in tasks.values())) == (16, 9)
+    assert {task_id: state for task_id, state in tasks.items() if state is not State.COMPLETED} == {
+        **dict.fromkeys(("checkout", "checkout.implement", "checkout.verify", "checkout.verify.e2e"), State.WORKING),
         "checkout.implement.ui": State.PARTIAL,
-        "checkout.implement.ui.form": State.COMPLETED,
-        "checkout.implement.ui.summary": State.COMPLETED,
         "checkout.implement.payments": State.BLOCKED,
-        "checkout.implement.receipts": State.COMPLETED,
-        "checkout.verify": State.WORKING,
-        "checkout.verify.e2e": State.WORKING,
         "checkout.verify.prices": State.INVALID,
-        "checkout.verify.load": State.COMPLETED,
-        "specs/042_vat_rules/vat-researcher": State.COMPLETED,
     }
     assert {task.task_id for task in tree.asking()} >= {"checkout.implement.payments", "checkout.verify.prices"}
 
 
-def test_somebody_is_needed_within_ten_seconds_and_somebody_else_much_later() -> None:
-    assert not list(delegation(until=6.0).asking())
-    assert [task.task_id for task in delegation(until=8.0).asking()] == ["checkout.implement.api"]
-    assert [task.task_id for task in delegation(until=30.0).asking()] == ["checkout.implement.api"]
-
-
-def test_one_task_falls_silent_and_no_other_does() -> None:
+def test_who_is_needed_when_and_who_falls_silent() -> None:
+    assert [[task.task_id for task in delegation(until=at).asking()] for at in (6.0, 8.0, 30.0)] == [
+        [],
+        *[["checkout.implement.api"]] * 2,
+    ]
     stale = {
         task.task_id
         for at in range(5, int(demo_screenplay().steps[-1].at_seconds) + 1, 5)
@@ -137,9 +96,6 @@ def test_one_task_falls_silent_and_no_other_does() -> None:
         if task.stale
     }
     assert stale == {"checkout.verify.e2e"}
-
-
-# The screenplay
 
 
 def test_a_screenplay_gives_its_steps_in_time() -> None:
@@ -164,41 +120,15 @@ def test_every_name_in_a_scene_is_one_that_a_decision_fills_in() -> None:
     assert {name for step in steps for text in step[1:] for name in Template(text).get_identifiers()} == known
 
 
-# The session
+def test_a_demo_that_cannot_write_says_so_at_the_end() -> None:
+    def play() -> None:
+        with DemoSession(speed=5_000.0) as workspace:
+            (workspace / "handoffs").write_text("in the way")
+            while (thread := playing()) is not None:
+                thread.join()
 
-
-def test_a_child_that_says_that_all_tests_pass_after_a_run_that_failed_is_caught() -> None:
-    demo = DemoSession(speed=5_000.0)
-    with demo as workspace:
-        monitor = monitor_of(workspace, Settings(), sessions=demo.sessions())
-        assert eventually(lambda: "- [x] Collect the returns" in _text(workspace / "handoffs/checkout.implement.md"))
-
-        def is_caught() -> bool:
-            monitor.scan()
-            task = monitor.tree.tasks.get(session.TASK)
-            return task is not None and task.contradicted
-
-        assert eventually(is_caught)
-        task = monitor.tree.tasks[session.TASK]
-        assert task.parent_id == "checkout.verify"
-        assert not task.findings
-        assert [(claim.kind, claim.path, claim.verdict.value) for claim in task.claims] == [
-            ("summary", "all 214 tests pass", "contradicted"),
-            ("evidence", "`npm test` \u2014 214 passed, 0 failed", "contradicted"),
-            ("criterion", "All unit tests pass", "unverifiable"),
-        ]
-        assert [deed.what for deed in task.unsaid] == ["git push origin checkout"]
-        assert task.ask is not None
-        assert task.ask.startswith("a claim is false: all 214 tests pass")
-
-
-def test_a_demo_that_cannot_write_says_so_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(player: Player, *_attending: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Player, "run", full)
-    with pytest.raises(WorkspaceError, match=r"No space left on device.*free space"), DemoSession():
-        assert eventually(lambda: not _is_playing())
+    with pytest.raises(WorkspaceError, match=r"the demo stopped: .*free space"):
+        play()
 
 
 def test_a_demo_lies_below_the_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,9 +142,5 @@ def test_a_demo_lies_below_the_state_directory(tmp_path: Path, monkeypatch: pyte
         pass
 
 
-def _is_playing() -> bool:
-    return any(thread.name == "agentwatch-demo" for thread in threading.enumerate())
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+def playing() -> threading.Thread | None:
+    return next((thread for thread in threading.enumerate() if thread.name == "agentwatch-demo"), None)

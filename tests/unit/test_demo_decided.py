@@ -12,7 +12,6 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions.handoff import final_report, next_handoff
 from agentwatch.decisions.record import Answer, Params, Record
 from agentwatch.decisions.service import DecisionService, return_digest
@@ -33,6 +32,12 @@ END = 119.0
 LONGER = 40.0
 """Seconds that every scene has ended after."""
 DEADLINE_SECONDS = 20.0
+
+
+def looked_at(workspace: Path) -> Monitor:
+    monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time, inspects=True)
+    monitor.scan()
+    return monitor
 
 
 @dataclass
@@ -59,9 +64,7 @@ class Rehearsal:
         return self.monitor().tree.tasks[task_id]
 
     def monitor(self) -> Monitor:
-        monitor = Monitor(self.workspace, Settings(), FilesSource(self.workspace), time.time, inspects=True)
-        monitor.scan()
-        return monitor
+        return looked_at(self.workspace)
 
     def decide(self, task_id: str, action: Action, note: str = "", **params: object) -> Record:
         """What the operator's press does."""
@@ -106,7 +109,6 @@ def demo(tmp_path: Path) -> Iterator[Rehearsal]:
 @pytest.mark.parametrize(
     ("at", "task_id", "was", "decision"),
     [
-        (48.0, API, State.FAILED, (Action.RETRY, {})),
         (48.0, API, State.FAILED, (Action.ESCALATE, {"mode": "debugger"})),
         (70.0, PAYMENTS, State.BLOCKED, (Action.RESPOND, {"answers": (Answer("Which?", "The embedded one."),)})),
         (END, PRICES, State.INVALID, (Action.RETRY, {})),
@@ -128,15 +130,11 @@ def test_what_was_decided_becomes_the_next_attempt_which_succeeds(
     assert (task.own_state, task.attempt, task.needs_operator, task.contradicted) == (State.COMPLETED, 2, False, False)
     assert [finding for finding in task.findings if finding.severity == "error"] == []
     packet = task.packet
-    assert isinstance(packet, Handoff)
+    assert packet is not None
     assert (packet.decision_id, packet.attempt) == (record.decision_id, 2)
-    assert packet.mode == params.get("mode", demo_mode(task_id))
+    assert packet.mode == params.get("mode", "tester" if task_id == PRICES else "code")
     assert '"Operator: ' in demo.handoff(task)
     assert "use v3" in demo.handoff(task)
-
-
-def demo_mode(task_id: str) -> str:
-    return {DOCS: "writer", PRICES: "tester", E2E: "tester", LOAD: "load-tester"}.get(task_id, "code")
 
 
 def test_an_abort_ends_the_task_and_what_is_below_it_and_its_report_goes_up(demo: Rehearsal) -> None:
@@ -155,59 +153,32 @@ def test_an_abort_ends_the_task_and_what_is_below_it_and_its_report_goes_up(demo
     assert read_document(report.read_text(encoding="utf-8"), report.name) is None
 
 
-# The request of its tester
-
-
-@dataclass
-class Asking:
-    """The tester of a rehearsal, and the operator's answers to it."""
-
-    demo: Rehearsal
-    inbox: Inbox
-
-    @property
-    def open(self) -> list[Request]:
-        return [one for one in self.inbox.store.read() if one.is_open]
-
-    def attend(self, at: float) -> None:
-        self.demo.play(at)
-        self.demo.orchestrator.attend()
-
-    def answer(self, action: Action, note: str = "") -> None:
-        (asked,) = self.open
-        gone = partial(self.inbox.gone, asked)
-        self.demo.desk.answer(asked, action, task_id=E2E, attempt=1, gone=gone, note=note)
-        self.demo.orchestrator.attend()
-
-
-@pytest.fixture
-def asking(demo: Rehearsal) -> Asking:
-    return Asking(demo, Inbox(RequestStore(demo.workspace, state=demo.root / "state")))
-
-
 @pytest.mark.parametrize(
     ("action", "note", "state"),
     [(Action.ALLOW, "", State.COMPLETED), (Action.DENY, 'Only "Chromium".\n## Status', State.PARTIAL)],
 )
 def test_the_tester_asks_once_and_goes_on_as_it_was_answered(
-    asking: Asking, action: Action, note: str, state: State
+    demo: Rehearsal, action: Action, note: str, state: State
 ) -> None:
-    asking.attend(ASKS_AT - 1)
-    assert asking.open == []
-    asking.attend(ASKS_AT)
-    asking.attend(ASKS_AT + 1)
-    asking.answer(action, note)
-    asking.attend(END)
-    asking.demo.play(END + LONGER)
-    assert asking.open == []
-    task = asking.demo.task(E2E)
+    inbox = Inbox(RequestStore(demo.workspace, state=demo.root / "state"))
+    asked: list[Request] = []
+    for at in (ASKS_AT - 1, ASKS_AT, ASKS_AT + 1):
+        assert asked == []
+        demo.play(at)
+        demo.orchestrator.attend()
+        asked = [one for one in inbox.store.read() if one.is_open] if at > ASKS_AT else asked
+    gone = partial(inbox.gone, asked[0])
+    demo.desk.answer(asked[0], action, task_id=E2E, attempt=1, gone=gone, note=note)
+    demo.orchestrator.attend()
+    demo.play(END)
+    demo.orchestrator.attend()
+    demo.play(END + LONGER)
+    assert [len(asked), *(one for one in inbox.store.read() if one.is_open)] == [1]
+    task = demo.task(E2E)
     assert (task.own_state, task.contradicted) == (state, False)
     assert [finding for finding in task.findings if finding.severity == "error"] == []
-    returned = (asking.demo.workspace / "verify/e2e.return.md").read_text("utf-8")
+    returned = (demo.workspace / "verify/e2e.return.md").read_text("utf-8")
     assert ("Chromium" in returned) is bool(note)
-
-
-# In a running session
 
 
 def test_a_running_session_goes_on_with_a_decision_and_leaves_nothing_anywhere(
@@ -220,19 +191,13 @@ def test_a_running_session_goes_on_with_a_decision_and_leaves_nothing_anywhere(
     with played as workspace:
         desk = played.open_desk()
         assert eventually(played.is_over)
-        subject = desk.subject(demo_task(workspace, PAYMENTS))
+        subject = desk.subject(looked_at(workspace).tree.tasks[PAYMENTS])
         answers = Params(answers=(Answer(None, "the embedded one"),))
         desk.decide(subject, Action.RESPOND, answers, returned=lambda: subject.return_sha256)
         assert eventually((workspace / "src/checkout/payments.ts").exists)
-        assert eventually(lambda: demo_task(workspace, PAYMENTS).own_state is State.COMPLETED)
+        assert eventually(lambda: looked_at(workspace).tree.tasks[PAYMENTS].own_state is State.COMPLETED)
     assert not workspace.parent.exists()
     assert [path for place in own.values() for path in place.rglob("*") if path.is_file()] == []
-
-
-def demo_task(workspace: Path, task_id: str) -> Task:
-    monitor = Monitor(workspace, Settings(), FilesSource(workspace), time.time)
-    monitor.scan()
-    return monitor.tree.tasks[task_id]
 
 
 def eventually(condition: Callable[[], object]) -> bool:

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,6 @@ from agentwatch.sources.sessions.registry import Alive, sessions_alive, workspac
 from agentwatch.sources.sessions.store import holds, slug
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.store import Store
-from tests.unit.sessions.stores.claude_code import claude_code
-from tests.unit.sessions.stores.codex import codex
-from tests.unit.sessions.stores.copilot import copilot
-from tests.unit.sessions.stores.gemini import gemini
-from tests.unit.sessions.stores.qwen import qwen
-from tests.unit.sessions.stores.roo import roo
 from tests.unit.test_monitors import NO_PROGRAMS, watching
 
 DAY = 86_400.0
@@ -57,29 +50,24 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def in_home(home: Path, store: Store, name: str) -> None:
-    """The store lies where its program has it."""
-    where = {
-        "claude_code": home / ".claude",
-        "codex": home / ".codex",
-        "copilot": home / ".copilot",
-        "gemini": home / ".gemini",
-        "qwen": home / ".qwen",
-        "opencode": home / ".local/share/opencode",
-        "roo": home / ".config/Code/User/globalStorage/roo.roo",
-    }
-    shutil.copytree(store.place, where[name])
-    for path in where[name].rglob("*"):
-        os.utime(path)
+PLACES = {
+    "claude-code": ".claude",
+    "codex": ".codex",
+    "copilot": ".copilot",
+    "gemini": ".gemini",
+    "qwen-code": ".qwen",
+    "roo": ".config/Code/User/globalStorage/roo.roo",
+}
+"""Where each program has its store."""
 
 
-@pytest.mark.parametrize("build", [claude_code, codex, copilot, gemini, qwen, roo])
-def test_the_stores_say_in_which_directories_sessions_are_alive(
-    home: Path, tmp_path: Path, build: Callable[[Path], Store]
-) -> None:
-    store = build(tmp_path)
+@pytest.mark.parametrize("program", PLACES)
+def test_stores_say_where_sessions_are_alive(home: Path, tmp_path: Path, program: str) -> None:
+    store = Store(program, tmp_path)
     store.finish()
-    in_home(home, store, build.__name__)
+    shutil.copytree(store.place, home / PLACES[program])
+    for path in home.rglob("*"):
+        os.utime(path)
     for _ in range(2):
         assert {one.directory for one in sessions_alive(time.time() - 60)} == {str(store.workspace)}
     assert sessions_alive(time.time() + 60) == []

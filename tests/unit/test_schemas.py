@@ -29,8 +29,6 @@ from tests.unit.history.test_log import ROOT as SESSION
 from tests.unit.history.test_log import ran
 from tests.unit.requests.asked import question, request
 from tests.unit.sessions.store import Store
-from tests.unit.sessions.stores.claude_code import claude_code
-from tests.unit.sessions.stores.opencode import opencode
 
 
 def closed(schema: Any) -> Any:
@@ -132,9 +130,9 @@ def test_lines_of_the_log_are_too(shop: Path) -> None:
         check("log", log_document(change).plain())
 
 
-@pytest.mark.parametrize("build", [claude_code, opencode])
-def test_trees_of_sessions_are_too_while_they_grow(build: Any, tmp_path: Path) -> None:
-    store: Store = build(tmp_path)
+@pytest.mark.parametrize("program", ["claude-code", "opencode"])
+def test_trees_of_sessions_are_too_while_they_grow(program: str, tmp_path: Path) -> None:
+    store = Store(program, tmp_path)
     watch = store.watch()
     for step, _ in enumerate(store.story):
         if step % 5 == 0:

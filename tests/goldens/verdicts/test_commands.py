@@ -23,7 +23,7 @@ def read(name: str) -> dict[str, Any]:
     return found
 
 
-CASES, UNSAID = read("commands_data.json"), read("unsaid_data.json")
+CASES = read("commands_data.json")
 HOSTILE = (
     *("\n", " \n", "=", "1 passed, ", "<<'A'\n", "(", "`", "a=1 ", "Tests:  1 a, ", "no issues ", "1 passing\n"),
     *("git ", "< "),
@@ -50,8 +50,6 @@ def tasks() -> dict[str, dict[str, Any]]:
         session.task(task_id(name), case["did"], returned(evidence), criteria=criteria, **others)
         for number, text in enumerate(texts_of(case, "summary")):
             session.task(task_id(name, number), case["did"], returned(summary=text), **others)
-    for number, case in enumerate(UNSAID.values()):
-        session.task(f"unsaid.{number}", case["did"], returned(summary=case["summary"]))
     for number, piece in enumerate(HOSTILE):
         text = piece * (60_000 // len(piece))
         deeds = [["ran", text[:16_000], 0, text], ["ran", text, 0, text]]
@@ -107,12 +105,6 @@ def test_no_doubtful_claim_is_verified(found: dict[str, Claims]) -> None:
 def is_verified(claims: Claims) -> bool:
     """Whether all that is made of a text is verified."""
     return bool(claims) and all(one["verdict"] == "verified" for one in claims)
-
-
-def test_deeds_that_a_return_does_not_speak_of(tasks: dict[str, dict[str, Any]], golden: Golden) -> None:
-    unsaid = (tasks[f"unsaid.{number}"]["unsaid"] for number in range(len(UNSAID)))
-    found = {name: [[deed["kind"], deed["what"]] for deed in deeds] for name, deeds in zip(UNSAID, unsaid, strict=True)}
-    golden.check("verdicts/unsaid.json", found)
 
 
 def test_hostile_texts_are_read(tasks: dict[str, dict[str, Any]]) -> None:

@@ -48,5 +48,5 @@ def test_a_hook_waits_only_while_a_screen_is_open(stage: Stage, claude: Claude) 
     payload = json.dumps(claude.stop(returned()))
     assert "no screen" in json.loads(stage.run("hook", given=payload).out)["systemMessage"]
     with Terminal(agentwatch(stage.workspace), environment=stage.environment) as terminal:
-        terminal.wait_for(r"agentwatch")
+        terminal.wait_for("● live")
         assert "within 0.1 s" in json.loads(stage.run("hook", given=payload).out)["systemMessage"]

@@ -32,15 +32,6 @@ def indented(text: str, agent_id: str) -> str:
     return f"[Subagent hand-back] Model output. The report follows:\n{lines}\nagentId: {agent_id} (use SendMessage)"
 
 
-def notification(agent_id: str, status: str, summary: str, said: str | None = None, call: str = "toolu_x") -> str:
-    """What a parent is told of the end of a background agent."""
-    result = f"<result>{said}</result>\n" if said is not None else ""
-    return (
-        f"<task-notification>\n<task-id>{agent_id}</task-id>\n<tool-use-id>{call}</tool-use-id>\n"
-        f"<status>{status}</status>\n<summary>{summary}</summary>\n{result}</task-notification>"
-    )
-
-
 class Log:
     """One transcript. `agent` is None for the session's own."""
 
@@ -61,11 +52,7 @@ class Log:
         common |= keys | {"type": kind} if kind in ("assistant", "attachment") else {"type": kind} | keys
         common |= {"uuid": self._store.new_id(), "timestamp": self._store.now()}
         common |= {"cwd": str(self._store.cwd), "sessionId": SESSION, "version": self._version}
-        self.raw(json.dumps(common, separators=(",", ":")).encode())
-
-    def raw(self, line: bytes) -> None:
-        """Bytes as they are."""
-        self.lines.append(line + b"\n")
+        self.lines.append(json.dumps(common, separators=(",", ":")).encode() + b"\n")
 
     def asked(self, text: str, **keys: object) -> None:
         """The agent is given something to do."""
@@ -114,11 +101,6 @@ class Log:
         """A foreground agent has ended."""
         content = [{"type": "text", "text": text}]
         self.got(tool_use_id, indented(text, agent_id), status="completed", agentId=agent_id, content=content)
-
-    def interrupted(self) -> None:
-        """A human stopped it."""
-        text = "[Request interrupted by user]"
-        self.record("user", message={"role": "user", "content": [{"type": "text", "text": text}]})
 
 
 class Store:

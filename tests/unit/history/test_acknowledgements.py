@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,7 +63,7 @@ def puts(state: Path) -> dict[str, Put]:
     return {task_id: aside.put for task_id, aside in known(state).items() if aside.put is not None}
 
 
-def test_what_is_put_aside_is_known_everywhere_and_a_first_screen_says_since_when(tmp_path: Path) -> None:
+def test_what_is_put_aside_is_known_everywhere(tmp_path: Path) -> None:
     state = tmp_path / "state" / "shop"
     assert Acknowledgements(state).read_changes() == []
     assert not state.exists()
@@ -103,7 +100,7 @@ steps = st.lists(st.tuples(st.integers(0, 1), whats, tasks, st.sampled_from(["m1
 
 
 @given(steps)
-def test_two_screens_come_to_the_same_and_an_undo_restores_exactly(
+def test_two_screens_agree_and_an_undo_restores_exactly(
     history: list[tuple[int, str, set[str], str]],
 ) -> None:
     with TemporaryDirectory() as directory:
@@ -130,7 +127,7 @@ def test_two_screens_come_to_the_same_and_an_undo_restores_exactly(
         assert screens[0].known == screens[1].known == known(state)
 
 
-def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_end(tmp_path: Path) -> None:
+def test_another_screen_knows_soon_and_all_seen_is_written(tmp_path: Path) -> None:
     one, other = Screen(tmp_path), Screen(tmp_path)
     worker = Worker()
     worker.add(other.all)
@@ -146,7 +143,7 @@ def test_another_screen_knows_soon_and_all_that_was_looked_at_is_written_at_the_
     assert len(known(tmp_path)) == 101
 
 
-def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_written_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_BUSY_SECONDS", 0.001)
     screen = Screen(tmp_path)
     with closing(sqlite3.connect(tmp_path / HISTORY, isolation_level=None)) as blocker:
@@ -160,7 +157,7 @@ def test_what_cannot_be_written_is_told_and_tried_again(tmp_path: Path, monkeypa
     assert (known(tmp_path).keys(), screen.all.notice) == ({"b"}, None)
 
 
-def test_a_damaged_history_is_told_and_what_is_put_aside_then_begins_anew(tmp_path: Path) -> None:
+def test_a_damaged_history_is_told_and_begun_anew(tmp_path: Path) -> None:
     (tmp_path / HISTORY).write_bytes(b"broken" * 1_000)
     all_ = Acknowledgements(tmp_path)
     assert all_.read_changes() == []
@@ -186,7 +183,7 @@ OLD: list[object] = [
 ]
 
 
-def test_the_file_of_an_earlier_version_is_read_and_taken_over_once(tmp_path: Path) -> None:
+def test_the_file_of_an_earlier_version_is_taken_over_once(tmp_path: Path) -> None:
     text = "".join(f"{json.dumps(line)}\n" for line in OLD) + '{"record":"undo","at":3,"undo'
     (tmp_path / OLD_NAME).write_text(text)
     old = {"a": Aside(Put("m1", 6.0)), "b\udc80": Aside(Put("m2", 6.0)), "d": Aside(None, "m4")}
@@ -201,40 +198,3 @@ def test_the_file_of_an_earlier_version_is_read_and_taken_over_once(tmp_path: Pa
         assert undone is not None
         assert undone.tasks[0] == name
     assert (known(tmp_path), Screen(tmp_path).looked_at) == ({"d": old["d"]}, 5.0)
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from agentwatch.history.acknowledgements import Acknowledgements
-all_ = Acknowledgements(Path(sys.argv[1]))
-all_.begin()
-for number in range(int(sys.argv[3])):
-    all_.acknowledge({f"{sys.argv[2]}-{number}": "m"})
-    if number % 4 == 3:
-        all_.undo()
-"""
-
-
-@pytest.mark.slow
-def test_many_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
-    def run(name: str) -> int:
-        return subprocess.run([sys.executable, "-c", WRITER, str(tmp_path), name, "40"], check=True).returncode
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(run, "abcd"))
-    assert len(known(tmp_path)) >= 120
-
-
-@pytest.mark.slow
-def test_a_killed_writer_harms_nothing(tmp_path: Path) -> None:
-    screen = Screen(tmp_path)
-    for number in range(10):
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), f"w{number}", "4000"])
-        time.sleep(0.4 + number * 0.003)
-        writer.kill()
-        writer.wait()
-        screen.all.acknowledge({f"mine-{number}": "m"})
-    assert screen.all.notice is None
-    assert {f"mine-{number}" for number in range(10)} <= known(tmp_path).keys()
-    assert screen.known == known(tmp_path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -32,10 +32,6 @@ from tests.unit.delegation.events import handoff, returned, tree_of
 from tests.unit.delegation.test_interleaving import Step, drawn_steps, record
 from tests.unit.history.recorded import Workspace, packet
 from tests.unit.sessions.store import NOW, STORY, Store
-from tests.unit.sessions.stores.claude_code import claude_code
-from tests.unit.sessions.stores.codex import codex
-from tests.unit.sessions.stores.opencode import opencode
-from tests.unit.sessions.stores.roo import roo
 
 ERROR = "## Status\nstate: ERROR\nsummary: no\n"
 
@@ -323,11 +319,9 @@ def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps: list[Step]) -
     assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")
 
 
-@pytest.mark.parametrize("build", [claude_code, codex, opencode, roo])
-def test_every_store_tells_each_attempt_in_order_and_ends_as_it_stands(
-    build: Callable[[Path], Store], tmp_path: Path
-) -> None:
-    store = build(tmp_path)
+@pytest.mark.parametrize("program", ["claude-code", "codex", "opencode", "roo"])
+def test_every_store_tells_each_attempt_in_order_and_ends_as_it_stands(program: str, tmp_path: Path) -> None:
+    store = Store(program, tmp_path)
     try:
         store.finish()
         watch = store.watch()
@@ -341,7 +335,7 @@ def test_every_store_tells_each_attempt_in_order_and_ends_as_it_stands(
         )
         lines = list(state_changes(events, Tree()))
         assert [one.at for one in lines] == sorted(one.at for one in lines)
-        for task_id, states in {**STORY, **store.tasks}.items():
+        for task_id, states in STORY.items():
             if task_id in watch.tasks:
                 last = {one.attempt: one.after for one in lines if one.task_id == task_id}
                 assert (list(last), last[len(states)]) == (list(range(1, len(states) + 1)), states[-1])

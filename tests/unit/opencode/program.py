@@ -14,23 +14,18 @@ from agentwatch.delegation.run import Run
 from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
 
 NOW = 1_795_000_000_000
+SCHEMA = Path(__file__).parents[2] / "goldens/sessions/stores/opencode/schema.sql"
 
-_SCHEMA = """
-CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text, directory text NOT NULL,
-  title text NOT NULL, version text NOT NULL, agent text, time_created integer NOT NULL, time_updated integer NOT NULL);
-CREATE INDEX session_parent_idx ON session (parent_id);
-CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL,
-  time_updated integer NOT NULL, data text NOT NULL);
-CREATE INDEX message_session_idx ON message (session_id);
-CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL,
-  time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
-CREATE INDEX part_session_idx ON part (session_id);
-CREATE INDEX part_message_id_id_idx ON part (message_id, id);
-CREATE TABLE event (id text PRIMARY KEY, aggregate_id text NOT NULL, seq integer NOT NULL, type text NOT NULL,
-  data text NOT NULL);
-CREATE UNIQUE INDEX event_aggregate_seq_idx ON event (aggregate_id, seq);
-CREATE TABLE event_sequence (aggregate_id text PRIMARY KEY, seq integer NOT NULL);
-"""
+
+def open_database(path: Path, journal: str = "wal") -> sqlite3.Connection:
+    """A database with the tables of the program."""
+    is_new = not path.exists()
+    connection = sqlite3.connect(path, isolation_level=None)
+    # The power never goes here: nothing need wait for the disk.
+    connection.executescript(f"PRAGMA journal_mode = {journal}; PRAGMA synchronous = off")
+    if is_new:
+        connection.executescript(SCHEMA.read_text("utf-8"))
+    return connection
 
 
 class Program:
@@ -40,86 +35,52 @@ class Program:
         self.workspace = workspace
         self.now = NOW
         self._number = 0
-        is_new = not database.exists()
-        self.connection = sqlite3.connect(database, isolation_level=None)
-        self.connection.execute(f"PRAGMA journal_mode = {journal}")
-        # The power never goes here: nothing need wait for the disk.
-        self.connection.execute("PRAGMA synchronous = off")
-        if is_new:
-            self.connection.executescript(_SCHEMA)
+        self.connection = open_database(database, journal)
 
     def close(self) -> None:
         self.connection.close()
 
-    def session(self, parent: str | None = None, title: str = "A session", directory: Path | None = None) -> str:
-        name = self._name("ses")
-        with self._change(name, "session.created.1", {"info": {"id": name}}):
+    def session(self, parent: str | None = None, title: str = "A session") -> str:
+        name, agent = self._name("ses"), "general" if parent else "build"
+        with self._change(name):
             self.connection.execute(
                 "INSERT INTO session VALUES (?, 'project', ?, ?, ?, '1.18.33', ?, ?, ?)",
-                (
-                    name,
-                    parent,
-                    str(directory or self.workspace),
-                    title,
-                    "general" if parent else "build",
-                    self.now,
-                    self.now,
-                ),
+                (name, parent, str(self.workspace), title, agent, self.now, self.now),
             )
         return name
 
-    def delete(self, session: str) -> None:
-        owned = {"part": "session_id", "message": "session_id", "session": "id"}
-        for table, column in {**owned, "event": "aggregate_id", "event_sequence": "aggregate_id"}.items():
-            self.connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session,))
-
     def message(self, session: str, data: dict[str, Any], name: str | None = None) -> str:
         """A new message, or a known one as it is from now on."""
-        name = name or self._name("msg")
-        with self._change(session, "message.updated.1", {"info": {"id": name, **data}}):
-            self._write("message", name, (session,), data)
-        return name
+        return self._write("message", session, name or self._name("msg"), (session,), data)
 
     def part(self, session: str, message: str, data: dict[str, Any], name: str | None = None) -> str:
         """A new part, or a known one as it is from now on."""
-        name = name or self._name("prt")
-        with self._change(session, "message.part.updated.1", {"part": {"id": name, "messageID": message, **data}}):
-            self._write("part", name, (message, session), data)
-        return name
+        return self._write("part", session, name or self._name("prt"), (message, session), data)
 
     def remove_message(self, session: str, name: str) -> None:
-        with self._change(session, "message.removed.1", {"messageID": name}):
+        with self._change(session):
             self.connection.execute("DELETE FROM part WHERE message_id = ?", (name,))
             self.connection.execute("DELETE FROM message WHERE id = ?", (name,))
 
-    def ask(self, session: str, text: str, *, synthetic: bool = False) -> str:
-        """A message of a person, of the parent or of the program itself."""
+    def ask(self, session: str, text: str) -> str:
+        """A message of a person or of the parent."""
         message = self.message(session, {"role": "user", "time": {"created": self.now}, "agent": "general"})
-        self.part(session, message, {"type": "text", "text": text, **({"synthetic": True} if synthetic else {})})
+        self.part(session, message, {"type": "text", "text": text})
         return message
 
     def begin(self, session: str) -> str:
         """The session begins to answer."""
         return self.message(session, self._answer())
 
-    def say(self, session: str, message: str, text: str) -> str:
-        return self.part(session, message, {"type": "text", "text": text, "time": {"start": self.now, "end": self.now}})
-
-    def finish(self, session: str, message: str, finish: str = "stop") -> None:
-        tokens = {"total": 1015, "input": 10, "output": 5, "reasoning": 0, "cache": {"read": 1000, "write": 0}}
-        answer = self._answer(finish=finish, tokens=tokens, completed=True)
-        self.message(session, answer, message)
-
-    def fail(self, session: str, message: str, name: str, words: str) -> None:
-        answer = self._answer(error={"name": name, "data": {"message": words}}, completed=True)
-        self.message(session, answer, message)
-
     def answer(self, session: str, text: str) -> str:
         """A whole answer at once."""
         message = self.begin(session)
-        self.say(session, message, text)
-        self.finish(session, message)
-        return message
+        self.part(session, message, {"type": "text", "text": text, "time": {"start": self.now, "end": self.now}})
+        return self.finish(session, message)
+
+    def finish(self, session: str, message: str) -> str:
+        tokens = {"total": 1015, "input": 10, "output": 5, "reasoning": 0, "cache": {"read": 1000, "write": 0}}
+        return self.message(session, self._answer(finish="stop", tokens=tokens, completed=self.now), message)
 
     def call(self, session: str, message: str, tool: str, name: str | None = None, **state: Any) -> str:
         """A tool call; with a name, how it has gone on."""
@@ -129,12 +90,12 @@ class Program:
         return self.part(session, message, data, name)
 
     def hand_out(
-        self, session: str, message: str, child: str | None, prompt: str, name: str | None = None, **state: Any
+        self, session: str, message: str, child: str, prompt: str, name: str | None = None, **state: Any
     ) -> str:
         """A task call that runs in a child, or how it has gone on."""
-        given = {"description": "A task", "prompt": prompt, "subagent_type": "general", **state.pop("given", {})}
-        metadata = {} if child is None else {"metadata": {"sessionId": child, "parentSessionId": session}}
-        return self.call(session, message, "task", name, **{"input": given, **metadata, **state})
+        given = {"description": "A task", "prompt": prompt, "subagent_type": "general"}
+        metadata = {"sessionId": child, "parentSessionId": session}
+        return self.call(session, message, "task", name, input=given, metadata=metadata, **state)
 
     def delegate(self, session: str, message: str, prompt: str) -> tuple[str, str]:
         """A child that was asked, and the call that waits for it."""
@@ -143,48 +104,40 @@ class Program:
         self.ask(child, prompt)
         return child, call
 
-    def _answer(self, *, completed: bool = False, **more: Any) -> dict[str, Any]:
-        time = {"created": self.now, **({"completed": self.now} if completed else {})}
+    def _answer(self, *, completed: int | None = None, **more: Any) -> dict[str, Any]:
+        time = {"created": self.now} | ({"completed": completed} if completed else {})
         model = {"modelID": "model-x", "providerID": "provider-y"}
         return {"role": "assistant", "mode": "general", "agent": "general", "time": time, **model, **more}
 
-    def _write(self, table: str, name: str, owners: tuple[str, ...], data: dict[str, Any]) -> None:
+    def _write(self, table: str, session: str, name: str, owners: tuple[str, ...], data: dict[str, Any]) -> str:
         marks = ", ".join("?" * (len(owners) + 4))
-        self.connection.execute(
-            f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET data = excluded.data, "
-            "time_updated = excluded.time_updated",
-            (name, *owners, self.now, self.now, json.dumps(data)),
-        )
+        with self._change(session):
+            self.connection.execute(
+                f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET data = excluded.data, "
+                "time_updated = excluded.time_updated",
+                (name, *owners, self.now, self.now, json.dumps(data)),
+            )
+        return name
 
     def _name(self, kind: str) -> str:
         self._number += 1
         return f"{kind}_{self.now:x}{self._number:06}"
 
     @contextmanager
-    def _change(self, session: str, kind: str, data: dict[str, Any]) -> Iterator[None]:
+    def _change(self, session: str) -> Iterator[None]:
         self.now += 1
-        with self._transaction():
-            yield
-            self.connection.execute(
-                "INSERT INTO event_sequence VALUES (?, 0) ON CONFLICT (aggregate_id) DO UPDATE SET seq = seq + 1",
-                (session,),
-            )
-            self.connection.execute(
-                "INSERT INTO event SELECT ?, aggregate_id, seq, ?, ? FROM event_sequence WHERE aggregate_id = ?",
-                (self._name("evt"), kind, json.dumps({"sessionID": session, **data}), session),
-            )
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
         self.connection.execute("BEGIN IMMEDIATE")
         yield
+        self.connection.execute(
+            "INSERT INTO event_sequence VALUES (?, 0) ON CONFLICT (aggregate_id) DO UPDATE SET seq = seq + 1",
+            (session,),
+        )
         self.connection.execute("COMMIT")
 
 
-def framed(child: str, text: str, state: str = "completed") -> str:
+def framed(child: str, text: str) -> str:
     """The output of a task call."""
-    tag = "task_error" if state == "error" else "task_result"
-    return f'<task id="{child}" state="{state}">\n<{tag}>\n{text}\n</{tag}>\n</task>'
+    return f'<task id="{child}" state="completed">\n<task_result>\n{text}\n</task_result>\n</task>'
 
 
 @dataclass

@@ -19,10 +19,11 @@ from agentwatch.contracts.shapes import (
     Todo,
     TodoStatus,
 )
+from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
 from agentwatch.delegation.events import Checked, Claim, Event, Seen, Tick, Unreadable, Verdict
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import state_changes
-from agentwatch.report.account import Account, DecisionLine, account_of
+from agentwatch.report.account import Account, account_of
 
 START: Final = 1_790_000_000.0
 """2026-09-21 14:13:20 UTC."""
@@ -107,11 +108,20 @@ def told_everywhere() -> Account:
     session.told(200, f"{PLACE}.child", "completed", PLACE, finding, review_reason=PLACE)
     session.checked(201, Claim(PLACE, PLACE, Verdict.CONTRADICTED, PLACE))
     session.events.append(Unreadable(99, START + 210, PLACE, finding))
-    decisions = (DecisionLine(PLACE, 1, PLACE, PLACE, PLACE, START + 70, PLACE),)
+    decision = Decision(
+        **dict.fromkeys(("decision_id", "task_id", "operator", "note"), PLACE),
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=None,
+        action=Action.ACCEPT,
+        at=START + 70,
+        receipts=(Receipt(Stage.READ, START + 71, PLACE, claimed=True),),
+    )
     account = session.account()
     first, *rest = account.tasks
-    changed = first._replace(task=replace(first.task, deleted=True), decisions=decisions)
-    return replace(account, workspace=PLACE, tasks=(changed, *rest))
+    *attempts, last = first.task.attempts
+    task = replace(first.task, deleted=True, attempts=(*attempts, replace(last, decisions=(decision,))))
+    return replace(account, workspace=PLACE, tasks=(first._replace(task=task), *rest))
 
 
 def retold(account: Account, text: str) -> Account:

@@ -44,20 +44,3 @@ def test_a_report_in_the_workspace_is_taken_for_no_document(
             reading = read_document(text, name)
             # Called as reports of agents are, it is asked about; nothing but its name says that it is one.
             assert reading is None or not reading.document.recognised, (format_, name)
-
-
-def test_it_replaces_no_file_and_only_its_owner_may_read_it(
-    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place = tmp_path / "report.md"
-    place.symlink_to(tmp_path / "elsewhere.md")
-    assert run(["report", str(workspace), "--output", str(place)]) == 2
-    assert "there is such a file already; give another name or remove it" in capsys.readouterr().err
-    place.unlink()
-    before = os.umask(0)
-    try:
-        assert run(["report", str(workspace), "--output", str(place)]) == 0
-    finally:
-        os.umask(before)
-    assert place.stat().st_mode & 0o777 == 0o600
-    assert not (tmp_path / "elsewhere.md").exists()

@@ -13,7 +13,7 @@ from hypothesis import given
 from agentwatch.report.account import Account
 from agentwatch.report.html import html
 from tests.unit.report.hostile import TEXTS, is_visible
-from tests.unit.report.sessions import Session, large_account, retold, told_everywhere
+from tests.unit.report.sessions import large_account, retold, told_everywhere
 
 EVERYWHERE = told_everywhere()
 EMPTY = {"meta", "input"}
@@ -64,7 +64,7 @@ class Page(HTMLParser):
 STRUCTURE = Page(html(EVERYWHERE)).structure()
 
 
-@pytest.mark.parametrize("account", [large_account(200), EVERYWHERE, Session().account()])
+@pytest.mark.parametrize("account", [large_account(200), EVERYWHERE])
 def test_the_page_needs_no_network_and_no_script(account: Account) -> None:
     source = html(account)
     page = Page(source)

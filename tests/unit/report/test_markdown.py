@@ -13,7 +13,6 @@ from markdown_it.token import Token
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.task import State
 from agentwatch.history.log import StateChange
-from agentwatch.report.account import Attention
 from agentwatch.report.markdown import LIMIT, code, inline, markdown
 from tests.unit.report.hostile import TEXTS, is_visible
 from tests.unit.report.sessions import START, large_account, retold, told_everywhere
@@ -59,29 +58,22 @@ def structure(tokens: list[Token]) -> list[tuple[str, str, int]]:
 STRUCTURE = structure(GITHUB.parse(markdown(EVERYWHERE)))
 
 
-def test_it_fits_into_a_pull_request_and_says_what_does_not() -> None:
-    account = large_account()
-    text = markdown(account)
-    assert len(text) <= LIMIT
-    assert re.search(r"The details of \d+ tasks do not fit here", text)
-    for one in account.attention[:20]:
-        assert f"<code>{inline(one.task_id)}</code>" in text
-    assert GITHUB.render(text).count("<details>") == text.count("</details>")
-
-
 def test_it_fits_whatever_is_written_in_it() -> None:
     account = large_account()
+    for one in account.attention[:20]:
+        assert f"<code>{inline(one.task_id)}</code>" in markdown(account)
     # Each of these characters becomes an element of its own.
     hostile = "`@" * 400
     account = replace(
         account,
-        attention=tuple(Attention(one.task_id, hostile, one.since, one.holds) for one in account.attention),
+        attention=[one._replace(ask=hostile) for one in account.attention],
         changes=[StateChange(START + n, f"{hostile}{n}", None, State.FAILED, 1, hostile) for n in range(100)],
-        notices=tuple(replace(Finding("DOC001", Severity.ERROR, hostile, n), path=hostile) for n in range(100)),
+        notices=[Finding("DOC001", Severity.ERROR, hostile, n, path=hostile) for n in range(100)],
     )
     text = markdown(account)
     assert len(text) <= LIMIT
     assert f"What happened: {len(account.changes)} state changes" in text
+    assert re.search(r"The details of \d+ tasks do not fit here", text)
     assert GITHUB.render(text).count("<details>") == text.count("</details>")
 
 

@@ -1,87 +1,184 @@
-"""A store of an agent program, written step by step, the story that all can tell, and somebody who looks at it."""
+"""The store of an agent program, written step by step, the story that all can tell, and somebody who looks at it.
+
+`stores/<program>.txt` holds what each writes: a line of `append` in two parts, a file of `write` at once, `sql` in
+transactions of its own; behind `+++` stands how its second session is removed.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.tree import Tree
+from agentwatch.sources.claude_code.claude_code_reader import ClaudeCodeReader
+from agentwatch.sources.codex.codex_reader import CodexReader
+from agentwatch.sources.copilot import CopilotReader
+from agentwatch.sources.gemini import GeminiReader
+from agentwatch.sources.opencode.opencode_reader import OpenCodeReader
+from agentwatch.sources.qwen import QwenReader
+from agentwatch.sources.roo import RooReader
 from agentwatch.sources.sessions.reader import SessionReader
 from agentwatch.sources.sessions.source import SessionsSource
+from agentwatch.sources.sessions.store import slug
 from agentwatch.view.document import tree_document
+from tests.unit.opencode.program import open_database
 
 NOW: Final = 2_000_000_000.0
 """Later than everything that happens in a story."""
-
-SEARCH, INDEX, WORDS, CART, PAY = "shop.search", "shop.index", "shop.index.words", "shop.cart", "shop.pay"
-LOOK: Final = "Look around and say what you think."
 THOUGHT: Final = "It looks well kept. I would leave it as it is."
 OTHER: Final = "shelf.dust"
 """The task of the second session, which is removed in the end."""
 
 STORY: Final[Mapping[str, Sequence[str]]] = {
-    SEARCH: ["failed", "completed"],
-    INDEX: ["completed"],
-    WORDS: ["completed"],
-    CART: ["canceled"],
-    PAY: ["working"],
+    "shop.search": ["failed", "completed"],
+    "shop.index": ["completed"],
+    "shop.index.words": ["completed"],
+    "shop.cart": ["canceled"],
+    "shop.pay": ["working"],
 }
-"""The states of the attempts of each task. SEARCH was tried again in a new session, INDEX was sent on in its own and
-had WORDS done by another agent, CART was aborted, PAY is still being worked on. Beside them one answers in prose."""
+"""The states of the attempts of each task. The search was tried again in a new session, the index was sent on in its
+own and had the words done by another agent, the cart was aborted, the paying is still worked on. Beside them one
+answers in prose."""
+
+_NUMBER: Final = "NUMBER"
+PROGRAMS: Final[dict[str, tuple[Callable[[Path, Path], SessionReader], str]]] = {
+    "claude-code": (ClaudeCodeReader, f"projects/{{slug}}-work/agent-{_NUMBER}.jsonl"),
+    "codex": (CodexReader, f"sessions/rollout-2027-01-15T08-00-00-{_NUMBER}.jsonl"),
+    "copilot": (CopilotReader, f"session-state/events-{_NUMBER}.jsonl"),
+    "gemini": (GeminiReader, f"tmp/work-1/chats/session-{_NUMBER}.jsonl"),
+    "opencode": (lambda workspace, place: OpenCodeReader(workspace, place / "opencode.db"), "opencode.db"),
+    "qwen-code": (QwenReader, f"projects/{{slug}}-work/agent-{_NUMBER}.jsonl"),
+    "roo": (RooReader, f"tasks/junk-{_NUMBER}/history_item.json"),
+}
+"""By the name of the program: its reader, and where garbage may lie in its store."""
 
 
-@dataclass
 class Store:
-    """A store in a directory of the test. `story` writes it, one write each step."""
+    """The store of a program in an empty directory. `story` writes it, one write each step."""
 
-    workspace: Path
-    place: Path
-    """The directory in which the program keeps everything."""
-    reader: Callable[[], SessionReader]
-    story: Iterator[None]
-    spoil: Callable[[Random], None]
-    """Adds something that is no use, where a program could have left it. Lines that are half written are let be."""
-    forget: Callable[[], None]
-    """Removes a session with all that it asked for; there are others."""
-    tasks: Mapping[str, Sequence[str]] = field(default_factory=lambda: STORY)
-    """Those that packets were handed over for, and the states of the attempts of each, once all is written."""
-    end: Callable[[], None] = lambda: None
-    """The program ends."""
-    watches: list[Watch] = field(default_factory=list)
+    tasks = STORY
+
+    def __init__(self, program: str, root: Path) -> None:
+        self.workspace, self.place = root / "work", root / "store"
+        self.workspace.mkdir()
+        self.place.mkdir()
+        self._reader, garbage = PROGRAMS[program]
+        self._watches: list[Watch] = []
+        text = (Path(__file__).parent / "stores" / f"{program}.txt").read_text(encoding="utf-8")
+        text = text.replace("ROOT_DIR", str(root)).replace("{slug}", slug(str(root)))
+        story, _, self._forgetting = text.partition("+++\n")
+        self._garbage = self.place / garbage.replace("{slug}", slug(str(root)))
+        # Open as long as the program runs.
+        self._database = open_database(self._garbage) if program == "opencode" else None
+        self.story = self._written(story)
 
     def finish(self) -> None:
         """Write what is not written yet."""
         for _ in self.story:
             pass
 
+    def forget(self) -> None:
+        """Remove the second session with all that it asked for."""
+        for _ in self._written(self._forgetting):
+            pass
+
     def watch(self) -> Watch:
         """Somebody who comes now."""
-        self.watches.append(Watch(self))
-        return self.watches[-1]
+        self._watches.append(Watch(self._reader(self.workspace, self.place)))
+        return self._watches[-1]
 
-    def seen_at_once(self) -> Tree:
+    def seen_at_once(self) -> dict[str, Any]:
         """The tree of somebody who has just come."""
         watch = self.watch()
         watch.look()
         return watch.document
 
+    def end(self) -> None:
+        """The program ends."""
+        if self._database is not None:
+            self._database.close()
+
     def close(self) -> None:
         """The program ends, and all go home. Not before: a program and its readers in one process share its locks."""
         self.end()
-        for watch in self.watches:
+        for watch in self._watches:
             watch.source.close()
+
+    def spoil(self, random: Random) -> None:
+        """Add something that is no use, where a program could have left it. What is half written is let be."""
+        if self._database is not None:
+            _spoil_rows(self._database, random)
+            return
+        whole = [path for path in sorted(self._garbage.parent.rglob("*.jsonl")) if _ends_a_line(path)]
+        if whole and random.random() < 0.6:
+            with random.choice(whole).open("ab") as file:
+                file.write(random.choice(GARBAGE) + b"\n")
+            return
+        path = Path(str(self._garbage).replace(_NUMBER, str(random.randrange(1_000))))
+        path = random.choice(whole).with_name(path.name) if whole else path
+        if path.exists() or path.is_symlink():
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        match random.randrange(3):
+            case 0:
+                path.mkdir()
+            case 1:
+                path.symlink_to("/etc/hostname")
+            case _:
+                path.write_bytes(b"\n".join(random.sample(GARBAGE, 4)))
+
+    def _written(self, text: str) -> Iterator[None]:
+        for one in re.split(r"^--- ", text, flags=re.MULTILINE)[1:]:
+            first, _, body = one.partition("\n")
+            ((how, name),) = json.loads(first).items()
+            path = self.place / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if how == "delete":
+                path.unlink()
+            elif how == "sql" and self._database is not None:
+                self._database.executescript(body)
+                yield
+            elif how == "write":
+                new = path.with_suffix(".new")
+                new.write_text(body, encoding="utf-8")
+                new.replace(path)
+                yield
+            for line in body.encode().splitlines(keepends=True) if how == "append" else ():
+                for part in (line[: len(line) // 2], line[len(line) // 2 :]):
+                    with path.open("ab") as file:
+                        file.write(part)
+                    yield
+
+
+def _ends_a_line(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and path.read_bytes().endswith(b"\n")
+
+
+def _spoil_rows(database: sqlite3.Connection, random: Random) -> None:
+    """A row of garbage hangs below what is there, but never takes its name."""
+    table = random.choice(["session", "message", "part"])
+    known = [row[0] for row in database.execute("SELECT id FROM session UNION SELECT id FROM message")]
+
+    def value(column: str) -> object:
+        if column in ("session_id", "message_id") and known:
+            return random.choice(known)
+        return f"zzz_{random.randrange(1_000)}" if column == "id" else random.choice(VALUES)
+
+    values = [value(column[1]) for column in database.execute(f"PRAGMA table_info({table})").fetchall()]
+    database.execute(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(values))})", values)
 
 
 class Watch:
     """Somebody who looks at a store from time to time, and the tree of what was told by then."""
 
-    def __init__(self, store: Store) -> None:
-        self.source = SessionsSource(lambda known, _: () if known else (store.reader(),), clock=lambda: NOW)
+    def __init__(self, reader: SessionReader) -> None:
+        self.source = SessionsSource(lambda known, _: () if known else (reader,), clock=lambda: NOW)
         self.tree = Tree()
         self.runs: dict[str, Ran] = {}
 
@@ -107,13 +204,10 @@ class Watch:
     def digests(self) -> set[str]:
         """Those of all that was handed over or back."""
         runs = [ran.run for ran in self.runs.values() if ran.run is not None]
-        earlier = [one.said for run in runs for one in run.rounds[:-1]]
-        messages = [
-            one for one in (*earlier, *(one for run in runs for one in (run.prompt, run.said))) if one is not None
-        ]
-        tasks = [attempt for task in self.tasks.values() for attempt in task["attempts"]]
-        returned = {digest for attempt in tasks if (digest := attempt["return_sha256"]) is not None}
-        return {message.digest for message in messages} | returned
+        told = [one for run in runs for one in (run.prompt, run.said, *(turn.said for turn in run.rounds[:-1]))]
+        attempts = [attempt for task in self.tasks.values() for attempt in task["attempts"]]
+        returned = {digest for attempt in attempts if (digest := attempt["return_sha256"]) is not None}
+        return {one.digest for one in told if one is not None} | returned
 
 
 def packet(task_id: str) -> str:
@@ -148,40 +242,5 @@ GARBAGE: Final = (
     b'{"timestamp":"yesterday","type":"event_msg","payload":{"type":"task_complete"}',
 )
 """Lines that no program wrote on purpose."""
-
-
-def torn(path: Path, data: bytes) -> Iterator[None]:
-    """Append to a file in two writes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for part in (data[: len(data) // 2], data[len(data) // 2 :]):
-        with path.open("ab") as file:
-            file.write(part)
-        yield
-
-
-def spoil_lines(directory: Path, name: str, random: Random) -> None:
-    """A line of garbage behind a whole line of some file, or something that only looks like a file of the program.
-
-    `name` has a place for a number.
-    """
-    whole = [path for path in sorted(directory.rglob("*.jsonl")) if path.is_file() and _ends_a_line(path)]
-    number = random.randrange(1_000)
-    if whole and random.random() < 0.6:
-        with random.choice(whole).open("ab") as file:
-            file.write(random.choice(GARBAGE) + b"\n")
-        return
-    path = random.choice(whole).with_name(name.format(number)) if whole else directory / name.format(number)
-    if path.exists() or path.is_symlink():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    match random.randrange(3):
-        case 0:
-            path.mkdir()
-        case 1:
-            path.symlink_to("/etc/hostname")
-        case _:
-            path.write_bytes(b"\n".join(random.sample(GARBAGE, 4)))
-
-
-def _ends_a_line(path: Path) -> bool:
-    return not path.is_symlink() and path.read_bytes().endswith(b"\n")
+VALUES: Final = ("", "{", "[]", 7, -1, 2**62, 1.5, b"\xff\x00", '{"role": [], "type": {}, "time": 5}', "[" * 3_000)
+"""Values of columns that no program wrote on purpose."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
@@ -12,8 +13,7 @@ import pytest
 
 import agentwatch
 from agentwatch.delegation.events import Ran
-from agentwatch.sources.sessions import registry
-from agentwatch.sources.sessions.registry import open_readers
+from agentwatch.sources.sessions.registry import databases, looked_in, open_readers, roo_storages
 from agentwatch.sources.sessions.source import SessionsSource
 
 VARIABLES = {
@@ -63,8 +63,46 @@ def test_a_program_may_keep_its_sessions_elsewhere(
     directory.mkdir(parents=True)
     monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
     assert VARIABLES[variable] in opened(tmp_path)
-    (place,) = registry.looked_in()[VARIABLES[variable]]
+    (place,) = looked_in()[VARIABLES[variable]]
     assert place.parent == directory
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "{settings}/Code/User/globalStorage/rooveterinaryinc.roo-cline",
+        "{settings}/An editor of tomorrow/User/globalStorage/made.of-roo",
+        ".vscode-server/data/User/globalStorage/rooveterinaryinc.roo-cline",
+        ".local/share/code-server/User/globalStorage/kilocode.kilo-code",
+        ".vscode-mock/global-storage",
+    ],
+)
+def test_the_storages_of_all_editors_are_found(home: Path, place: str) -> None:
+    path = home / place.format(settings="Library/Application Support" if sys.platform == "darwin" else ".config")
+    for storage in (path, path.with_name("saoudrizwan.claude-dev")):
+        (storage / "tasks").mkdir(parents=True)
+    assert path in roo_storages(home)
+    assert path.with_name("saoudrizwan.claude-dev") not in roo_storages(home)
+
+
+def test_each_program_and_channel_is_a_database_of_its_own(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    share = home / ".local" / "share"
+    found = {
+        "opencode": "opencode/opencode.db",
+        "opencode-dev": "opencode/opencode-dev.db",
+        "opencode-mine": "mine.db",
+        "kilo": "kilo/kilo.db",
+        "kilo-opencode-dev": "kilo/opencode-dev.db",
+        "kilo-team": "kilo/team.db",
+    }
+    for name in (*found.values(), "opencode/opencode.db-wal", "opencode/other.db"):
+        (share / name).parent.mkdir(parents=True, exist_ok=True)
+        (share / name).touch()
+    monkeypatch.setenv("OPENCODE_DB", str(share / "mine.db"))
+    monkeypatch.setenv("KILO_DB", "team.db")
+    assert list(databases().items()) == [(name, share / path) for name, path in found.items()]
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    assert databases() == {"opencode-mine": share / "mine.db"}
 
 
 # Readers that other packages ship

@@ -2,76 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
 from tests.closing import closed
-from tests.unit.sessions.store import Store, Watch
-from tests.unit.sessions.test_conformance import Build, built, every_store
-
-Spoil = Callable[[Path], None]
+from tests.unit.sessions.store import Store
+from tests.unit.sessions.test_conformance import built, every_store
 
 
 @contextmanager
-def finished(build: Build) -> Iterator[Store]:
-    """A store with the whole story, of a program that has ended."""
-    with built(build) as store:
+def finished(program: str) -> Iterator[tuple[Store, list[Path]]]:
+    """A store with the whole story, of a program that has ended, and what belongs to its sessions, outermost first."""
+    with built(program) as store:
         store.finish()
         store.end()
-        yield store
-
-
-def everything_in(store: Store) -> list[Path]:
-    """What belongs to the sessions of the workspace, outermost first; a log's shared memory is made anew each time."""
-    found = [store.place, *sorted(store.place.rglob("*"))]
-    return [path for path in found if path.is_dir() or (path.is_file() and not path.name.endswith(("-shm", "-wal")))]
-
-
-def is_told(watch: Watch) -> bool:
-    return bool(watch.source.problems)
+        found = [store.place, *sorted(store.place.rglob("*"))]
+        # A log's shared memory is made anew each time.
+        yield store, [path for path in found if not path.name.endswith(("-shm", "-wal"))]
 
 
 @every_store
-def test_whatever_is_closed_the_tree_is_whole_or_something_is_told(build: Build) -> None:
-    with finished(build) as store:
-        whole = store.seen_at_once()["tasks"]
-        told = 0
-        for path in everything_in(store):
+def test_what_is_closed_is_told_and_stays_in_the_tree_that_had_it(program: str) -> None:
+    with finished(program) as (store, places):
+        whole, told = store.seen_at_once()["tasks"], 0
+        before = store.watch()
+        before.look()
+        for path in places:
             watch = store.watch()
             with closed(path):
                 watch.look()
-                assert watch.document["tasks"] == whole or is_told(watch), path
-                told += is_told(watch)
+                assert watch.document["tasks"] == whole or watch.source.problems, path
+                told += bool(watch.source.problems)
+                before.look()
+                assert before.document["tasks"] == whole, path
+            before.look()
+            assert before.document["tasks"] == whole, path
+            assert before.source.problems == (), path
         assert told >= 2
 
 
 @every_store
-def test_what_is_closed_while_it_is_watched_stays_in_the_tree_until_it_can_be_read_again(build: Build) -> None:
-    with finished(build) as store:
-        watch = store.watch()
-        watch.look()
-        whole = watch.document["tasks"]
-        for path in everything_in(store):
-            with closed(path):
-                watch.look()
-                assert watch.document["tasks"] == whole, path
-            watch.look()
-            assert watch.document["tasks"] == whole, path
-            assert watch.source.problems == (), path
-
-
-@every_store
-def test_whatever_is_damaged_the_tree_is_whole_or_something_is_told(build: Build) -> None:
+def test_whatever_is_damaged_the_tree_is_whole_or_something_is_told(program: str) -> None:
     random = Random(1)
-    with finished(build) as store:
+    with finished(program) as (store, places):
         whole = store.seen_at_once()["tasks"]
-        for path in [path for path in everything_in(store) if path.is_file()]:
+        for path in filter(Path.is_file, places):
             before = path.read_bytes()
             path.write_bytes(random.randbytes(len(before) // 2) + b"\n" + random.randbytes(len(before) // 2) + b"\n")
             watch = store.watch()
             watch.look()
-            # Notes without a form are free text: whatever stands in them was read.
-            assert watch.document["tasks"] == whole or is_told(watch) or path.suffix == ".md", path
+            assert watch.document["tasks"] == whole or watch.source.problems, path
             path.write_bytes(before)

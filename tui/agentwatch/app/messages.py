@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from agentwatch.delegation.events import Claim, Deed
+    from agentwatch.delegation.events import Claim
     from agentwatch.sources.sessions.following import RunTranscript, Step
 
 
@@ -25,10 +25,10 @@ class TreeUpdated(Message):
 
 @dataclass
 class Inspect(Message):
-    """The operator wants to look at what a claim of a task is about, or at what was done."""
+    """The operator wants to look at what a claim of a task is about."""
 
     task_id: str
-    claim: Claim | Deed
+    claim: Claim
 
 
 @dataclass
@@ -41,7 +41,7 @@ class ReadStep(Message):
     transcript: RunTranscript
     step: Step
     place: str = ""
-    claim: Claim | Deed | None = None
+    claim: Claim | None = None
 
 
 @dataclass

@@ -16,10 +16,8 @@ from agentwatch.cli.shared import (
     fact_lines,
     refuse_placeholder,
     refuse_uneven,
-    require_yes,
     say_recorded,
 )
-from agentwatch.config import load
 from agentwatch.decisions.form import DIGITS, LONGEST, request_facts, words_of_request
 from agentwatch.decisions.record import Answer, Params
 from agentwatch.delegation.decision import Action
@@ -55,8 +53,7 @@ def answer(options: Namespace) -> int:
     """Answer a permission or a question of a program that waits for it, after one more question."""
     if options.rule is not None and not options.allow:
         raise UsageError("--rule belongs to --allow: it is what else is allowed")
-    require_yes(options)
-    with deciding_in(options.path, load()) as look:
+    with deciding_in(options) as look:
         return answer_request(options, look())
 
 
@@ -66,10 +63,7 @@ def answer_request(options: Namespace, monitor: Monitor) -> int:
     request = _find([one for task in monitor.tree.tasks.values() for one in task.requests], options.request)
     action = Action.ALLOW if options.allow else Action.DENY if options.deny is not None else Action.ANSWER
     params, note = _params(request, options), options.deny or ""
-    for line in _lines(request, action, params, note):
-        say(line)
-    if not options.yes and not confirmed("Record this answer?"):
-        say("nothing is recorded")
+    if not confirmed(options, _lines(request, action, params, note), "answer"):
         return ExitCode.NOT
     made = asyncio.run(monitor.answer(request, action, params, note))
     say_recorded(made, "request")

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
 from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, command, flag, one_of
 from agentwatch.cli.shared import (
@@ -19,39 +18,35 @@ from agentwatch.cli.shared import (
     fact_lines,
     refuse_placeholder,
     refuse_uneven,
-    require_yes,
     say_recorded,
+    task_in,
 )
 from agentwatch.composition import check_claims
-from agentwatch.config import load
+from agentwatch.decisions import policy
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
+from agentwatch.decisions.form import fact, facts, words_of_child
+from agentwatch.decisions.handoff import AmendError, final_report, handoff_problems, next_handoff
+from agentwatch.decisions.record import AlreadyDecidedError, Answer, Mitigation, Params, Record, Subject
+from agentwatch.decisions.service import operator_name
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
+from agentwatch.delegation.task import Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.sources import complain_of
 from agentwatch.text import clean, complain, quoted, say
-
-if TYPE_CHECKING:
-    from agentwatch.decisions.record import Answer, Params, Record, Subject
-    from agentwatch.delegation.task import Task
-
-MITIGATIONS: Final = ("changed_inputs", "reduced_scope", "corrected_constraints")
 
 
 def _option(action: Action) -> Argument:
     metavar, text = SPECS[action].option
     if not metavar:
         return flag(f"--{action}", text)
-    if "answers" in SPECS[action].takes:
-        return argument(f"--{action}", metavar, text, action="append")
-    return argument(f"--{action}", metavar, text)
+    return argument(f"--{action}", metavar, text, action="append" if "answers" in SPECS[action].takes else "store")
 
 
 @command(
     TASK,
     PLACE,
     *one_of(*map(_option, OF_ATTEMPTS), required=True),
-    argument("--mitigation", None, "what is materially different in this retry", choices=MITIGATIONS),
+    argument("--mitigation", None, "what is materially different in this retry", choices=[*map(str, Mitigation)]),
     argument("--note", "TEXT", "what you want to say to it; also into the handoff", default=""),
     argument("--handoff", "FILE", "your own handoff for the next attempt"),
     argument("--return-sha256", "HEX", "of the return that you looked at, or `none`; refused if it differs"),
@@ -62,30 +57,24 @@ def _option(action: Action) -> Argument:
 )
 def decide(options: Namespace) -> int:
     """Decide about the latest attempt of a task, after one more question."""
-    require_yes(options)
-    with deciding_in(options.path, load()) as look:
+    with deciding_in(options) as look:
         return _decide(options, look)
 
 
 def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
     """Decide in a workspace that `look` reads. Returns the exit code; raises DecisionError and UsageError."""
-    from agentwatch.decisions import policy
-    from agentwatch.decisions.form import fact, facts, words_of_child
-    from agentwatch.decisions.record import AlreadyDecidedError, Mitigation, Params
-
     action, note = _action(options), options.note
     value, takes = getattr(options, action), SPECS[action].takes
     monitor = look()
-    task = _checked_task(monitor, options.task)
-    desk = desk_in(monitor)
+    task, desk = _checked_task(monitor, options.task), desk_in(monitor)
     subject = desk.subject(task)
     attempt, digest = subject.attempt, subject.return_sha256 or "none"
     if options.attempt not in (None, attempt) or options.return_sha256 not in (None, digest):
         now = f"it is at attempt {attempt}, and its return is {digest}"
         raise ReturnChangedError(f"not recorded: the return has changed since you looked at it: {now}")
     params = Params(
-        mitigation=Mitigation(options.mitigation) if options.mitigation else None,
-        handoff=_read_text(options.handoff) if options.handoff is not None else None,
+        mitigation=options.mitigation and Mitigation(options.mitigation),
+        handoff=options.handoff and _read_text(options.handoff),
         mode=value if "mode" in takes else None,
         answers=tuple(_answers(value, task)) if "answers" in takes else (),
     )
@@ -103,13 +92,8 @@ def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
         if monitor.host:
             where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
         at, writes = datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}"
-        told = facts(task, task, subject, action, params, now=at, writes=writes)
-        for line in fact_lines([fact("decision", str(action)), *told]):
-            say(line)
-        for line in signed_lines(note, params, words_of_child(task)):
-            say(line)
-        if not options.yes and not confirmed("Record this decision?"):
-            say("nothing is recorded")
+        told = [fact("decision", str(action)), *facts(task, task, subject, action, params, now=at, writes=writes)]
+        if not confirmed(options, [*fact_lines(told), *_signed_lines(note, params, task)], "decision"):
             return ExitCode.NOT
     if (why := desk.why_locked()) is not None:
         complain(clean(why))
@@ -144,15 +128,14 @@ def _action(options: Namespace) -> Action:
 
 def _checked_task(monitor: Monitor, task_id: str) -> Task:
     """A task, with its claims checked and those of its fitter: on them depends what may be decided."""
-    complain_of(monitor.health.problems)
-    tasks = monitor.tree.tasks
-    if task_id not in tasks:
-        unseen = f"no task {quoted(task_id)} is seen in {clean(str(monitor.workspace))}"
-        raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")
+    task = task_in(monitor, task_id)
     if not monitor.host:
-        fitters = [one.task_id for one in tasks.values() if one.packet and one.packet.restores == task_id]
-        check_claims(monitor, [task_id, *fitters])
-    return monitor.tree.tasks[task_id]
+        tasks = monitor.tree.tasks.values()
+        check_claims(
+            monitor, [task_id, *(one.task_id for one in tasks if one.packet and one.packet.restores == task_id)]
+        )
+        task = monitor.tree.tasks[task_id]
+    return task
 
 
 def _read_text(path: str) -> str:
@@ -163,12 +146,10 @@ def _read_text(path: str) -> str:
 
 
 def _answers(texts: Sequence[str], task: Task) -> Iterator[Answer]:
-    from agentwatch.decisions.record import Answer
-
     blockers = task.result.blockers if task.result else ()
     if blockers:
         refuse_uneven("--respond", texts, blockers)
-    yield from (Answer(question, text) for question, text in zip(blockers or [None] * len(texts), texts, strict=True))
+    yield from map(Answer, blockers or [None] * len(texts), texts)
 
 
 def _agrees(record: Record, action: Action, params: Params, note: str) -> bool:
@@ -181,9 +162,6 @@ def _agrees(record: Record, action: Action, params: Params, note: str) -> bool:
 def _with_document(task: Task, subject: Subject, params: Params, options: Namespace, monitor: Monitor) -> Params:
     """The parameters with the handoff of the next attempt, or the final error report. Raises AmendError, and UsageError
     where a handoff was given that is not sound."""
-    from agentwatch.decisions.handoff import AmendError, final_report, handoff_problems, next_handoff
-    from agentwatch.decisions.service import operator_name
-
     document, note = SPECS[_action(options)].document, options.note
     if document == "report":
         failed = list(monitor.tree.failed_below(task))
@@ -202,14 +180,14 @@ def _with_document(task: Task, subject: Subject, params: Params, options: Namesp
     return replace(params, handoff=proposal.text or None)
 
 
-def signed_lines(note: str, params: Params, said: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
     """The texts that will be signed, whole, and the words of the child."""
     texts = [
         ("The note", note),
         *((f"To {quoted(one.question or 'it', 300)}", one.answer) for one in params.answers),
         ("The final error report", params.report),
         ("The handoff for the next attempt", params.handoff),
-        ("The child's words", "\n".join(f"{label}: {text}" for label, text in said)),
+        ("The child's words", "\n".join(f"{label}: {text}" for label, text in words_of_child(task))),
     ]
     for title, text in texts:
         if text:

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.cli.command import PLACE, SESSION, argument, command, flag, one_of, seconds
-from agentwatch.cli.shared import report_problems, target_of
+from agentwatch.cli.shared import report_problems, subject_of
 from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
 from agentwatch.config import Settings, load
 from agentwatch.delegation.asks import request_words
@@ -86,7 +86,7 @@ def log(options: Namespace) -> int:
     gc.enable()
     settings = load()
     printer = _Printer(settings, options)
-    with target_of(options.path, settings, options.session) as (place, fleet):
+    with subject_of(options.path, settings, options.session) as (place, *_, fleet):
         if fleet is not None:
             if options.follow or options.export:
                 raise UsageError("--follow and --export are about workspaces of this machine: run it on the host")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agentwatch import manual
+from agentwatch.arguments import did_you_mean
 from agentwatch.cli.command import COMMANDS, argument, command, start
 from agentwatch.errors import UsageError
 from agentwatch.text import clean, indented, say
@@ -17,19 +20,28 @@ if TYPE_CHECKING:
 @command(argument("topic", "TOPIC", "a topic, or a command (default: list the topics)", nargs="?"))
 def help(options: Namespace) -> int:  # noqa: A001  the name of the command
     """Read the manual."""
-    from agentwatch.manual import print_page, topics
-
-    if options.topic in COMMANDS and options.topic not in topics():
+    topics = manual.topics()
+    if options.topic in COMMANDS and options.topic not in topics:
         return start(options.topic, ["--help"])
-    return print_page(options.topic)
+    say(manual.page(_known(options.topic, "topic", topics) or "README").rstrip())
+    return 0
 
 
 @command(argument("name", "NAME", "of a contract, of what a command prints, or of a file", nargs="?"))
 def schema(options: Namespace) -> int:
     """Print the JSON schema of a contract, of what a command prints, or of a file that agentwatch writes."""
-    from agentwatch.manual import print_schema
+    names = manual.schemas()
+    name = _known(options.name, "schema", names)
+    say(manual.schema(name).rstrip() if name else "\n".join(names))
+    return 0
 
-    return print_schema(options.name)
+
+def _known(name: str | None, kind: str, names: Sequence[str]) -> str | None:
+    """The name that was given, if any. Raises UsageError for one that is not among these."""
+    if name is not None and name not in names:
+        hint = did_you_mean(name.lower(), names) or f"the {kind}s are {', '.join(names)}"
+        raise UsageError(f"there is no {kind} {clean(name, 40)}; {hint}")
+    return name
 
 
 @command(

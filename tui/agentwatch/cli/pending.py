@@ -12,7 +12,7 @@ from typing import Any, Literal
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.answer import options_of, ways_of
 from agentwatch.cli.command import PATH, PLACES, SESSION, argument, command, flag, seconds
-from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems
+from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems, task_in
 from agentwatch.composition import known_desk, scanned, shelf_of
 from agentwatch.config import load
 from agentwatch.decisions import policy
@@ -28,7 +28,6 @@ from agentwatch.delegation.tree import Tree
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.shell import called, command_line
-from agentwatch.sources import complain_of
 from agentwatch.text import clean, exact, quoted, say
 from agentwatch.view import document as view
 from agentwatch.view import words
@@ -113,7 +112,7 @@ class PendingsDoc(view.Document):
 )
 def pending(options: Namespace) -> int:
     """Print what needs you, with the commands that answer it, and the decisions on their way."""
-    return print_workspaces(options, load(), _print_pending, partial(DecisionService, read_only=True))
+    return print_workspaces(options, _print_pending, partial(DecisionService, read_only=True))
 
 
 def _print_pending(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:
@@ -183,7 +182,7 @@ def _way(task: Task, action: Action) -> list[str]:
 
 
 def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
-    say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
+    say(_heading(task))
     asked = [request for request in task.requests if request.waits_for_operator]
     question = words.question_at(task, now)
     if not asked or not question.startswith(request_words(asked[0])):
@@ -200,6 +199,10 @@ def _say_task(task: Task, told: PendingTaskDoc, now: float) -> None:
     if task.request is None:
         ways = [_way(task, action) for action in told.commands]
         _say_ways(next(iter(told.commands.values()), None), ways, "its id cannot stand in a decision")
+
+
+def _heading(task: Task) -> str:
+    return f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}"
 
 
 def _say_ways(line: str | None, ways: list[list[str]], why_not: str) -> None:
@@ -219,7 +222,6 @@ def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path
     """A task that asks: what `tree --json` says of it, and what can be decided."""
     told, options = view.task_document(tree, task), policy.options(task)
     waiting = [one for one in task.requests if one.waits_for_operator]
-    latest = told.attempts[-1] if told.attempts else None
     return PendingTaskDoc.of(
         told,
         ask=task.question,
@@ -229,8 +231,7 @@ def task_document(tree: Tree, task: Task, desk: DecisionService, workspace: Path
             PendingRequestDoc.of(view.request_document(one), command=request_line(one, workspace)) for one in waiting
         ],
         not_possible={one: options[one].why_not for one in OF_ATTEMPTS if not options[one].allowed},
-        return_path=latest.return_path if latest else None,
-        return_sha256=latest.return_sha256 if latest else None,
+        **{name: getattr(one, name) for one in told.attempts[-1:] for name in ("return_path", "return_sha256")},
     )
 
 
@@ -257,20 +258,15 @@ def ack(options: Namespace) -> int:
     shelf = shelf_of(workspace)
     shelf.read_changes()
     if options.undo:
-        last = shelf.undo()
-        if last is None:
+        if (last := shelf.undo()) is None:
             say("there is nothing to undo")
             return ExitCode.NOT
         say(f"undone: {words.plural(len(last.tasks), 'task')} {last.did} {ago(last.at, now)}")
         for task_id in last.tasks:
             say(f"  {exact(task_id, 200)}")
         return ExitCode.DONE
-    monitor = scanned(workspace, load(), desk=known_desk(workspace), requests=True)
-    complain_of(monitor.problems)
-    if options.task not in monitor.tree.tasks:
-        unseen = f"no task {quoted(options.task)} is seen in {clean(str(workspace))}"
-        raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")
-    tasks = [task for task, _ in monitor.tree.preorder([options.task])]
+    tree = (monitor := scanned(workspace, load(), desk=known_desk(workspace), requests=True)).tree
+    tasks = [task for task, _ in tree.preorder([task_in(monitor, options.task).task_id])]
     asking = [task for task in tasks if task.question is not None and not task.acknowledged]
     if options.seconds is not None:
         asking = [task for task in asking if not task.past]
@@ -278,8 +274,7 @@ def ack(options: Namespace) -> int:
         say("nothing is put aside: nothing asks there")
         return ExitCode.NOT
     for task in asking:
-        say(f"{task.glyph} {exact(task.task_id, 200)}  attempt {task.attempt}, {task.own_state}")
-        say(f"  {clean(task.question or '', 400)}")
+        say(f"{_heading(task)}\n  {clean(task.question or '', 400)}")
     marks, did = {task.task_id: mark_of(task) for task in asking}, "acknowledged"
     if options.seconds is None:
         shelf.acknowledge(marks)

@@ -80,11 +80,10 @@ def demo(options: Namespace) -> int:
         silent = load()._replace(notify_bell=False, notify_terminal=False, notify_desktop=False)
         monitor = monitor_of(
             workspace,
-            silent._replace(stale_after=session.stale_after, read_only=False),
+            silent._replace(stale_after=session.stale_after, read_only=False, sessions=False),
             open_desk=session.open_desk,
             open_shelf=session.open_shelf,
             open_inbox=session.open_inbox,
-            sessions=session.sessions(),
         )
         return demo(monitor, session.hold, session.is_over)
 

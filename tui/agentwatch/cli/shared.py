@@ -3,32 +3,62 @@
 from __future__ import annotations
 
 import sys
+import termios
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
+from getpass import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.arguments import workspaces_at
-from agentwatch.composition import desk_of, monitor_of_host, scanned, shown_worktrees
-from agentwatch.config import Settings
+from agentwatch.composition import desk_of, known_desk, monitor_of_host, scanned, shown_worktrees
+from agentwatch.config import Settings, load
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Problem, complain_of
-from agentwatch.text import clean, complain, indented, say, whole
+from agentwatch.text import clean, complain, indented, quoted, say, whole
 from agentwatch.view.words import plural
-from agentwatch.workspaces import Place, Places
+from agentwatch.workspaces import Place
 
 if TYPE_CHECKING:
     from agentwatch.decisions.form import Fact
     from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.service import DecisionService
+    from agentwatch.delegation.task import Task
     from agentwatch.remote.address import Address
     from agentwatch.remote.host import Fleet
 
 PLACEHOLDER: Final = "TEXT"
 """The placeholder for words of the operator in a printed line."""
+
+
+class Subject(NamedTuple):
+    """A workspace that a command is about, with the fleet that tells of it where it is on another machine."""
+
+    place: Place
+    settings: Settings
+    session: str | None = None
+    fleet: Fleet | None = None
+
+    def scan(
+        self,
+        open_desk: Callable[[Path], DecisionService | None] = known_desk,
+        passphrase: Callable[[], str] | None = None,
+        *,
+        inspects: bool = True,
+    ) -> Monitor:
+        """A monitor that has looked once; the desk and whether it `inspects` are for this machine. Blocks."""
+        workspace, fleet = self.place.workspace, self.fleet
+        if fleet is None:
+            desk, about = open_desk(workspace), (workspace, self.settings, self.session)
+            return scanned(*about, desk=desk, inspects=inspects, dates=True, requests=True)
+        monitor = monitor_of_host(fleet, self.place, self.settings, passphrase)
+        monitor.scan()
+        monitor.written = fleet.address(workspace)
+        monitor.directory = fleet.directory(workspace) or monitor.written
+        return monitor
 
 
 def targets_of(
@@ -54,65 +84,56 @@ def targets_of(
 
 
 @contextmanager
-def connected(addresses: Sequence[Address]) -> Iterator[Fleet | None]:
-    """The fleet behind some addresses, connected meanwhile; None without any. Raises UsageError and DecisionError."""
+def subjects_of(words: Sequence[str], settings: Settings, session: str | None = None) -> Iterator[list[Subject]]:
+    """The workspaces that are named, each once; other machines are connected meanwhile. Raises as `targets_of`, and
+    DecisionError."""
+    workspaces, addresses = targets_of(words, settings, session)
+    here = [Subject(Place(one), settings, session) for one in workspaces]
     if not addresses:
-        yield None
+        yield here
         return
     from agentwatch.remote.host import Fleet
 
-    fleet = Fleet(addresses)
-    try:
+    with closing(Fleet(addresses)) as fleet:
         fleet.found()
-        yield fleet
-    finally:
-        fleet.close()
-
-
-def places_in(fleet: Fleet | None) -> Sequence[Place]:
-    """The workspaces of a fleet as they are known now."""
-    return fleet.find().places if fleet is not None else ()
-
-
-def scanned_in(fleet: Fleet, place: Place, settings: Settings, passphrase: Callable[[], str] | None = None) -> Monitor:
-    """A monitor that has looked at a workspace of a fleet. Blocks, and writes nothing."""
-    monitor = monitor_of_host(fleet, place, settings, passphrase)
-    monitor.scan()
-    monitor.written = fleet.address(place.workspace)
-    monitor.directory = fleet.directory(place.workspace) or monitor.written
-    return monitor
+        yield [*here, *(Subject(one, settings, session, fleet) for one in fleet.find().places)]
 
 
 @contextmanager
-def target_of(word: str, settings: Settings, session: str | None = None) -> Iterator[tuple[Place, Fleet | None]]:
-    """One workspace: a directory, an address, or the name of a host with one workspace; and where it is on a host, its
-    fleet. Raises as `targets_of`."""
-    workspaces, addresses = targets_of([word], settings, session)
-    with connected(addresses) as fleet:
-        found = [*map(Place, workspaces), *places_in(fleet)]
+def subject_of(word: str, settings: Settings, session: str | None = None) -> Iterator[Subject]:
+    """One workspace: a directory, an address, or the name of a host with one workspace. Raises as `subjects_of`."""
+    with subjects_of([word], settings, session) as found:
         if len(found) != 1:
-            known = ", ".join(fleet.address(one.workspace) for one in found) if fleet else ""
+            known = ", ".join(one.fleet.address(one.place.workspace) for one in found if one.fleet)
             raise UsageError(f"{word} names {f'several workspaces: give one of {known}' if known else 'none'}")
-        yield found[0], fleet
+        yield found[0]
+
+
+def worktrees_of(subjects: Sequence[Subject]) -> tuple[list[Subject], Sequence[str]]:
+    """The other worktrees that are shown with one workspace of this machine, and what is wrong with them. Blocks."""
+    if len(subjects) != 1 or subjects[0].fleet:
+        return [], ()
+    (one,) = subjects
+    found = shown_worktrees(one.place.workspace, one.settings, one.session)
+    return [one._replace(place=place) for place in found.places], found.complaints
 
 
 @contextmanager
-def deciding_in(word: str, settings: Settings) -> Iterator[Callable[[], Monitor]]:
-    """How to look at one workspace, as in `target_of`, with a desk that can sign. Raises as that does."""
-    with target_of(word, settings) as (place, fleet):
-        if fleet is not None:
-            monitor = scanned_in(fleet, place, settings, passphrase())
-            yield lambda: monitor
-        else:
-            desk = desk_of(place.workspace, settings, passphrase())
-            yield partial(scanned, place.workspace, settings, desk=desk, inspects=False, requests=True, dates=True)
+def deciding_in(options: Namespace) -> Iterator[Callable[[], Monitor]]:
+    """How to look at one workspace, as in `subject_of`, with a desk that can sign. Raises as that does, and UsageError
+    where nobody can be asked and the command line says no `--yes`."""
+    if not (options.yes or (sys.stdin.isatty() and sys.stdout.isatty())):
+        raise UsageError("there is no terminal to ask on; say --yes")
+    settings, secret = load(), passphrase()
+    with subject_of(options.path, settings) as subject:
+        open_desk = partial(desk_of, settings=settings, passphrase=secret)
+        yield partial(subject.scan, open_desk, secret, inspects=False)
 
 
 def print_workspaces(
     options: Namespace,
-    settings: Settings,
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
-    open_desk: Callable[[Path], DecisionService | None],
+    open_desk: Callable[[Path], DecisionService | None] = known_desk,
 ) -> int:
     """Print each workspace with `print_one`, which gets a monitor of it and what takes its JSON document; of one
     alone, also its worktrees.
@@ -121,38 +142,39 @@ def print_workspaces(
     each task names its workspace; the documents of worktrees stand in that of the one that was asked for. Returns the
     highest exit code.
     """
-    here, addresses = targets_of(options.paths or ["."], settings, options.session)
-    documents, codes, worktrees = list[dict[str, Any]](), list[int](), Places(())
-    with connected(addresses) as fleet:
-        far = places_in(fleet)
-        is_one = len(here) + len(far) == 1
-        if is_one and here:
-            worktrees = shown_worktrees(here[0], settings, options.session)
-        places = [*map(Place, here), *far, *worktrees.places]
-        for number, place in enumerate(places):
-            if not options.json and len(places) > 1:
-                name = place.name if place in far else None
-                say(f"{chr(10) if number else ''}{clean(name or str(place.workspace))}")
-            if fleet is not None and place in far:
-                monitor = scanned_in(fleet, place, settings)
-            else:
-                desk = open_desk(place.workspace)
-                monitor = scanned(place.workspace, settings, options.session, desk=desk, requests=True)
-            codes.append(print_one(monitor, options, documents.append))
+    documents, codes = list[dict[str, Any]](), [0]
+    with subjects_of(options.paths or ["."], load(), options.session) as asked:
+        worktrees, complaints = worktrees_of(asked)
+        subjects = [*asked, *worktrees]
+        for number, one in enumerate(subjects):
+            if not options.json and len(subjects) > 1:
+                name = one.place.name if one.fleet else None
+                say(f"{chr(10) if number else ''}{clean(name or str(one.place.workspace))}")
+            codes.append(print_one(one.scan(open_desk), options, documents.append))
     if options.json:
+        is_one = len(asked) == 1
         for document in documents[is_one:]:
             document["tasks"] = [{**task, "workspace": document["workspace"]} for task in document["tasks"]]
         several = {"schema_version": 1, "workspaces": documents}
         say(indented({**documents[0], "worktrees": documents[1:]} if is_one else several))
-    for complaint in worktrees.complaints:
+    for complaint in complaints:
         complain(clean(complaint))
-    return max(codes, default=ExitCode.DONE)
+    return max(codes)
 
 
 def report_problems(problems: Sequence[Problem]) -> int:
     """Say on standard error what could not be read. Returns the exit code: 1 where there is something."""
     complain_of(problems)
     return ExitCode.NOT if problems else ExitCode.DONE
+
+
+def task_in(monitor: Monitor, task_id: str) -> Task:
+    """A task of a monitor that has looked, once is said what could not be read. Raises UsageError where it is none."""
+    complain_of(monitor.health.problems)
+    if task_id not in monitor.tree.tasks:
+        unseen = f"no task {quoted(task_id)} is seen in {clean(str(monitor.workspace))}"
+        raise UsageError(f"{unseen}; `agentwatch pending` lists those that need you")
+    return monitor.tree.tasks[task_id]
 
 
 def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:
@@ -198,25 +220,23 @@ def say_recorded(made: DecisionMade, what: str) -> None:
         complain(clean(made.doubt))
 
 
-def require_yes(options: Namespace) -> None:
-    """Raises UsageError where nobody can be asked and the command line says no `--yes`."""
-    if not (options.yes or (sys.stdin.isatty() and sys.stdout.isatty())):
-        raise UsageError("there is no terminal to ask on; say --yes")
-
-
-def confirmed(question: str) -> bool:
-    """Ask on the terminal. Only `y` or `yes` is a yes, and nothing that was typed before the question."""
-    import termios
-
+def confirmed(options: Namespace, preview: Iterable[str], what: str) -> bool:
+    """Print a preview, and ask on the terminal unless the command line says `--yes`. Only `y` or `yes` is a yes, and
+    nothing that was typed before the question."""
+    for line in preview:
+        say(line)
+    if options.yes:
+        return True
     # First this, as passphrases are asked for: after the question an answer could be thrown away.
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-    sys.stdout.write(f"\n{question} [y/N] ")
+    sys.stdout.write(f"\nRecord this {what}? [y/N] ")
     sys.stdout.flush()
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+    if sys.stdin.readline().strip().casefold() in ("y", "yes"):
+        return True
+    say("nothing is recorded")
+    return False
 
 
 def passphrase() -> Callable[[], str] | None:
     """A function that asks on the terminal for the passphrase of the signing key; None where there is no terminal."""
-    from getpass import getpass
-
     return partial(getpass, "Passphrase of the key that signs decisions: ") if sys.stdin.isatty() else None

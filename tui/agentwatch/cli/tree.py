@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
-from agentwatch.composition import known_desk
-from agentwatch.config import load
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Task, sums_of
 from agentwatch.errors import UsageError
@@ -35,7 +33,7 @@ _LEVELS: Final = 40
 )
 def tree(options: Namespace) -> int:
     """Print the delegation tree of a workspace once; of several, each below its path."""
-    return print_workspaces(options, load(), print_tree, known_desk)
+    return print_workspaces(options, print_tree)
 
 
 def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any], None]) -> int:

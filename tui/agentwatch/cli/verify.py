@@ -23,14 +23,14 @@ from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import verified
 from agentwatch.decisions.record import Record
 from agentwatch.decisions.service import DecisionService
-from agentwatch.decisions.statement import Statement, is_statement, keep, statement_of, subject_of
+from agentwatch.decisions.statement import Statement, is_statement, statement_of, subject_of
 from agentwatch.decisions.statement import verified as verified_statement
 from agentwatch.delegation.decision import Stage
 from agentwatch.delegation.tree import Tree
 from agentwatch.disk import Directory
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.history.recording import write_new
-from agentwatch.text import Check, bad, clean, complain, good, note, quoted, say, say_checks
+from agentwatch.text import Check, bad, clean, good, note, quoted, say, say_checks
 from agentwatch.view.document import task_document
 from agentwatch.view.words import plural, state_words
 
@@ -199,7 +199,7 @@ def attest(options: Namespace) -> int:
     if chain.problems:
         why = chain.problems[0].message
         raise DecisionError(f"nothing is signed over a damaged ledger: {why}; `agentwatch verify`")
-    key, now, envelopes = desk.key(), datetime.now(UTC), dict[str, bytes]()
+    key, now, envelopes = desk.key(), datetime.now(UTC), list[bytes]()
     for task in tasks:
         payload = statement_of(
             task_document(monitor.tree, task).plain(),
@@ -210,16 +210,12 @@ def attest(options: Namespace) -> int:
             version=__version__,
             now=now,
         )
-        envelopes[task.task_id] = seal(payload, key, STATEMENT_TYPE)
-    text = b"".join(envelopes.values()).decode("ascii")
+        envelopes.append(seal(payload, key, STATEMENT_TYPE))
+    text = b"".join(envelopes).decode("ascii")
     if options.output is None:
         say(text.removesuffix("\n"))
     else:
         write_new(Path(options.output), [text])
         signed = f"{plural(len(envelopes), 'statement')} in {clean(options.output)}"
         say(f"{signed}, signed with {key.public.keyid[:16]}…")
-    try:
-        keep(desk.state, envelopes)
-    except OSError as error:
-        complain(f"{clean(str(desk.state))} cannot be written ({reason(error)}): reports will not name what was signed")
     return report_problems(monitor.problems)

@@ -4,40 +4,31 @@ Format: https://github.com/in-toto/attestation/tree/main/spec/v1. The envelope i
 signs it, and one spelling of it is accepted. A file of several is a bundle: an envelope a line.
 
 The subject is the handoff and the return of the latest attempt alone: others match a statement by their digests, and
-nothing is said of what failed before. The digests of earlier attempts stand in the predicate. The last statement of
-each task is kept, so that a report can name it:
-
-<state directory>/statements/                  0700, outside the workspace
-    <sha256 of the task id>.json               0600, one envelope each
+nothing is said of what failed before. The digests of earlier attempts stand in the predicate.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agentwatch.decisions.envelope import LARGEST, STATEMENT_TYPE, Trust, opened
-from agentwatch.decisions.errors import DecisionError, RecordError
+from agentwatch.decisions.envelope import STATEMENT_TYPE, Trust, opened
+from agentwatch.decisions.errors import RecordError
 from agentwatch.decisions.ledger import ChainEntry
 from agentwatch.decisions.record import LARGEST_SIGNED, Name, Positive, Sha256, Time, compact, in_words, written
 from agentwatch.delegation.events import Seen
 from agentwatch.delegation.task import Task
-from agentwatch.disk import UNSYNCED, Directory
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
 # Of the predicate as it stands here. Keys are added without a new version, as in-toto has it.
 PREDICATE_TYPE: Final = "urn:agentwatch:task:v1"
-NAME: Final = "statements"
 
 _OF_TASK: Final = (
     "task_id parent_id title agent objective state reported_state contract summary why needs_operator ask contradicted"
-    " attempt error_code error_message blockers limitations runtime findings claims unsaid"
+    " attempt error_code error_message blockers limitations runtime findings claims"
 )
 _OF_DECISION: Final = "decision_id attempt action note operator created_at expires_at handoff_sha256 return_sha256"
 _OF_ATTEMPT: Final = "number state session_id handoff_path handoff_sha256 return_path return_sha256 started_at ended_at"
@@ -74,14 +65,6 @@ class _Whole(_Strict):
     predicate_type: Literal["urn:agentwatch:task:v1"] = Field(alias="predicateType")
     subject: Annotated[list[_Artifact], Field(min_length=1)]
     predicate: Statement
-
-
-class Kept(NamedTuple):
-    """A statement that was signed here, the sha256 of its envelope, and the id of the key."""
-
-    statement: Statement
-    sha256: str
-    keyid: str
 
 
 def subject_of(task: Task) -> tuple[dict[str, Any], ...]:
@@ -145,31 +128,6 @@ def verified(data: bytes, trust: Trust) -> tuple[Statement, str]:
 def is_statement(data: bytes) -> bool:
     """Whether something in it says of itself that it is a statement. Nothing is believed, or parsed, for that."""
     return f'","payloadType":"{STATEMENT_TYPE}",'.encode() in data
-
-
-def keep(state: Path, envelopes: Mapping[str, bytes]) -> None:
-    """Remember the statements about tasks, in the place of those before. Raises OSError."""
-    # Whoever was given one has it, whatever becomes of this copy.
-    with Directory.make(state / NAME, UNSYNCED) as directory:
-        for task_id, data in envelopes.items():
-            directory.replace(_file(task_id), data)
-
-
-def kept(state: Path, task_ids: Iterable[str], trust: Trust) -> dict[str, Kept]:
-    """The statements that were signed about these tasks, by their ids. One that does not hold is none."""
-    found = {}
-    with suppress(OSError), Directory.open(state / NAME) as directory:
-        for task_id in task_ids:
-            with suppress(OSError, DecisionError):
-                data = directory.read(_file(task_id), LARGEST)
-                statement, keyid = verified(data, trust)
-                if statement.task_id == task_id:
-                    found[task_id] = Kept(statement, hashlib.sha256(data).hexdigest(), keyid)
-    return found
-
-
-def _file(task_id: str) -> str:
-    return f"{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
 
 
 def _name(version: Seen, part: str) -> str:

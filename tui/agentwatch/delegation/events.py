@@ -31,25 +31,6 @@ class Call(NamedTuple):
     at: float
 
 
-class DeedKind(StrEnum):
-    """The reach of a deed worth telling: it goes further than the work."""
-
-    PUSH = "push"
-    NETWORK = "network"
-    DELETION = "deletion"
-    PERMISSION = "permission"
-    OUTSIDE = "outside"
-    HOOK = "hook"
-
-
-class Deed(NamedTuple):
-    """Something that an attempt did and its return does not speak of: no verdict. `what` is foreign."""
-
-    kind: DeedKind
-    what: str
-    call: Call
-
-
 class Claim(NamedTuple):
     """A claim and its verdict. `path`, as it was claimed, and `detail`, the reason in words, are foreign.
 
@@ -139,7 +120,6 @@ class Checked(NamedTuple):
     path: str
     digest: str
     claims: tuple[Claim, ...]
-    unsaid: tuple[Deed, ...] = ()
 
 
 class Ran(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import Claim, Deed, Seen, Verdict
+from agentwatch.delegation.events import Claim, Seen, Verdict
 from agentwatch.delegation.request import Request
 from agentwatch.delegation.run import Activity, Run, RunState, Session
 
@@ -254,7 +254,6 @@ class Task:
     own_state: State = State.SUBMITTED  # what the task's own files say; `state` also heeds the tasks below
     stale: bool = False  # it works, and is silent: for too long, or because its process is gone
     claims: tuple[Claim, ...] = ()  # what the return of the latest attempt claims, as far as it was checked
-    unsaid: tuple[Deed, ...] = ()  # what the latest attempt did, and its return does not speak of
     is_checked: bool = False  # what that return claims was held against the evidence
     verdict: Verdict | None = None  # what the claims come to, for a task that says it is done or partly done
     past: bool = False  # its last sign of life was long before the workspace was first watched

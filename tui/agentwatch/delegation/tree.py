@@ -250,7 +250,7 @@ class Tree:
         """Apply the checks of a task, and work out its question."""
         returned = task.latest.returned if task.latest is not None else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
-        task.claims, task.unsaid = (checked.claims, checked.unsaid) if checked is not None else ((), ())
+        task.claims = checked.claims if checked is not None else ()
         task.is_checked = checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         unread = self._files.unread(versions)

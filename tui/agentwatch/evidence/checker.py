@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentwatch.delegation.events import Claim, Deed, Verdict
+from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated
 from agentwatch.evidence.disk import (
     DiskFacts,
@@ -57,7 +57,6 @@ class Request(NamedTuple):
     stored: bool = False
     former: tuple[str, ...] = ()
     gone: bool = False
-    unsaid: tuple[Deed, ...] = ()
     changed_since: Callable[[float], str] = lambda _: ""
 
 

@@ -170,7 +170,7 @@ class Inspector(Background[Sequence[Checked]]):
             known, returned = self._known.get(target.task_id), target.returned
             self._known[target.task_id] = _Known(target, request, result)
             if known is None or known.target != target or known.result.claims != result.claims:
-                news.append(Checked(0, time.time(), returned.path, returned.digest, result.claims, request.unsaid))
+                news.append(Checked(0, time.time(), returned.path, returned.digest, result.claims))
         return news
 
     def _request(self, target: Target) -> Request | None:
@@ -178,7 +178,7 @@ class Inspector(Background[Sequence[Checked]]):
         from agentwatch.evidence.checker import Request
         from agentwatch.evidence.claims import claims_of
         from agentwatch.evidence.judge import LogJudge
-        from agentwatch.evidence.log import WorkspaceLogs, read_log, unsaid_in
+        from agentwatch.evidence.log import WorkspaceLogs, read_log
 
         known, returned, handoff = self._known.get(target.task_id), target.returned, target.handoff
         gone = not self._is_there(returned)
@@ -210,7 +210,6 @@ class Inspector(Background[Sequence[Checked]]):
             stored=returned.stored,
             former=target.former,
             gone=gone,
-            unsaid=unsaid_in(log, text, workspace) if log is not None else (),
             changed_since=lambda at: logs.changed(runs, at, until),
         )
 

@@ -6,94 +6,44 @@ words, which quote foreign text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding, Return, TodoStatus
 from agentwatch.delegation.asks import request_words
+from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Attempt, State, Task, sums_of
 from agentwatch.delegation.tree import Tree
 from agentwatch.history.log import StateChange
-from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look, look_of_attempt
+from agentwatch.view import words
+from agentwatch.view.looks import SEVERITIES, TODOS, VERDICTS, Look, claims_of, look_of_attempt
 from agentwatch.view.order import chain_name
 from agentwatch.view.requests import standing_words
-from agentwatch.view.spans import Kind, Span, spans_of
 from agentwatch.view.times import Took, span, stands_since, took
-from agentwatch.view.words import (
-    BASES,
-    Agreement,
-    answer,
-    history_words,
-    mode_of,
-    model_of,
-    plural,
-    prompt,
-    why_at,
-)
-
-
-class DecisionLine(NamedTuple):
-    """What the operator decided on an attempt, and how far the decision has got (`receipt`)."""
-
-    task_id: str
-    attempt: int
-    action: str
-    note: str
-    operator: str
-    at: float | None
-    receipt: str
-
-
-class StatementLine(NamedTuple):
-    """What was signed last about a task, for others: the sha256 of the envelope and the key, in hex, and when (UTC).
-
-    `current`: the handoff and the return that it is about are still those of the latest attempt.
-    """
-
-    sha256: str
-    keyid: str
-    made_at: str
-    attempt: int
-    state: str
-    current: bool
-
-
-class AttemptLine(NamedTuple):
-    """An attempt and how it is shown."""
-
-    attempt: Attempt
-    look: Look
-    took: Took | None
+from agentwatch.view.words import plural
 
 
 class TaskLine(NamedTuple):
-    """A task and how it is shown: `depth` is how many rows are above its own, `title` what stands there, `took` is
-    about its latest attempt."""
+    """A task and how it is shown at a time: `depth` is how many rows are above its own, `title` stands there."""
 
     task: Task
     depth: int
     title: str
     why: str
-    attempts: tuple[AttemptLine, ...]
-    spans: tuple[Span, ...]
-    look: Look
-    took: Took | None
-    decisions: tuple[DecisionLine, ...] = ()
-    statement: StatementLine | None = None
+    now: float
 
     @property
-    def below(self) -> int:
-        """How many tasks with a row of their own are below."""
-        return self.task.below.tasks if self.task.below else 0
+    def attempts(self) -> list[tuple[Attempt, Look, Took | None]]:
+        """Each attempt, how it is shown, and how long it took."""
+        task = self.task
+        return [(one, look_of_attempt(task, one), took(task, one, self.now)) for one in task.attempts]
 
     @property
-    def waits(self) -> tuple[Span, ...]:
-        """The waits between attempts, and for the operator."""
-        return tuple(one for one in self.spans if one.kind is Kind.WAIT and (one.end is not None or one.asks))
+    def decisions(self) -> list[Decision]:
+        return [one for attempt in self.task.attempts for one in attempt.decisions]
 
 
 class Attention(NamedTuple):
@@ -136,16 +86,16 @@ class Account:
     generated_at: float
     verdict: str
     summary: Summary
-    attention: tuple[Attention, ...]
+    attention: Sequence[Attention]
     """The most pressing first."""
-    tasks: tuple[TaskLine, ...]
+    tasks: Sequence[TaskLine]
     changes: Sequence[StateChange]
     """Every state change that the history holds; empty if nobody watched."""
-    notices: tuple[Finding, ...]
+    notices: Sequence[Finding]
     """Findings of files that belong to no task."""
-    problems: tuple[tuple[str, str, str], ...]
+    problems: Sequence[tuple[str, str, str]]
     """What could not be read: (source, place, message) each."""
-    worktrees: tuple[Elsewhere, ...] = ()
+    worktrees: Sequence[Elsewhere]
 
     @property
     def name(self) -> str:
@@ -167,26 +117,24 @@ def account_of(
     now: float,
     problems: Sequence[tuple[str, str, str]] = (),
     worktrees: Sequence[Elsewhere] = (),
-    statements: Mapping[str, StatementLine] = MappingProxyType({}),
 ) -> Account:
     """The session in a workspace (its absolute path) as the tree has it `now`, in seconds since the epoch.
 
-    `changes` are the state changes of its past, oldest first; `statements` what was signed about tasks, by their ids.
+    `changes` are the state changes of its past, oldest first.
     """
     summary = _summary(tree)
-    asking_there = sum(one.needs_operator for one in worktrees)
     return Account(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=" ".join(_verdict(summary, len(problems), history_words(tree), asking_there)),
+        verdict=" ".join(_verdict(tree, summary, len(problems), sum(one.needs_operator for one in worktrees))),
         summary=summary,
-        attention=tuple(_attention(tree)),
-        tasks=tuple(_lines(tree, now, statements)),
+        attention=list(_attention(tree)),
+        tasks=list(_lines(tree, now)),
         changes=changes,
-        notices=tuple(tree.notices),
-        problems=tuple(problems),
-        worktrees=tuple(worktrees),
+        notices=tree.notices,
+        problems=problems,
+        worktrees=worktrees,
     )
 
 
@@ -214,45 +162,23 @@ def _attention(tree: Tree) -> Iterator[Attention]:
         yield Attention(task.task_id, ask, stands_since(task), task.open_below)
 
 
-def _lines(tree: Tree, now: float, statements: Mapping[str, StatementLine]) -> Iterator[TaskLine]:
+def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
     depths: dict[str | None, int] = {None: 0}
     """By task, how many rows are above those of its children."""
     for task, _ in tree.preorder():
         depth = depths[task.parent_id]
         depths[task.task_id] = depth + (not task.shares_row)
         chain = chain_name(tree.tasks, task)
-        yield TaskLine(
-            task=task,
-            depth=depth,
-            title=f"{chain} · {task.title}" if chain else task.title,
-            why=why_at(task, tree.now),
-            attempts=tuple(AttemptLine(one, look_of_attempt(task, one), took(task, one, now)) for one in task.attempts),
-            spans=tuple(spans_of(task)),
-            look=look(task),
-            took=took(task, task.latest, now),
-            decisions=tuple(
-                DecisionLine(
-                    task.task_id,
-                    attempt.number,
-                    one.action.value,
-                    one.note,
-                    one.operator,
-                    one.at,
-                    one.receipt.words + ("; it has expired since" if one.expired else ""),
-                )
-                for attempt in task.attempts
-                for one in attempt.decisions
-            ),
-            statement=statements.get(task.task_id),
-        )
+        title = f"{chain} · {task.title}" if chain else task.title
+        yield TaskLine(task, depth, title, words.why_at(task, tree.now), now)
 
 
-def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> Iterator[str]:
-    """The state of a session in our own words and numbers: `unseen` places could not be read, `history` says what is
-    past, and so many tasks of other worktrees need somebody."""
-    completed, needs = summary.by_state.get(State.COMPLETED, 0), summary.needs_operator
+def _verdict(tree: Tree, summary: Summary, unseen: int, asking_there: int) -> Iterator[str]:
+    """The state of a session in our own words and numbers: `unseen` places could not be read, and so many tasks of
+    other worktrees need somebody."""
+    needs, history = summary.needs_operator, words.history_words(tree)
     checked = {"verified": summary.verified, "unchecked": summary.unchecked}
-    checked["contradicted"] = completed - sum(checked.values())
+    checked["contradicted"] = summary.by_state.get(State.COMPLETED, 0) - sum(checked.values())
     about = {State.COMPLETED: checked, State.WORKING: {"silent": summary.stale}}
     states = []
     for state, count in sorted(summary.by_state.items(), key=lambda item: -item[0].urgency):
@@ -267,12 +193,9 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
         yield f"{plural(unseen, 'place')} could not be read."
     if history:
         yield f"{history}."
-    there = (
-        f"; {plural(asking_there, 'task')} in other worktrees {'does' if asking_there == 1 else 'do'}"
-        if asking_there
-        else ""
-    )
-    if states or past or there or unseen:
+    if states or past or asking_there or unseen:
+        does = "does" if asking_there == 1 else "do"
+        there = f"; {plural(asking_there, 'task')} in other worktrees {does}" if asking_there else ""
         nothing = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''}"
         yield f"{f'{needs:,}' if needs else nothing} {'need' if needs > 1 else 'needs'} a human{there}."
 
@@ -282,9 +205,7 @@ def _verdict(summary: Summary, unseen: int, history: str, asking_there: int) -> 
 
 def lasted(took: Took | None) -> str:
     """How long something took, in its two largest units; `-` where that is not known."""
-    if took is None:
-        return "-"
-    return f"{span(took.seconds)} so far" if took.so_far else span(took.seconds)
+    return span(took and took.seconds) + (" so far" if took and took.so_far else "")
 
 
 class Fact(NamedTuple):
@@ -307,19 +228,15 @@ def _fact(label: str, kind: str, *texts: str | None, behind: str = "") -> list[F
 
 def facts(line: TaskLine) -> list[Fact]:
     """The facts of a task besides its state and its attempts."""
-    task, signed, todos, about = line.task, line.statement, line.task.todos or (), ""
+    task, todos = line.task, line.task.todos or ()
     done = sum(todo.status is TodoStatus.DONE for todo in todos)
     items = [f"{TODOS[todo.status].glyph} {todo.text}" for todo in todos]
-    if signed is not None:
-        since = "" if signed.current else "; the handoff or the return is another one now"
-        about = f"says {signed.state} of attempt {signed.attempt}, {signed.made_at}, key {signed.keyid[:16]}{since}"
     return [
         *_fact("asks", "prose", task.ask),
         *_fact("why", "line", line.why),
-        *_fact("below", "task", task.parent_id, behind=BASES[task.parent_basis]),
+        *_fact("below", "task", task.parent_id, behind=words.BASES[task.parent_basis]),
         *_fact("checklist", "line", *items, behind=f"{done} of {len(todos)} done"),
         *_fact("files", "line", "deleted since; the history remembers them" if task.deleted else None),
-        *_fact("statement", "code", signed and signed.sha256, behind=about),
     ]
 
 
@@ -327,10 +244,10 @@ def said(attempt: Attempt) -> list[Fact]:
     """Handoff and return of an attempt, and its state."""
     packet, result, handoff, returned = attempt.packet, attempt.result, attempt.handoff, attempt.returned
     digest = f"sha256 {returned.digest[:12]}" if returned else ""
-    asked = (packet.objective or "the handoff states no objective") if packet else prompt(attempt)
+    asked = (packet.objective or "the handoff states no objective") if packet else words.prompt(attempt)
     return [
         *_fact("asked", "prose", asked),
-        *(_returned(result, others_say(attempt)) if result else _fact("answered", "prose", answer(attempt))),
+        *(_returned(result, others_say(attempt)) if result else _fact("answered", "prose", words.answer(attempt))),
         *_fact("session", "code", attempt.session_id),
         *_fact("handoff", "code", handoff and handoff.path),
         *_fact("return", "code", returned and returned.path, behind=digest),
@@ -358,11 +275,11 @@ def _returned(result: Return, others: str) -> Iterator[Fact]:
 
 def others_say(attempt: Attempt) -> str:
     """The words of others on the model and the mode that a return names, where that is something else; else ""."""
-    result, packet = attempt.result, attempt.packet
-    if result is None:
+    if (result := attempt.result) is None:
         return ""
-    both = ("recorded as", model_of(result.model, attempt.run)), ("the handoff asked for", mode_of(result.mode, packet))
-    return "; ".join(f"{words} {one.known}" for words, one in both if one.agreement is Agreement.DIFFERS)
+    model, mode = words.model_of(result.model, attempt.run), words.mode_of(result.mode, attempt.packet)
+    both = ("recorded as", model), ("the handoff asked for", mode)
+    return "; ".join(f"{who} {one.known}" for who, one in both if one.agreement is words.Agreement.DIFFERS)
 
 
 # Tables
@@ -380,29 +297,36 @@ class Grid(NamedTuple):
 
 _ASKED: Final = {"state": "state", "task": "task", "what it asks": "prose", "waiting": "line"}
 _CHANGED: Final = {"when (UTC)": "time", "task": "task", "state": "line", "because": "line"}
-_DECIDED: Final = {"decided (UTC)": "time", "attempt": "line", "decision": "line", "note": "prose", "by": "line"}
+_DECIDED: Final = {"decided (UTC)": "time", "attempt": "line", "decision": "line", "note": "prose"} | {
+    "by": "line",
+    "receipt": "line",
+}
 _REQUESTED: Final = {"asked (UTC)": "time", "what": "prose", "answer": "line", "by": "line"}
 _CLAIMED: Final = {"verdict": "look", "claim": "line", "of": "code", "because": "line"}
-_UNSAID: Final = {"done (UTC)": "time", "kind": "line", "what": "code"}
 _BROKEN: Final = {"severity": "look", "rule": "code", "place": "code", "what to do": "line"}
 
 
+def receipt_words(decision: Decision) -> str:
+    """How far a decision has got."""
+    return decision.receipt.words + ("; it has expired since" if decision.expired else "")
+
+
 def grids(line: TaskLine) -> list[Grid]:
-    """The tables on decisions about a task, requests of its program, what its returns claim and do not say, and the
+    """The tables on decisions about a task, requests of its program, what its returns claim, and the
     rules that they break, as far as there is any."""
     task = line.task
-    decided = [(one.at, str(one.attempt), one.action, one.note, one.operator, one.receipt) for one in line.decisions]
+    decided = [
+        (one.at, str(one.attempt), one.action, one.note, one.operator, receipt_words(one)) for one in line.decisions
+    ]
     asked = [
         (one.asked_at, request_words(one), standing_words(one, one.asked_at), one.by)
         for one in sorted(task.requests, key=lambda one: one.asked_at)
     ]
     claims = [(VERDICTS[one.verdict], one.kind.replace("_", " "), one.path, one.detail) for one in claims_of(task)]
-    deeds = [(deed.call.at, deed.kind, deed.what) for deed in task.unsaid]
     every = (
-        Grid("Decisions", "decision", {**_DECIDED, "receipt": "line"}, decided),
+        Grid("Decisions", "decision", _DECIDED, decided),
         Grid("Requests", "request", _REQUESTED, asked),
         Grid("Claims", "claim", _CLAIMED, claims),
-        Grid("Done and not said", "deed", _UNSAID, deeds),
         Grid("Findings", "finding", _BROKEN, _broken(task.findings)),
     )
     return [grid for grid in every if grid.rows]
@@ -414,7 +338,7 @@ def tables(account: Account) -> tuple[Grid, Grid, Grid, Grid]:
     asks = []
     for one in account.attention:
         held = f" (holds up {plural(one.holds, 'task')})" if one.holds else ""
-        waiting = span(account.generated_at - one.since) if one.since is not None else "-"
+        waiting = span(one.since and account.generated_at - one.since)
         asks.append((lines[one.task_id], one.task_id, one.ask + held, waiting))
     changes = [
         (one.at, one.task_id, f"{one.before or 'new'} → {one.after or 'gone'}", one.reason) for one in account.changes

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agentwatch.delegation.decision import Decision
 from agentwatch.delegation.events import Event, Gone, Seen, Unreadable
 from agentwatch.delegation.task import Attempt
 from agentwatch.delegation.tree import Tree
@@ -16,15 +16,21 @@ from agentwatch.history.log import StateChange, state_changes, story
 from agentwatch.history.recording import write_new
 from agentwatch.history.store import History
 from agentwatch.monitor import Monitor
-from agentwatch.report.account import Account, Elsewhere, StatementLine, TaskLine, account_of, others_say
+from agentwatch.report.account import (
+    Account,
+    Elsewhere,
+    TaskLine,
+    account_of,
+    others_say,
+    receipt_words,
+)
 from agentwatch.report.html import html
 from agentwatch.report.markdown import markdown
 from agentwatch.sources import complain_of
-from agentwatch.state import is_there, state_directory
+from agentwatch.state import state_directory
 from agentwatch.text import indented, say
 from agentwatch.view.document import SCHEMA_VERSION, tree_document
 from agentwatch.view.times import iso
-from agentwatch.view.words import answer, prompt
 
 Document = dict[str, Any]
 """An object of the JSON, by its keys."""
@@ -88,27 +94,7 @@ def _account(reported: Reported, now: float) -> Account:
         now=now,
         problems=monitor.problems,
         worktrees=worktrees,
-        statements={} if monitor.host else _statements(monitor),
     )
-
-
-def _statements(monitor: Monitor) -> dict[str, StatementLine]:
-    """What was signed last about each task, as far as its signature holds."""
-    state, tasks = state_directory(monitor.workspace), monitor.tree.tasks
-    if not is_there(state / "statements"):
-        return {}
-    # Signatures take a while to load.
-    from agentwatch.decisions.errors import KeyProblemError
-    from agentwatch.decisions.keys import Keys
-    from agentwatch.decisions.statement import kept, subject_of
-
-    lines = {}
-    with suppress(KeyProblemError):
-        for task_id, (made, sha256, keyid) in kept(state, tasks, Keys().trust()).items():
-            now = tuple((one["name"], one["digest"]["sha256"]) for one in subject_of(tasks[task_id]))
-            about = made.made_at, made.attempt, made.state
-            lines[task_id] = StatementLine(sha256, keyid, *about, now == made.subject)
-    return lines
 
 
 def _changes(reported: Reported, now: float) -> Sequence[StateChange]:
@@ -133,52 +119,42 @@ def json_report(account: Account) -> str:
 
 
 def document_of(account: Account) -> Document:
-    """The account as JSON has it: the tasks as in `tree --json`, who waited, and what was said."""
+    """The account as JSON has it: the tasks as in `tree --json`, what was handed on and what was returned."""
     told = tree_document(account.tree, account.workspace, account.problems)
     return told | {
         "generated_at": iso(account.generated_at),
         "verdict": account.verdict,
         "summary": account.summary._asdict(),
-        "attention": [_plain(one) for one in account.attention],
-        "tasks": [_task(task, line) for task, line in zip(told["tasks"], account.tasks, strict=True)],
-        "decisions": [_plain(one) for line in account.tasks for one in line.decisions],
-        "changes": [_plain(one) for one in account.changes],
+        "attention": [one._asdict() | {"since": iso(one.since)} for one in account.attention],
+        "tasks": [*map(_task, told["tasks"], account.tasks)],
+        "decisions": [_decision(one) for line in account.tasks for one in line.decisions],
+        "changes": [one._asdict() | {"at": iso(one.at)} for one in account.changes],
         "worktrees": [one._asdict() for one in account.worktrees],
     }
 
 
 def _task(task: Document, line: TaskLine) -> Document:
-    attempts = zip(task["attempts"], line.attempts, strict=True)
-    return {
-        **task,
+    return task | {
         "verdict": line.task.verdict,
-        "below": line.below,
-        "statement": line.statement._asdict() if line.statement else None,
-        "attempts": [_attempt(document, one.attempt) for document, one in attempts],
-        "waits": [
-            {"after_attempt": one.number, "began_at": iso(one.start), "ended_at": iso(one.end)} for one in line.waits
-        ],
+        "below": line.task.below.tasks if line.task.below else 0,
+        "attempts": [*map(_attempt, task["attempts"], line.task.attempts)],
         "todos": [asdict(one) for one in line.task.todos or ()],
     }
 
 
-def _attempt(document: Document, attempt: Attempt) -> Document:
+def _attempt(told: Document, attempt: Attempt) -> Document:
     handoff, packet, version, result = attempt.handoff, attempt.packet, attempt.returned, attempt.result
-    told = {name: getattr(result, name) for name in _RETURNED} if result else {}
-    return {
-        **document,
-        "handoff": {"path": handoff.path, "objective": packet.objective} if handoff and packet else None,
-        "returned": {"path": version.path, "sha256": version.digest, **told, "others_say": others_say(attempt)}
-        if version and result
-        else None,
-        "prompt": prompt(attempt),
-        "answer": answer(attempt),
-    }
+    told["handoff"] = handoff and packet and {"path": handoff.path, "objective": packet.objective}
+    told["returned"] = None
+    if version and result:
+        facts = {name: getattr(result, name) for name in _RETURNED}
+        told["returned"] = {"path": version.path, "sha256": version.digest, **facts, "others_say": others_say(attempt)}
+    return told
 
 
-def _plain(record: Any) -> Document:
-    told = record._asdict()
-    return {key: iso(told[key]) if key in ("at", "since") or key.endswith("_at") else told[key] for key in told}
+def _decision(one: Decision) -> Document:
+    told = {name: getattr(one, name) for name in ("task_id", "attempt", "action", "note", "operator")}
+    return told | {"at": iso(one.at), "receipt": receipt_words(one)}
 
 
 FORMATS: Final[dict[str, Callable[[Account], str]]] = {"md": markdown, "json": json_report, "html": html}

@@ -6,7 +6,7 @@ It cannot be broken out of: what is put into a template is text unless it was ma
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 from agentwatch.delegation.task import State
 from agentwatch.report.account import Account, Fact, Grid, TaskLine, facts, grids, lasted, said, tables
 from agentwatch.text import clean, clean_lines
-from agentwatch.view.looks import LOOKS, Look
-from agentwatch.view.spans import Kind
-from agentwatch.view.times import iso, utc
+from agentwatch.view.looks import LOOKS, Look, look
+from agentwatch.view.spans import Kind, spans_of
+from agentwatch.view.times import iso, took, utc
 
 _DEEPEST: Final = 16
 """Levels that are indented; nobody reads deeper."""
@@ -120,7 +120,7 @@ def _color(look: Look) -> str:
 
 def _state(line: TaskLine) -> Html:
     """The look of a task, and the state behind it where stale or contradicted stands in front."""
-    looks = dict.fromkeys((line.look, LOOKS[line.task.state]))
+    looks = dict.fromkeys((look(line.task), LOOKS[line.task.state]))
     return fill('<span class="state">$looks</span>', looks=map(badge, looks))
 
 
@@ -158,7 +158,7 @@ def _delegation(account: Account, axis: _Axis | None, numbers: Mapping[str, str]
             agent=task.agent and fill('<span class="faint agent">$agent</span>', agent=text(task.agent, 40)),
             flag=Html('<span class="flag">needs a human</span>' if task.needs_operator else ""),
             state=_state(line),
-            took=lasted(line.took),
+            took=lasted(took(task, task.latest, line.now)),
             lane=_lane(line, axis),
             number=numbers[task.task_id],
             body=_details(line, numbers),
@@ -172,9 +172,9 @@ def _details(line: TaskLine, numbers: Mapping[str, str]) -> Iterable[Html]:
     """Handoff, return and outcome, attempt by attempt."""
     yield _shown("code", line.task.task_id, {})
     yield _list(facts(line), numbers)
-    for attempt, shown, took in reversed(line.attempts):
+    for attempt, shown, ran in reversed(line.attempts):
         began = fill(" began $time", time=_time(attempt.started_at)) if attempt.started_at is not None else Html()
-        how_long = _faint([began, fill(", took $took" if took else "", took=lasted(took))])
+        how_long = _faint([began, fill(", took $took" if ran else "", took=lasted(ran))])
         template = "<h3>Attempt $number $look$how_long</h3>"
         yield fill(template, number=f"{attempt.number}", look=badge(shown), how_long=how_long)
         yield _list(said(attempt), numbers)
@@ -257,38 +257,31 @@ class _Axis(NamedTuple):
 
 def _axis_of(account: Account) -> _Axis | None:
     """None if the times of a session are not known, or all the same."""
-    spans = [one for line in account.tasks for one in line.spans]
+    spans = [one for line in account.tasks for one in spans_of(line.task)]
     times = [at for one in spans for at in (one.start, one.until(account.generated_at))]
     return _Axis(min(times), max(times)) if times and max(times) - min(times) >= _SHORTEST else None
 
 
 def _lane(line: TaskLine, axis: _Axis | None) -> Html:
     """The bars of one task, and a mark for each decision. The details say the same in words."""
-    pieces = []
-    if axis is None:
-        return Html('<span class="lane"></span>')
+    return fill('<svg class="lane" aria-hidden="true">$shapes</svg>', shapes=_shapes(line, axis) if axis else None)
+
+
+def _shapes(line: TaskLine, axis: _Axis) -> Iterator[Html]:
     # Attempts are drawn over waits.
-    for one in sorted(line.spans, key=lambda one: one.kind is not Kind.WAIT):
-        begin, end = axis.place(one.start), axis.place(one.end)
-        if one.kind is Kind.WAIT:
-            wait = '<line x1="$begin%" x2="$end%" y1="50%" y2="50%" class="wait"></line>'
-            pieces.append(fill(wait, begin=f"{begin:.2f}", end=f"{end:.2f}"))
-            continue
-        bar = '<rect x="$x%" width="$width%" y="20%" height="60%" class="f-$color$open"></rect>'
-        width = max(end - begin, _LEAST)
-        is_open = Html(" open" if one.end is None else "")
-        pieces.append(
-            fill(bar, x=f"{min(begin, 100 - width):.2f}", width=f"{width:.2f}", color=_color(one.look), open=is_open)
-        )
+    for one in sorted(spans_of(line.task), key=lambda one: one.kind is not Kind.WAIT):
+        begin = axis.place(one.start)
+        width = max(axis.place(one.end) - begin, _LEAST)
+        kind = "wait" if one.kind is Kind.WAIT else f"f-{_color(one.look)}{'' if one.end else ' open'}"
+        bar = '<rect x="$x%" width="$width%" class="$kind"></rect>'
+        yield fill(bar, x=f"{min(begin, 100 - width):.2f}", width=f"{width:.2f}", kind=kind)
     for decision in line.decisions:
         mark = '<circle cx="$at%" cy="50%" r="4" class="decision"></circle>'
-        pieces.append(fill(mark, at=f"{axis.place(decision.at):.2f}"))
-    return fill('<svg class="lane" aria-hidden="true">$pieces</svg>', pieces=pieces)
+        yield fill(mark, at=f"{axis.place(decision.at):.2f}")
 
 
 def _axis_labels(axis: _Axis | None) -> Html:
     """The times at the beginning and at the end of the lanes."""
-    if axis is None:
-        return Html('<span class="lane"></span>')
-    labels = '<text x="0%" y="75%">$start</text><text x="100%" y="75%" class="at-end">$end</text>'
-    return fill(f'<svg class="lane">{labels}</svg>', start=utc(axis.start), end=utc(axis.end))
+    labels = '<text x="0%" y="75%">$start</text><text x="100%" y="75%" class="at-end">$end</text>' if axis else ""
+    start, end = axis or (None, None)
+    return fill(f'<svg class="lane">{labels}</svg>', start=utc(start), end=utc(end))

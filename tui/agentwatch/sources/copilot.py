@@ -18,8 +18,8 @@ from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, first_line, inner, listed, moment, string, text, total, whole
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Processes, Program, Registered
-from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, Account, Answer, Keep, run_of
-from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
+from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, NO_CALL, SESSION, Account, Answer, Keep, run_of
+from agentwatch.sources.sessions.store import FilesReader, Layout, Session
 from agentwatch.sources.sessions.tail import Record
 
 NAME: Final = "copilot"
@@ -148,8 +148,7 @@ class Events:
                 agent.last = agent.later(entry.text, entry.at)
             case EntryKind.CALL, "task":
                 asked = self.asked[entry.call] = self._begin()
-                asked.asker, prompt = whose, agent.keep(string(entry.given, "prompt"), entry.at)
-                asked.call = agent.asked(entry, prompt, "agent_type")
+                asked.asker, asked.call = whose, agent.asked(entry, string(entry.given, "prompt"), "agent_type")
             case EntryKind.RESULT, _ if entry.failed and entry.call in self.asked:
                 self.asked[entry.call].end(RunState.FAILED, entry.at, first_line(entry.text or "error"))
 
@@ -239,6 +238,5 @@ class CopilotReader(FilesReader[Events]):
                         session_id=name or session.id,
                         parent=(agent.asker or session.id) if name else None,
                         place=session.place(SESSION),
-                        link="the tool call that began it" if agent.call.id else "",
                     )
         return runs

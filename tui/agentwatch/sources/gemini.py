@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from agentwatch.delegation.run import Run, RunState
@@ -26,19 +27,9 @@ from agentwatch.sources.sessions.fields import (
     text,
     total,
 )
-from agentwatch.sources.sessions.runs import (
-    CUT_OFF,
-    LEFT_BEHIND,
-    NO_ACCOUNT,
-    NO_CALL,
-    OPEN,
-    Account,
-    AgentCall,
-    Keep,
-    Standing,
-    run_of,
-)
-from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session, holds
+from agentwatch.sources.sessions.processes import Program
+from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, OPEN, Account, AgentCall, Bond, Keep, Standing
+from agentwatch.sources.sessions.store import AgentsReader, Layout, Session, holds
 from agentwatch.sources.sessions.tail import Record, read_small
 
 _COMMAND: Final = re.compile(
@@ -100,7 +91,7 @@ class Chat(Account):
         if self.is_agent and (said := _handed_back(call)) is not None:
             self.end(RunState.ENDED, ended_at)
             self.answer = self.later(said, ended_at) if said.strip() else None
-        elif call.get("name") == "invoke_agent":
+        elif call.get("name") == "invoke_agent" and not self.is_agent:
             shown = inner(call, "resultDisplay")
             # An agent that failed, or ran out of turns, is said to be a success as well.
             reason = text(shown, "terminateReason") or "GOAL"
@@ -109,14 +100,10 @@ class Chat(Account):
             state = RunState.ENDED if reason == "GOAL" else RunState.FAILED
             state = RunState.CANCELED if status == "cancelled" else state
             name = string(call, "id")
-            self.calls[name] = AgentCall(
-                name,
-                at,
-                prompt=self.keep(string(given, "prompt"), at),
-                agent_type=text(given, "agent_name"),
-                child=text(call, "agentId"),
-                told=Standing(state, reason, None, ended_at),
-            )
+            prompt = self.keep(string(given, "prompt"), at)
+            kind, child = text(given, "agent_name"), text(call, "agentId")
+            self.calls[name] = AgentCall(name, at, prompt=prompt, agent_type=kind, child=child)
+            self.news[name] = Standing(state, "" if state is RunState.ENDED else reason, None, ended_at)
 
 
 def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
@@ -184,7 +171,7 @@ def root_of(project: str) -> str:
     return os.path.realpath(named)
 
 
-class GeminiReader(FilesReader[Chat]):
+class GeminiReader(AgentsReader[Chat]):
     """`home` is `.gemini` in `$GEMINI_CLI_HOME`, else in the user's home. Agents run in the foreground."""
 
     name = "gemini"
@@ -211,50 +198,21 @@ class GeminiReader(FilesReader[Chat]):
         """Of a message as it is now: it is written again with its calls."""
         return f"{text(fields, 'id')}/{len(listed(fields, 'toolCalls'))}"
 
-    def runs_of(self, session: Session[Chat]) -> dict[str, Run]:
-        main, runs = session.folds.get(SESSION, NO_ACCOUNT), dict[str, Run]()
-        begun = {name: chat for name, chat in session.folds.items() if chat.started_at is not None}
-        asked = _asked(main, begun)
-        rows: list[tuple[str, str, Account, AgentCall | None]]
-        rows = [(name, name, chat, asked.get(name)) for name, chat in begun.items()]
-        lone = (call for call in main.calls.values() if call not in asked.values())
-        rows += [(f"{session.id}/{call.id}", call.id, NO_ACCOUNT, call) for call in lone]
-        # The session last, for it waits for its agents, and says nothing of that.
-        for key, name, chat, call in sorted(rows, key=lambda row: row[2] is main):
-            is_waiting = chat is main and any(one.state in OPEN for one in runs.values())
-            runs[key or session.id] = run_of(
-                chat,
-                call or NO_CALL,
-                Standing(RunState.WORKING)
-                if chat.state is RunState.ENDED and is_waiting
-                else _standing(chat, call, main),
-                source=self.name,
-                session_id=name or session.id,
-                parent=session.id if name else None,
-                place=session.place(name),
-                link="the parent's tool call" if chat is NO_ACCOUNT else "the directory of its chat",
-            )
-        return runs
+    def key_of(self, session: Session[Chat], agent: str, bond: Bond) -> str:
+        """Its call is written once it is over."""
+        return f"{session.id}/{agent}" if agent == bond.claim else agent
 
+    def standing(self, account: Account, bond: Bond) -> Standing | Account:
+        """By what it has handed back, then by what its parent was told."""
+        if account.state is not RunState.ENDED and bond.heard:
+            return bond.heard[-1]
+        if account.state is RunState.WORKING and bond.asker.prompted_at > account.prompted_at:
+            return Standing(RunState.FAILED, LEFT_BEHIND, None, account.updated_at)
+        return account
 
-def _asked(main: Account, begun: dict[str, Chat]) -> dict[str, AgentCall]:
-    """The call that each agent was begun by, as far as it is over: one that was stopped does not name its agent."""
-    asked = {call.child: call for call in main.calls.values() if call.child in begun}
-    for call in main.calls.values():
-        same = (
-            name
-            for name, chat in begun.items()
-            if name and name not in asked and chat.prompt and call.prompt and chat.prompt.digest == call.prompt.digest
-        )
-        if call.child is None and (name := min(same, key=lambda one: begun[one].prompted_at, default=None)):
-            asked[name] = call
-    return asked
-
-
-def _standing(chat: Account, call: AgentCall | None, main: Account) -> Standing | Account:
-    """By what it has handed back, then by what its parent was told."""
-    if chat.state is not RunState.ENDED and call is not None and call.told is not None:
-        return call.told
-    if chat.state is RunState.WORKING and main.prompted_at > chat.prompted_at:
-        return Standing(RunState.FAILED, LEFT_BEHIND, None, chat.updated_at)
-    return chat
+    def settle(self, session: Session[Chat], runs: dict[str, Run], program: Program) -> None:
+        """A session that waits for its agents says nothing of that."""
+        own = runs.get(session.id)
+        if own is not None and own.state is RunState.ENDED and any(one.state in OPEN for one in runs.values()):
+            runs[session.id] = replace(own, state=RunState.WORKING, reason="", said=None, ended_at=None)
+        super().settle(session, runs, program)

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import ClassVar, Final
 
-from agentwatch.delegation.run import Run, RunState, StartedBy
+from agentwatch.delegation.run import RunState, StartedBy
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind
 from agentwatch.sources.sessions.fields import (
     Fields,
@@ -22,29 +21,16 @@ from agentwatch.sources.sessions.fields import (
     text,
     total,
 )
-from agentwatch.sources.sessions.runs import (
-    CUT_OFF,
-    LEFT_BEHIND,
-    NO_ACCOUNT,
-    NO_CALL,
-    Account,
-    AgentAnswer,
-    AgentCall,
-    Standing,
-    run_of,
-)
-from agentwatch.sources.sessions.store import SESSION, FilesReader, Layout, Session
+from agentwatch.sources.sessions.runs import CUT_OFF, LEFT_BEHIND, Account, Bond, Standing
+from agentwatch.sources.sessions.store import AgentsReader, Layout
 from agentwatch.sources.sessions.tail import Record
 
 NAME: Final = "qwen-code"
 
-# An agent is paused that a program before left behind.
 _STATES: Final = {
-    "running": RunState.WORKING,
     "completed": RunState.ENDED,
     "failed": RunState.FAILED,
-    "error": RunState.FAILED,
-    "paused": RunState.FAILED,
+    "paused": RunState.FAILED,  # left behind by a program before
     "cancelled": RunState.CANCELED,
 }
 _BY_HUMAN: Final = "[Operation Cancelled]"
@@ -84,10 +70,8 @@ class Chat(Account):
 
     def _prompted(self, fields: Fields, at: float) -> None:
         words, by_program = words_of(fields), "subtype" in fields
-        told = read_notification(words) if by_program else None
-        if told is not None and (call := self.calls.get(told.tool_use_id or "")) is not None:
-            said = self.keep(told.said, at) if told.said is not None else None
-            call.answer = AgentAnswer(at, told.status, told.summary, said)
+        if by_program:
+            self.notify(words, at)
         prompt = self.keep(words, at)
         if self.is_agent:
             if self.state is RunState.WORKING:
@@ -106,7 +90,7 @@ class Chat(Account):
         calls = [entry for entry in told if entry.kind is EntryKind.CALL]
         for entry in calls:
             if entry.tool == "agent":
-                self.calls[entry.call] = self.asked(entry, self.keep(string(entry.given, "prompt"), at))
+                self.asked(entry, string(entry.given, "prompt"))
         words = words_of(fields)
         # A record of an agent's calls may follow; its description says when it is over.
         if not calls and (words.strip() or not self.is_agent):
@@ -121,17 +105,18 @@ class Chat(Account):
         call = self.calls.get(entry.call)
         if call is not None and status == "background":
             call.background = True
-        elif call is not None and call.answer is None:
-            is_said = status == "completed" and bool(entry.text.strip())
-            said = self.keep(entry.text, entry.at) if is_said else None
-            call.answer = AgentAnswer(entry.at, status, first_line(entry.text), said)
+        elif call is not None and entry.call not in self.news:
+            # An agent that is broken off in a streamed answer calls that a failure.
+            status = "cancelled" if entry.text.startswith(_BY_HUMAN) else status
+            said = entry.text if status == "completed" and entry.text.strip() else None
+            self.tell(call.id, status, first_line(entry.text), said, entry.at)
 
     def _break_off(self, name: str, at: float, words: str) -> None:
         """A human, or a signal, has ended the turn inside a call."""
         if name in self.open:
             self.end(RunState.CANCELED, at)
             if name in self.calls:
-                self.calls[name].answer = AgentAnswer(at, "cancelled", first_line(words))
+                self.tell(name, "cancelled", first_line(words), None, at)
 
 
 def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
@@ -173,7 +158,7 @@ def _parts_of(fields: Fields) -> Iterator[Fields]:
     return objects(inner(fields, "message"), "parts")
 
 
-class QwenReader(FilesReader[Chat]):
+class QwenReader(AgentsReader[Chat]):
     """`home` is `$QWEN_RUNTIME_DIR`, else `$QWEN_HOME`, else `~/.qwen`. A description is `agent-<id>.meta.json`."""
 
     name = NAME
@@ -185,66 +170,26 @@ class QwenReader(FilesReader[Chat]):
         r"chats|subagents(?:/(?P<session>[^/]+))?",
     )
 
-    def runs_of(self, session: Session[Chat]) -> dict[str, Run]:
-        folds, metas = session.folds, session.descriptions
-        calls: dict[str, tuple[str, AgentCall]] = {}
-        # The session first: a later copy of a call is none.
-        for asker, talk in sorted(folds.items()):
-            for call in talk.calls.values():
-                calls.setdefault(call.id, (asker, call))
-        rows: list[tuple[str, str, Account, Fields, str, AgentCall]] = []
-        # The session last.
-        for agent_id in sorted(folds.keys() | metas.keys(), reverse=True):
-            meta = metas.get(agent_id, {})
-            name = text(meta, "toolUseId") or next((one for one in calls if agent_id.endswith(f"-{one}")), "")
-            asker, call = calls.pop(name, (SESSION, NO_CALL))
-            key = name or f"{session.id}/{agent_id}".removesuffix("/")
-            rows.append((key, agent_id, folds.get(agent_id, NO_ACCOUNT), meta, asker, call))
-        rows += [(name, name, NO_ACCOUNT, {}, asker, call) for name, (asker, call) in calls.items()]
-        runs: dict[str, Run] = {}
-        for key, agent_id, chat, meta, asker, call in rows:
-            if (chat.started_at, call.at) == (None, None):
-                continue
-            written = moment(meta, "lastUpdatedAt")
-            run = run_of(
-                chat,
-                call,
-                _standing(chat, meta, call, folds.get(asker, NO_ACCOUNT).prompted_at),
-                source=NAME,
-                session_id=agent_id or session.id,
-                parent=(text(meta, "parentAgentId") or asker or session.id) if agent_id else None,
-                place=session.place(agent_id),
-                link="the parent's tool call",
-                seen_at=written,
-                title=text(meta, "description"),
-                agent=text(meta, "agentType"),
-            )
-            runs[key] = replace(run, model=run.model or text(meta, "model"))
-        return runs
-
-
-def _standing(chat: Account, meta: Fields, call: AgentCall, prompted_at: float) -> Standing:
-    """By the description first, then by what the parent was told, then by the chat."""
-    # The end of an earlier round says nothing of one that began later.
-    answer = call.answer if call.answer is not None and call.answer.at >= chat.round_at else None
-    written = moment(meta, "lastUpdatedAt")
-    status = "running" if written is not None and written < chat.round_at else string(meta, "status")
-    state, reason = _STATES.get(status), ""
-    is_open = state in (None, RunState.WORKING)
-    # An agent that is broken off in a streamed answer calls that a failure.
-    by_human = answer is not None and (answer.status == "cancelled" or answer.summary.startswith(_BY_HUMAN))
-    if by_human and state is not RunState.ENDED:
-        state = RunState.CANCELED
-    elif answer is not None and is_open:
-        state = _STATES.get(answer.status, RunState.ENDED)
-    elif call.at is not None and prompted_at > call.at and not call.background and is_open:
-        # A human went on with the session before there was an answer, so the program was killed meanwhile.
-        state, reason = RunState.FAILED, LEFT_BEHIND
-    elif state is None or (state is RunState.WORKING and chat.started_at is None):
-        state = chat.state
-    if not reason and state in (RunState.FAILED, RunState.CANCELED):
-        reason = status if answer is None else answer.summary or answer.status
-    ended = (written, answer.at if answer is not None else None, chat.ended_at, chat.updated_at)
-    # The parent's copy has lost its last line break.
-    said = chat.said or (answer.said if answer is not None else None)
-    return Standing(state, reason, said, next(at for at in ended if at is not None))
+    def standing(self, account: Account, bond: Bond) -> Standing | Account:
+        """By the description first, then by what the parent was told, then by the chat."""
+        # The end of an earlier round says nothing of one that began later.
+        heard = [one for one in bond.heard if (one.ended_at or 0.0) >= account.round_at]
+        written, status = moment(bond.meta, "lastUpdatedAt"), string(bond.meta, "status")
+        if written is not None and written < account.round_at:
+            status = "running"
+        state = _STATES.get(status)
+        if heard and (state is None or (heard[-1].state is RunState.CANCELED and state is not RunState.ENDED)):
+            state, reason = heard[-1].state, heard[-1].reason
+        elif state is not None:
+            reason = "" if state is RunState.ENDED else heard[-1].reason if heard else status
+        elif bond.call.at is not None and bond.asker.prompted_at > bond.call.at and not bond.call.background:
+            # A human went on with the session before there was an answer, so the program was killed meanwhile.
+            state, reason = RunState.FAILED, LEFT_BEHIND
+        elif status == "running" and account.started_at is not None:
+            return Standing(RunState.WORKING)
+        else:
+            return account
+        # The parent's copy has lost its last line break.
+        said = account.said or (heard[-1].said if heard else None)
+        ended = (written, *(one.ended_at for one in heard[-1:]), account.ended_at, account.updated_at)
+        return Standing(state, reason, said, next(at for at in ended if at is not None))

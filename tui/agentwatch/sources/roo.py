@@ -190,7 +190,6 @@ def run_in(item: Fields, document: object, keep: Keep, place: str) -> Run:
         session_id=string(item, "id"),
         parent=text(item, "parentTaskId"),
         place=place,
-        link="its history item names the parent",
         agent=text(item, "mode"),
     )
     last = next((one for one in reversed(messages) if one.get("ask") not in _RESUMED), {})

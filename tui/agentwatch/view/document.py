@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from agentwatch.contracts.shapes import Contract, Return, Severity
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.events import DeedKind, Verdict
+from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
 from agentwatch.delegation.run import Activity, ActivityKind
 from agentwatch.delegation.task import Attempt, Basis, Below, State, Task, sums_of
@@ -86,14 +86,6 @@ class ClaimDoc(Document):
     path: str
     verdict: Verdict
     detail: str
-
-
-class DeedDoc(Document):
-    """Something that an attempt did and its return does not speak of."""
-
-    kind: DeedKind
-    what: str
-    at: Time
 
 
 class OptionDoc(Document):
@@ -274,7 +266,6 @@ class TaskDoc(Document):
     blockers: list[str]
     findings: list[FindingDoc]
     claims: list[ClaimDoc]
-    unsaid: list[DeedDoc]
     runtime: RuntimeDoc
     limitations: list[str]
     decision: DecidedDoc | None
@@ -407,7 +398,6 @@ def task_document(tree: Tree, task: Task, depth: int = 0, prices: Mapping[str, f
         cost=cost_of(task, prices or {}),
         worst_below=str(worst) if worst else None,
         attempts=[_attempt(task, attempt) for attempt in task.attempts],
-        unsaid=[DeedDoc.of(deed, at=deed.call.at) for deed in task.unsaid],
         runtime=RuntimeDoc(
             model_reported=model.reported,
             model_recorded=model.known,

@@ -178,7 +178,7 @@ def write_step(wanted: ReadStep) -> Written:
     ]
     head = Content("   ").join(Content.styled(*part) for part in parts if part[0])
     where = f"\nin {plain(wanted.place).plain}" if wanted.place else ""
-    of_claim = _head_of(claim) + Content("\n") if isinstance(claim, Claim) else ""
+    of_claim = _head_of(claim) + Content("\n") if claim is not None else ""
     return Content.assemble(of_claim, head, (where, FAINT)), blocks
 
 

@@ -26,7 +26,7 @@ from agentwatch.sources.sessions.fields import (
     total,
     whole,
 )
-from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, AgentAnswer, Answer, Keep
+from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, Keep
 from agentwatch.sources.sessions.tail import Record
 
 DELEGATING: Final = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
@@ -41,7 +41,7 @@ _ENDS: Final = ("end_turn", "stop_sequence")  # `max_tokens` and `pause_turn` ar
 _KNOWN: Final = ("thinking", "tool_use", "tool_result")  # endings of known types: `redacted_thinking`
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 _COUNTED: Final = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
-_TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}  # by the type of a record
+_TITLES: Final = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}  # the best record first
 _FEEDBACK: Final = "Stop hook feedback"
 _COMMANDS: Final = ("<command-", "<bash-input>")
 _LOCAL: Final = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
@@ -50,6 +50,7 @@ _UNASKED: Final = ("", "config")  # sources of calls that ran because nothing fo
 _REJECTED: Final = "user-rejected"  # A kind of denial that a person is behind, where the record names no source
 
 INTERRUPTED: Final = "[Request interrupted by user"
+_BY_HUMAN: Final = ("[request interrupted", "interrupted by user", "the user doesn't want", "user rejected")
 _ERROR_TAG: Final = re.compile("</?tool_use_error>")
 _REFUSED: Final = ("The user doesn't want to", "Permission to use ", INTERRUPTED)  # of what nobody allowed
 _FRAMES: Final = re.compile(r"^(?:\[Subagent hand-back\]|agentId: )", re.MULTILINE)  # lines of the program's
@@ -75,13 +76,11 @@ _NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"}
 
 
 class Transcript(Account):
-    """The account of the agent of one file, with the last notification of each agent that it heard of."""
+    """The account of the agent of one file."""
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
         super().__init__(keep, places, is_agent=is_agent)
-        self.ends: dict[str, AgentAnswer] = {}
-        self.titles: dict[str, str] = {}
-        self._told: dict[str, object] = {}
+        self._titles: dict[str, str] = {}
         self._uuids: set[int] = set()
         self._message_id: str | None = None
         self._usage = 0
@@ -90,6 +89,10 @@ class Transcript(Account):
         self._command: tuple[str, float] | None = None  # typed, until the program or the model answers it
         self._by_hooks: dict[str, bool | None] = {}
         self._items: dict[str, tuple[str, str]] = {}  # by number; one that has none yet by the call that makes it
+
+    @property
+    def title(self) -> str | None:  # type: ignore[override]
+        return next((self._titles[kind] for kind in (*_TITLES, "prompt") if kind in self._titles), None)
 
     @property
     def uses(self) -> list[Entry]:
@@ -116,13 +119,13 @@ class Transcript(Account):
                     (self._user if kind == "user" else self._assistant)(fields, at)
             case "summary" | "ai-title" | "custom-title":
                 if (title := text(fields, _TITLES[kind])) is not None:
-                    self.titles[kind] = first_line(title)
+                    self._titles[kind] = first_line(title)
             case "queue-operation":
-                self._notified(fields.get("content"), at)
+                self.notify(fields.get("content"), at)
             case "attachment" | "progress" | "system":
                 attachment = inner(fields, "attachment")
                 if attachment.get("type") == "queued_command":
-                    self._notified(attachment.get("prompt"), at)
+                    self.notify(attachment.get("prompt"), at)
                 elif attachment.get("hookEvent") == "PermissionRequest":
                     # A hook has decided about a call that was asked about.
                     decision = _DECISIONS.get(string(attachment, "decision"))
@@ -161,7 +164,7 @@ class Transcript(Account):
             if self.state is RunState.ENDED:
                 self.go_on(at)
         elif not results and said.strip() and _begins_round(fields, said):
-            self.titles.setdefault("prompt", typed(said))
+            self._titles.setdefault("prompt", typed(said))
             if said.startswith(_COMMANDS):
                 self._command = said, at
             else:
@@ -169,8 +172,14 @@ class Transcript(Account):
 
     def _prompted(self, said: str, at: float) -> None:
         """The agent was given something to do."""
-        is_told = self._notified(said, at)
-        asker = StartedBy.PROGRAM if is_told else StartedBy.HOOK if said.startswith(_FEEDBACK) else StartedBy.PARENT
+        told = self.notify(said, at)
+        asker = (
+            StartedBy.PROGRAM
+            if told is not None
+            else StartedBy.HOOK
+            if said.startswith(_FEEDBACK)
+            else StartedBy.PARENT
+        )
         self.forget_activity()
         # What a human goes on to say in a session of his own is no attempt of anybody's.
         prompt = self.keep(said, at) if self.prompt is None or self.is_agent else None
@@ -226,8 +235,7 @@ class Transcript(Account):
                 if entry.tool in _CHECKLIST:
                     self._update_checklist(entry.tool, entry.call, entry.given, at)
                 elif entry.tool in _SPAWNING:
-                    prompt = text(entry.given, "prompt")
-                    self.calls[entry.call] = self.asked(entry, self.keep(prompt, at) if prompt is not None else None)
+                    self.asked(entry, text(entry.given, "prompt") if entry.tool in DELEGATING else None)
 
     def _returned(self, block: Fields, result: Fields, at: float) -> Entry | None:
         """A call has its result. Returns the call, None where it is not open."""
@@ -241,27 +249,16 @@ class Transcript(Account):
         call = self.calls.get(name)
         if call is not None:
             said = "\n".join(blocks)
-            call.answer, call.child = AgentAnswer(at), text(result, "agentId") or named_agent(blocks)
-            answer = call.answer
+            call.child = text(result, "agentId") or named_agent(blocks)
             if block.get("is_error") is True:
-                answer.error = first_line(_ERROR_TAG.sub("", said)) or "failed"
+                words = first_line(_ERROR_TAG.sub("", said)) or "failed"
+                is_stopped = any(stopped in words.lower() for stopped in _BY_HUMAN)
+                self.tell(name, "cancelled" if is_stopped else "failed", words, None, at)
             elif result.get("status") == "async_launched" or said.startswith("Async agent launched"):
-                answer.launched = call.background = True
+                call.background = True
             else:
-                report = handed_back(blocks, result)
-                answer.said = self.keep(report, at) if report is not None else None
-                answer.status, answer.summary = "completed", cut_short(blocks, result)
+                self.tell(name, "completed", cut_short(blocks, result), handed_back(blocks, result), at)
         return self.end_call(name)
-
-    def _notified(self, content: object, at: float) -> bool:
-        """Whether it is a notification of the program."""
-        told = read_notification(content) if isinstance(content, str) else None
-        # The same words stand in up to three records; only the first of them tells when it happened.
-        if told is not None and self._told.get(told.task_id) != told[2:]:
-            self._told[told.task_id] = told[2:]
-            said = self.keep(told.said, at) if told.said is not None else None
-            self.ends[told.task_id] = AgentAnswer(at, told.status, told.summary, said)
-        return told is not None
 
     def _end_turn(self, at: float) -> None:
         """The turn is over, if the last message asks for no tool: older programs write it beside the message."""

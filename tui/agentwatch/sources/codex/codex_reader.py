@@ -14,7 +14,7 @@ from agentwatch.sources.codex.rollout import ENCRYPTED, Header, OwnEntries, Roll
 from agentwatch.sources.sessions.following import EntriesIn
 from agentwatch.sources.sessions.processes import Program, is_of_this_system, sees_all
 from agentwatch.sources.sessions.reader import is_at
-from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, AgentCall, Standing, run_of
+from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, AgentCall, run_of
 from agentwatch.sources.sessions.store import FilesReader, FoundFile, Layout, Session
 from agentwatch.sources.sessions.tail import Tail
 
@@ -125,7 +125,6 @@ class CodexReader(FilesReader[Rollout]):
             session_id=header.thread,
             parent=header.parent,
             place=last.path,
-            link="named by its own session",
             seen_at=max(part.updated_at for part in parts),
             title=_short(header.task_name),
             name=header.agent,
@@ -184,20 +183,14 @@ class Writers:
 
 def _asked_run(parent: Rollout, asked: AgentCall, thread: str) -> Run:
     """The run of a session that has no rollout, or of a call that came to nothing."""
-    standing, came = Standing(RunState.SUBMITTED), asked.answer
-    if came is not None:
-        # What a tool returns when a human stops the turn that waits for it.
-        is_stopped = (came.error or "").startswith("aborted by user")
-        standing = Standing(RunState.CANCELED if is_stopped else RunState.FAILED, came.error or "", None, came.at)
     run = run_of(
         NO_ACCOUNT,
         asked,
-        standing,
+        parent.news.get(asked.id, NO_ACCOUNT),
         source=NAME,
         session_id=thread,
         parent=parent.header.thread,
         place=parent.path,
-        link="the call of its parent",
         title=_short(asked.title),
     )
     return replace(run, prompt_missing=ENCRYPTED) if asked.is_encrypted else run

@@ -22,7 +22,7 @@ from agentwatch.sources.sessions.fields import (
     text,
     whole,
 )
-from agentwatch.sources.sessions.runs import Account, AgentAnswer, AgentCall, Answer, Keep
+from agentwatch.sources.sessions.runs import Account, AgentCall, Answer, Keep, Standing
 from agentwatch.sources.sessions.tail import Record
 
 THREAD_ID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -211,9 +211,9 @@ class Rollout(Account):
         given = entry.given
         if entry.tool == "spawn_agent":
             words = text(given, "message") or "\n".join(parts_in(given, "items"))
-            prompt = self.keep(words, entry.at) if is_readable(words) else None
-            call = self._spawns[entry.call] = self.asked(entry, prompt, "agent_type", "task_name")
-            call.is_encrypted = prompt is None and text(given, "message") is not None
+            is_plain = is_readable(words)
+            call = self._spawns[entry.call] = self.asked(entry, words if is_plain else None, "agent_type", "task_name")
+            call.is_encrypted = not is_plain and text(given, "message") is not None
 
     def _returned(self, entry: Entry) -> None:
         """A call has its output. That one was asked about is not recorded, nor who allowed it."""
@@ -229,8 +229,9 @@ class Rollout(Account):
             self.spawned.setdefault(thread, asked)
         elif asked is not None and text(answer, "task_name") is None and asked not in self.spawned.values():
             # Without an agent in it, the call was refused.
-            asked.answer = AgentAnswer(entry.at, error=output)
-            self.refused[asked.id] = asked
+            # What a tool returns when a human stops the turn that waits for it.
+            state = RunState.CANCELED if output.startswith("aborted by user") else RunState.FAILED
+            self.news[asked.id], self.refused[asked.id] = Standing(state, output, None, entry.at), asked
 
     def _collaborated(self, item: Fields, at: float) -> None:
         """Codex tells that it has done something with other agents."""

@@ -55,11 +55,9 @@ _LONGEST: Final = 2_000
 
 @dataclass(slots=True)
 class TaskCall(AgentCall):
-    """A call of the task tool, a part of a message: without an answer it may have been launched in the background."""
+    """A call of the task tool, a part of a message: `waits_in` names that as long as it has no answer."""
 
-    message_id: str = ""
-    is_open: bool = True
-    launched: bool = False
+    waits_in: str = ""
 
 
 class OpenCodeReader(StoreReader):
@@ -160,13 +158,12 @@ class OpenCodeReader(StoreReader):
                 session_id=name,
                 parent=row.parent_id,
                 place=str(self._path),
-                link="the session names its parent",
                 title=_SUFFIX.sub("", row.title),
                 agent=session.agent,
             )
             for task in session.tasks.values():
                 # A call that is open may still get a session.
-                told = task.told or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
+                told = session.news.get(task.id) or (_LEFT_BEHIND if _is_left_behind(task, session, run) else None)
                 if told is not None and task.child not in self._rows:
                     runs[task.id] = run_of(
                         NO_ACCOUNT,
@@ -176,7 +173,6 @@ class OpenCodeReader(StoreReader):
                         session_id=task.child or task.id,
                         parent=name,
                         place=run.place,
-                        link="the task call of the parent",
                     )
         return runs
 
@@ -196,7 +192,6 @@ class Session(Account):
         self.row = row
         self.started_at = self.updated_at = row.created
         self.tasks: dict[str, TaskCall] = {}  # the last call for each child, or by their own ids those without one
-        self.notices: dict[str, Standing] = {}  # by child in the background, what the program told of its end
         self.waits: list[tuple[float, str]] = []  # since when, and for what, if nothing comes of its open calls
         self._fold(*records)
 
@@ -279,9 +274,7 @@ class Session(Account):
         elif data.get("synthetic") is True and (frame := _FRAME.match(string(data, "text"))):
             # The program tells of the end of a child in the background.
             is_error = frame["state"] == "error"
-            self.notices[frame["id"]] = (
-                _failed(frame["body"], at) if is_error else Standing(RunState.ENDED, ended_at=at)
-            )
+            self.news[frame["id"]] = _failed(frame["body"], at) if is_error else Standing(RunState.ENDED, ended_at=at)
         return [entry.text for entry in told if entry.kind in (EntryKind.PROMPT, EntryKind.WORDS)]
 
     def _tool(self, part: Record, message_id: str) -> None:
@@ -304,16 +297,14 @@ class Session(Account):
                 title=text(given, "description"),
                 background=given.get("background") is True or about_it.get("background") is True,
                 child=child,
-                message_id=message_id,
-                is_open=status in ("pending", "running"),
-                launched=frame is not None and frame["state"] == "running",
+                waits_in=message_id if status in ("pending", "running") else "",
             )
             if status == "error":
-                call.told = _failed(string(state, "error"), ended)
-            elif status == "completed" and not call.launched:
+                self.news[call.id] = _failed(string(state, "error"), ended)
+            elif status == "completed" and (frame is None or frame["state"] != "running"):
                 words = frame["body"] if frame is not None else ""
                 said = self.keep(words, ended) if words.strip() else None
-                call.told = Standing(RunState.ENDED, "", said, ended)
+                self.news[call.id] = Standing(RunState.ENDED, "", said, ended)
 
 
 def _standing(session: Session, call: TaskCall | None, parent: Session | None, above: Run | None) -> Standing:
@@ -321,7 +312,8 @@ def _standing(session: Session, call: TaskCall | None, parent: Session | None, a
     own = Standing(session.state, session.reason, session.said, session.ended_at)
     if call is None or parent is None or own.state not in (*OPEN, RunState.ENDED):
         return own
-    told = parent.notices.get(session.row.id) if call.launched else call.told
+    # That of a call in the background is told by the program later.
+    told = parent.news.get(call.id) or parent.news.get(session.row.id)
     if told is not None and session.begun is not None and (told.ended_at or 0.0) < session.begun.began_at:
         # That was for an earlier round.
         told = None
@@ -342,7 +334,8 @@ def _failed(error: str, at: float) -> Standing:
 
 def _is_left_behind(call: TaskCall, parent: Session, above: Run | None) -> bool:
     """Whether nobody waits for the answer to a call any more: its program was killed and its parent went on."""
-    return call.is_open and ((above is not None and above.state not in OPEN) or call.message_id != parent.last_answer)
+    is_over = (above is not None and above.state not in OPEN) or call.waits_in != parent.last_answer
+    return bool(call.waits_in) and is_over
 
 
 def _permit(call_id: str, tool: str, state: Fields, at: float) -> Permit:

@@ -114,7 +114,6 @@ class ActKind(StrEnum):
 
     COMMAND = "command"
     WRITE = "write"
-    NETWORK = "network"
     LOOK = "look"
     STRANGE = "strange"
 
@@ -125,11 +124,11 @@ _TOOLS: Final = {
         "Write Edit MultiEdit NotebookEdit write edit multiedit patch apply_patch write_file replace edit_file create"
         " str_replace insert"
     ),
-    ActKind.NETWORK: "WebFetch WebSearch webfetch websearch web_search web_fetch google_web_search",
-    # These show files, as `cat` and `grep` do.
+    # These show files or pages, as `cat` and `curl` do.
     ActKind.LOOK: (
         "Read Glob Grep LS NotebookRead read glob grep list view codesearch view_image read_file read_many_files"
-        " list_directory search_file_content grep_search"
+        " list_directory search_file_content grep_search WebFetch WebSearch webfetch websearch web_search web_fetch"
+        " google_web_search"
     ),
     # These change nothing and run nothing, or have another agent do it, whose transcript tells of it.
     None: (
@@ -191,8 +190,6 @@ def _acts_of(call: Entry, place: Place) -> Iterator[Act]:
             yield act._replace(kind=ActKind.COMMAND, what=line, cwd=_directory(call))
         case ActKind.WRITE:
             yield from (act._replace(kind=ActKind.WRITE, what=path) for path in [*_written(given)] or [""])
-        case ActKind.NETWORK:
-            yield act._replace(kind=ActKind.NETWORK, what=text(given, "url") or text(given, "query") or tool)
         case ActKind.LOOK:
             yield act._replace(kind=ActKind.LOOK)
         case ActKind():

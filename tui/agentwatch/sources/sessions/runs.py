@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import ClassVar, Final, NamedTuple
@@ -23,8 +24,19 @@ from agentwatch.delegation.run import (
     todo_moved,
 )
 from agentwatch.sources.sessions.entries import Entry, EntryKind, about
-from agentwatch.sources.sessions.fields import first_line, question_in, text, todos_in
+from agentwatch.sources.sessions.fields import (
+    Fields,
+    Notification,
+    first_line,
+    mapping,
+    question_in,
+    read_notification,
+    text,
+    todos_in,
+)
+from agentwatch.sources.sessions.tail import Record
 
+SESSION: Final = ""  # stands for the session itself where agents are named by id
 OPEN: Final = (RunState.SUBMITTED, RunState.WORKING)
 WORDLESS: Final = "ended without a word"
 UNREAD: Final = "ended, but what it said cannot be read"
@@ -39,6 +51,19 @@ _MOST_OPEN: Final = 100
 _CHECKLISTS: Final = ("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "updateTodoList")
 
 
+_ENDINGS: Final = {
+    "failed": RunState.FAILED,
+    "error": RunState.FAILED,
+    "paused": RunState.FAILED,
+    "killed": RunState.CANCELED,
+    "stopped": RunState.CANCELED,
+    "canceled": RunState.CANCELED,
+    "cancelled": RunState.CANCELED,
+}  # by the words of the programs; an agent is paused that a program before left behind
+_LIMIT: Final = re.compile(r'(?:this agent|Agent ".*") stopped at its \d{1,9}-turn limit')
+_LOST: Final = ("[tool call did not complete", "no completion record")
+
+
 class Standing(NamedTuple):
     """How a run stands: `said` and `ended_at` are for one that has ended."""
 
@@ -49,22 +74,8 @@ class Standing(NamedTuple):
 
 
 @dataclass(slots=True)
-class AgentAnswer:
-    """The parent's news of a call, once there is some: begun in the background, answered, or failed. `status` is a word
-    of the program: completed, failed, cancelled, error. `summary` says more in a line."""
-
-    at: float
-    status: str = ""
-    summary: str = ""
-    said: Message | None = None
-    error: str | None = None
-    launched: bool = False
-
-
-@dataclass(slots=True)
 class AgentCall:
-    """One use of a tool that hands out work: `asked_at` is that of a run, `child` the agent that it names. `told` is
-    how that stands where the result of the call says it at once."""
+    """One use of a tool that hands out work: `asked_at` is that of a run, `child` the agent that it names."""
 
     id: str
     at: float | None = None
@@ -73,10 +84,7 @@ class AgentCall:
     agent_type: str | None = None
     title: str | None = None
     background: bool = False
-    answer: AgentAnswer | None = None
-    tool: str = ""
     child: str | None = None
-    told: Standing | None = None
     is_encrypted: bool = False
 
 
@@ -89,11 +97,13 @@ class Account:
     it, oldest first. `places` are the spellings of the workspace."""
 
     asking: ClassVar[tuple[str, ...]] = ()
+    title: str | None = None
 
     def __init__(self, keep: Keep, places: Sequence[str] = (), *, is_agent: bool = False) -> None:
         self.not_understood = 0
         self.is_agent = is_agent
         self.calls: dict[str, AgentCall] = {}
+        self.news: dict[str, Standing] = {}  # how agents ended by what it was told, by the agent's id or the call's
         self.state = RunState.SUBMITTED
         self.reason = ""
         self.prompt: Message | None = None
@@ -112,11 +122,19 @@ class Account:
         self.open: dict[str, tuple[Entry, int]] = {}  # by id, with how often each was repeated
         self.keep = keep
         self._places = places
+        self._told: dict[str, Notification] = {}
         self._asked_at = float("-inf")
         self._latest: Entry | Activity | None = None
         self._call: Entry | None = None
         self._is_over = False
         self._repeats = 0
+
+    def add(self, fields: Record) -> None:
+        """Fold in a record. Never raises for what it holds."""
+
+    def last_text(self) -> Message | None:
+        """The words of one that has not ended that may be its last ones."""
+        return None
 
     @property
     def said(self) -> Message | None:
@@ -211,14 +229,34 @@ class Account:
         return cache(partial(self.keep, text, at))
 
     def asked(
-        self, entry: Entry, prompt: Message | None, kind: str = "subagent_type", title: str = "description"
+        self, entry: Entry, words: str | None, kind: str = "subagent_type", title: str = "description"
     ) -> AgentCall:
         """A call that hands out work; `kind` and `title` are the names of its arguments."""
         # Each is later than the one before: a clock that is set back does not change the order. The times in the stores
         # are no finer than a millisecond.
         self._asked_at, given = max(entry.at, self._asked_at + 0.001), entry.given
         background, names = given.get("run_in_background") is True, (text(given, kind), text(given, title))
-        return AgentCall(entry.call, entry.at, self._asked_at, prompt, *names, background, tool=entry.tool)
+        prompt = self.keep(words, entry.at) if words is not None else None
+        call = self.calls[entry.call] = AgentCall(entry.call, entry.at, self._asked_at, prompt, *names, background)
+        return call
+
+    def tell(self, name: str, status: str, reason: str, said: str | None, at: float) -> None:
+        """An agent has ended, as the program says in a word of its own."""
+        message = self.keep(said, at) if said is not None else None
+        is_lost = any(lost in reason.lower() for lost in _LOST)
+        state = _ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
+        reason = LEFT_BEHIND if is_lost else "" if state is RunState.ENDED else reason or status
+        self.news[name] = Standing(state, reason, message, at)
+
+    def notify(self, content: object, at: float) -> Notification | None:
+        """The program's notification in a text of its own, None where it is none."""
+        told = read_notification(content) if isinstance(content, str) else None
+        # The same words stand in up to three records; only the first of them tells when it happened.
+        if told is not None and self._told.get(told.task_id) != told:
+            self._told[told.task_id] = told
+            for name in (told.task_id, told.tool_use_id):
+                self.tell(name, told.status, told.summary, told.said, at)
+        return told
 
 
 def no_message(_text: str, at: float) -> Message:
@@ -227,6 +265,63 @@ def no_message(_text: str, at: float) -> Message:
 
 
 NO_ACCOUNT: Final = Account(no_message)
+
+
+class Bond(NamedTuple):
+    """How an agent belongs to others: `parent` is the id, or SESSION, of the `asker`, `call` its first call for it,
+    `heard` how it stood by what others were told, the oldest first. `claim` is the id of the call that began it, which
+    may not have been read yet; None where none is known. `meta` describes it."""
+
+    parent: str = SESSION
+    asker: Account = NO_ACCOUNT
+    call: AgentCall = NO_CALL
+    heard: Sequence[Standing] = ()
+    claim: str | None = None
+    meta: Fields = mapping(None)
+
+
+def link_agents(accounts: Mapping[str, Account], metas: Mapping[str, Fields]) -> dict[str, Bond]:
+    """The bonds of all agents of which anything is known, by id, and of calls that none is known of. `accounts` are by
+    agent id, the session's own under SESSION; `metas` describe agents."""
+    asked: dict[str, tuple[str, AgentCall]] = {}
+    # The session first: what a forked agent's transcript repeats of it is not the agent's own.
+    for owner, account in sorted(accounts.items()):
+        for call in account.calls.values():
+            asked.setdefault(call.id, (owner, call))
+    claims = {agent: [call_id] for agent, meta in sorted(metas.items()) if (call_id := text(meta, "toolUseId"))}
+    for _, call in asked.values():
+        if call.child is not None and call.id not in claims.setdefault(call.child, []):
+            claims[call.child].append(call.id)
+    taken = {call_id for calls in claims.values() for call_id in calls}
+    waiting: defaultdict[str, list[str]] = defaultdict(list)
+    for _, call in asked.values():
+        if call.id not in taken and call.prompt is not None:
+            waiting[call.prompt.digest].append(call.id)
+    for agent, account in sorted(accounts.items(), key=lambda one: (one[1].started_at or 0.0, one[0])):
+        same = waiting[account.prompt.digest] if account.prompt is not None else []
+        if agent not in claims and agent != SESSION:
+            claims[agent] = [same.pop(0)] if same else []
+    claims = {agent: [] for agent in metas} | claims | {one: [one] for calls in waiting.values() for one in calls}
+    begun: dict[str, str] = {}
+    bonds: dict[str, Bond] = {}
+    for agent, calls in claims.items():
+        for call_id in calls:
+            begun.setdefault(call_id, agent)
+        own = sorted((asked[one] for one in calls if one in asked), key=lambda one: one[1].asked_at or 0.0)
+        # Its description may be there before the transcript, after it, or never.
+        meta = metas.get(agent, {})
+        parent = text(meta, "parentAgentId") or (own[0][0] if own else SESSION)
+        background = meta.get("requestShape") == "background" or any(call.background for _, call in own)
+        heard = [one.news[name] for one in accounts.values() for name in (agent, *calls) if name in one.news]
+        bonds[agent] = Bond(
+            parent,
+            accounts.get(parent, NO_ACCOUNT),
+            replace(own[0][1], background=background) if own else NO_CALL,
+            sorted(heard, key=lambda one: one.ended_at or 0.0),
+            calls[0] if calls and begun[calls[0]] == agent else None,
+            meta,
+        )
+    return bonds
 
 
 def run_of(
@@ -238,11 +333,11 @@ def run_of(
     session_id: str,
     parent: str | None,
     place: str,
-    link: str = "",
     seen_at: float | None = None,
     title: str | None = None,
     agent: str | None = None,
     name: str | None = None,
+    model: str | None = None,
     prompt: Message | None = None,
 ) -> Run:
     """The run of an agent that was asked for by a call, either of which may say nothing, or of a session: no `parent`.
@@ -262,12 +357,11 @@ def run_of(
         started_at=started_at,
         updated_at=max(started_at, account.updated_at, seen_at or 0.0, ended_at or 0.0),
         ended_at=ended_at,
-        link=link if parent is not None else "",
         reason=WORDLESS if is_wordless else standing.reason,
         title=title or call.title or typed,
         agent=name or kind,
         mode=kind,
-        model=account.model,
+        model=account.model or model,
         prompt=prompt,
         prompt_missing="" if prompt is not None or parent is None else "not in the transcript",
         said=said,

@@ -17,17 +17,23 @@ from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from agentwatch.background import let_others_work
 from agentwatch.delegation.run import Run, RunState
-from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, text
+from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, moment, text
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
 from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
-from agentwatch.sources.sessions.runs import LEFT_BEHIND, OPEN
+from agentwatch.sources.sessions.runs import (
+    LEFT_BEHIND,
+    NO_ACCOUNT,
+    OPEN,
+    SESSION,
+    Account,
+    Bond,
+    Standing,
+    link_agents,
+    run_of,
+)
 from agentwatch.sources.sessions.tail import Record, Tail, document, stamp_of
 from agentwatch.sources.worktrees import lies_in_another
-
-SESSION: Final = ""  # stands for the session itself where agents are named by id
-
-LARGE: Final = 16 * 1024 * 1024  # bytes of a file that is read last, and of a session that is shown before all is read
 
 _CHUNK: Final = 1024 * 1024
 _HEAD: Final = 64 * 1024  # bytes read at a stretch, of a session of the workspace, and of another's perhaps
@@ -104,7 +110,6 @@ class Session(Generic[F]):
     runs: dict[str, Run] = field(default_factory=dict)
     is_changed: bool = False
     is_whole: bool = False  # all was read to its end once
-    sketched_at: int = 0  # bytes that were read when its runs were made last, before all was
     program: object = UNKNOWN
 
     @property
@@ -114,8 +119,8 @@ class Session(Generic[F]):
 
     @property
     def folds(self) -> dict[str, F]:
-        """By agent, of the files of which something is read."""
-        return {file.agent: file.fold for file in self.files.values() if self.is_whole or file.tail.position}
+        """By agent."""
+        return {file.agent: file.fold for file in self.files.values()}
 
     @property
     def descriptions(self) -> dict[str, Fields]:
@@ -352,10 +357,9 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         session.metas[found.path] = Description(found.agent, found.status, fields, is_bad)
 
     def _read_on(self, until: float) -> None:
-        """Read the newest sessions first, and of each its own file, but what is large last."""
+        """Read the newest sessions first, and of each its own file."""
         unread = [(one, file) for one in self.sessions.values() for file in one.files.values() if file.unread]
         unread.sort(key=lambda one: (-one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime))
-        unread.sort(key=lambda one: one[1].status.st_size > LARGE)
         for session, file in unread:
             while session.wants(file):
                 self._read_file(session, file)
@@ -383,18 +387,13 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         session.is_changed |= restarted or bool(lines)
 
     def _refold(self, session: Session[F]) -> bool:
-        """Make the runs of a session anew where something has changed. One that is large is told of, as far as it is
-        read, each time that this has doubled, before all of it is."""
+        """Make the runs of a session anew where something has changed, once all of it was read."""
+        if not session.is_whole and session.unread:
+            return False
+        session.is_whole = True
         program = self.program_of(session) if session.belongs else UNKNOWN
         if program.gone and time.time() - session.newest <= _QUIET:
             program = UNKNOWN
-        if not session.is_whole and session.unread:
-            read = sum(file.tail.position for file in session.files.values())
-            if read < max(2 * session.sketched_at, LARGE):
-                return False
-            session.sketched_at, program = read, UNKNOWN
-        else:
-            session.is_whole = True
         if not session.is_changed and program == session.program:
             return False
         session.is_changed, session.program = False, program
@@ -416,3 +415,46 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         lines += sum(meta.is_bad for session in sessions for meta in session.metas.values())
         parts += [f"{several(lines, 'line')} not understood and left out"] if lines else []
         self.trouble = " and ".join(parts) or None
+
+
+A = TypeVar("A", bound=Account)
+
+
+class AgentsReader(FilesReader[A]):
+    """A program that keeps a file of its own for each agent, and perhaps one that describes it."""
+
+    @abstractmethod
+    def standing(self, account: Account, bond: Bond) -> Standing | Account:
+        """How an agent, or the session, stands by its own records, and by what others were told."""
+
+    def key_of(self, session: Session[A], agent: str, bond: Bond) -> str:
+        """The key of the run of an agent."""
+        return bond.claim or f"{session.id}/{agent}"
+
+    def runs_of(self, session: Session[A]) -> dict[str, Run]:
+        accounts = session.folds
+        runs: dict[str, Run] = {}
+        # The session first: hundreds of agents that are there already would move all at once.
+        for agent, bond in {SESSION: Bond(), **link_agents(accounts, session.descriptions)}.items():
+            account = accounts.get(agent, NO_ACCOUNT)
+            times = (account.started_at, bond.call.at, *(one.ended_at for one in bond.heard))
+            seen_at = next((at for at in times if at is not None), None)
+            # Without any, it has only a description yet; without a prompt, the session only a title.
+            if seen_at is None or (agent == SESSION and account.state is RunState.SUBMITTED):
+                continue
+            runs[self.key_of(session, agent, bond) if agent else session.id] = run_of(
+                account,
+                bond.call,
+                self.standing(account, bond),
+                source=self.name,
+                session_id=agent or session.id,
+                parent=(bond.parent or session.id) if agent else None,
+                place=session.place(agent if agent in accounts else bond.parent),
+                seen_at=moment(bond.meta, "lastUpdatedAt") or seen_at,
+                title=text(bond.meta, "description") if agent else account.title,
+                agent=text(bond.meta, "agentType"),
+                name=text(bond.meta, "name"),
+                model=text(bond.meta, "model"),
+                prompt=bond.call.prompt,
+            )
+        return runs

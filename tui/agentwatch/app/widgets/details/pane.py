@@ -24,7 +24,7 @@ from agentwatch.app.widgets.details.live import LiveLog
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
 from agentwatch.contracts.shapes import Severity
-from agentwatch.delegation.events import Claim, Deed
+from agentwatch.delegation.events import Claim
 from agentwatch.delegation.task import Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.text import LINE_LIMIT, exact
@@ -136,7 +136,7 @@ class DetailsPane(Widget):
         step, transcript, chosen = self.log_page.step, self.log_page.transcript, self.page.chosen
         if transcript is not None and step is not None:
             self.post_message(ReadStep(transcript, step))
-        elif self._view is not None and isinstance(chosen, Claim | Deed):
+        elif self._view is not None and isinstance(chosen, Claim):
             self.post_message(Inspect(self._view.task.task_id, chosen))
 
     def action_search(self) -> None:

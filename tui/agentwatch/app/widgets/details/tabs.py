@@ -27,7 +27,6 @@ from agentwatch.app.widgets.details.blocks import (
     gist,
     heading,
     in_color,
-    left_out,
     listed,
     markdown,
     plain,
@@ -77,8 +76,6 @@ _READ_OF_IT: Final = (
     "session_id blockers artifacts"
 )
 """The fields that are told of a document whose text cannot be shown."""
-_SHOWN: Final = 100
-"""Deeds that are listed."""
 _VERDICT: Final = 16
 """Cells of the column with the verdicts."""
 _INDENT: Final = 3
@@ -307,13 +304,6 @@ def attestation(view: View) -> Iterator[Block]:
         lead = Content("  ") + verdict.pad_right(_VERDICT - verdict.cell_length)
         yield Text(claimed(claim), lead, " " * len(lead), choice=claim)
         yield Text(about(claim), Content("    "), "    ", choice=claim)
-    if deeds := task.unsaid:
-        yield from heading("Done and not said", len(deeds))
-        yield remark("what this attempt did by its tools, and its return does not speak of")
-        for deed in deeds[:_SHOWN]:
-            lead = faint(f"  {deed.kind:<12}")
-            yield Text(plain(deed.what), lead, " " * len(lead), choice=deed)
-        yield from left_out(len(deeds), _SHOWN)
 
 
 def _reported(one: Compared) -> Content:
