@@ -40,11 +40,10 @@ def keys() -> str:
         " `agentwatch doctor`.",
         WIDTH,
     )
-    labels = {command.id: command.keys_label for command in COMMANDS}
     for heading, sentences in HELP.items():
         lines += ["", f"## {heading}", ""]
         for name, words in sentences.items():
-            names = " ".join(f"`{key}`" for key in labels[name].split(" "))
+            names = " ".join(f"`{key}`" for key in COMMANDS[name].keys_label.split(" "))
             lines += entry(f"{names}: {words} (`{name}`)")
     return page(lines)
 

@@ -30,8 +30,8 @@ def test_a_key_is_known_by_the_names_that_people_write(word: str, key: str | Non
 
 
 def test_every_action_has_keys_that_there_are_and_a_sentence() -> None:
-    assert all(key_of(key) == key for command in COMMANDS for key in command.keys.split(" "))
-    assert {name for some in HELP.values() for name in some} == {command.id for command in COMMANDS}
+    assert all(key_of(key) == key for command in COMMANDS.values() for key in command.keys)
+    assert {name for some in HELP.values() for name in some} == COMMANDS.keys()
     assert (with_keys(()), textual_keymap(COMMANDS)) == ((COMMANDS, []), {})
 
 

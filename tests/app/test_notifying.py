@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 from unicodedata import category
 
 import pytest
@@ -31,20 +30,9 @@ from agentwatch.config import Settings
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.request import Request
-from agentwatch.delegation.run import Run, RunState
 from agentwatch.delegation.task import Attempt, State, Task
-from agentwatch.monitor import Monitor
 from agentwatch.sources import Batch
 
-ROOT = Run(
-    source="codex",
-    session_id="root",
-    parent_session=None,
-    state=RunState.WORKING,
-    place="/store",
-    started_at=NOW - 500,
-    updated_at=NOW,
-)
 EVIL = "\x1b]0;owned\x07\x9b;777;\\033<b>&lt;\u202e\n\r\t--exec='x' \U000e0041"
 
 
@@ -57,63 +45,43 @@ class Screen:
         self.queue = NotificationQueue(self.at, NOW)
         self.queue.focus(here=False)
 
-    def ask(self, task_id: str, ask: str | None = "retry?", *, attempt: int = 1, ago: float = 0.0) -> Task:
+    def ask(self, task_id: str, ask: str = "retry?", *requests: Request, attempt: int = 1, ago: float = 0) -> Task:
         task = Task(task_id, task_id, updated_at=NOW - ago, attempts=[Attempt(attempt, State.FAILED)])
-        task.question = task.ask = ask
-        task.own_state = State.FAILED
+        task.question = task.ask = request_words(requests[0]) if requests else ask
+        task.requests, task.own_state = requests, State.BLOCKED if requests else State.FAILED
         self.tasks[task_id] = task
-        self.queue.update(task_id, task, self.at)
+        assert self.after(0) == []
         return task
-
-    def leave(self, task_id: str) -> None:
-        del self.tasks[task_id]
-        self.queue.update(task_id, None, self.at)
 
     def after(self, seconds: float) -> list[str]:
         """Who is told when so much time has passed."""
         self.at += seconds
-        return [task.task_id for task in self.queue.pop(self.at, [t for t in self.tasks.values() if t.ask])]
+        return [task.task_id for task in self.queue.pop(self.at, list(self.tasks.values()))]
 
 
-@pytest.fixture
-def screen() -> Screen:
-    return Screen()
-
-
-Step = Callable[[Screen], object]
-
-
-def ask(*given: Any, **more: Any) -> Step:
-    return lambda screen: screen.ask(*given, **more)
-
-
-def leave(task_id: str) -> Step:
-    return lambda screen: screen.leave(task_id)
-
-
-def look(*, here: bool) -> Step:
-    return lambda screen: screen.queue.focus(here=here)
-
-
-def told(seconds: float, *tasks: str) -> Step:
-    """So much time passes, and these are told."""
-
+def told(seconds: float, *tasks: str) -> Callable[[Screen], object]:
     def check(screen: Screen) -> None:
         assert screen.after(seconds) == [*tasks]
 
     return check
 
 
+def ask(*given: str, attempt: int = 1, ago: float = 0) -> Callable[[Screen], object]:
+    return lambda screen: screen.ask(*given[:2], attempt=attempt, ago=ago)
+
+
+def look(*, here: bool) -> Callable[[Screen], object]:
+    return lambda screen: screen.queue.focus(here=here)
+
+
 FIRST = [ask("api"), told(STANDS, "api")]
-STORIES: dict[str, list[Step]] = {
+STORIES = {
     "once, after a while": [ask("api"), told(STANDS - 0.1), told(0.2, "api"), ask("api"), told(3_600)],
     "together": [ask("api"), told(1), ask("ui"), told(STANDS, "api", "ui")],
-    "gone at once": [ask("api"), ask("ui"), told(1), ask("api", None), leave("ui"), told(60)],
+    "gone at once": [ask("api"), told(1), lambda screen: screen.tasks.clear(), told(60)],
     "a pause between two": [*FIRST, ask("ui"), told(PAUSE - 0.1), ask("docs"), told(STANDS, "ui", "docs")],
     "another question": [*FIRST, ask("api", "answer: which?"), told(PAUSE, "api")],
     "another attempt": [*FIRST, ask("api", attempt=2), told(PAUSE, "api")],
-    "flickers": [*FIRST, leave("api"), told(STANDS / 2), ask("api"), told(PAUSE)],
-    "came back": [*FIRST, leave("api"), told(STANDS), ask("api"), told(PAUSE, "api")],
     "looked at": [look(here=True), ask("api"), told(STANDS), look(here=False), ask("ui"), told(STANDS, "ui")],
     "left too early": [look(here=True), ask("api"), told(STANDS / 2), look(here=False), told(STANDS, "api")],
     "there at the start": [
@@ -125,45 +93,34 @@ STORIES: dict[str, list[Step]] = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_who_is_told_of_what_asks_and_when(screen: Screen, name: str) -> None:
+def test_who_is_told_of_what_asks_and_when(name: str) -> None:
+    screen = Screen()
     for step in STORIES[name]:
         step(screen)
 
 
-# Words
+def test_each_request_is_told_once_with_its_program_and_command() -> None:
+    screen = Screen()
+    first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
+    assert words([screen.ask("api", "", first)], 0.0) == "api (claude) needs you: allow? Bash  npm test"
+    assert screen.after(STANDS) == ["api"]
+    screen.ask("api", "", equal, first)
+    assert screen.after(PAUSE) == ["api"]
+    # What is left of two that were told is no news.
+    screen.ask("api", "", first)
+    assert screen.after(PAUSE) == []
+    # An equal one at once behind the one before is.
+    screen.ask("api", "", request(3, "npm test", asked_at=NOW + 19))
+    assert screen.after(PAUSE) == ["api"]
 
 
-def test_one_task_is_told_with_its_ask_and_several_by_name(screen: Screen) -> None:
+def test_the_words_name_the_tasks_and_are_a_short_harmless_line() -> None:
+    screen = Screen()
     tasks = [screen.ask(name, "retry? 1 retry left; really") for name in ("api", "ui", "docs", "db", "e2e")]
     assert words(tasks[:1], 0.0) == "api needs you: retry? 1 retry left, really"
     assert words(tasks[:3], 0.0) == "3 tasks need you: api, ui, docs"
     assert words(tasks, 0.0) == "5 tasks need you: api, ui, docs and 2 more"
-
-
-def asks(screen: Screen, *requests: Request) -> Task:
-    """A task whose program asks this."""
-    task = screen.ask("api", request_words(requests[0]) if requests else None)
-    task.requests, task.own_state = requests, State.BLOCKED
-    screen.queue.update("api", task, screen.at)
-    return task
-
-
-def test_each_request_is_told_once_with_its_program_and_command(screen: Screen) -> None:
-    first, equal = request(1, "npm test", asked_at=NOW), request(2, "npm test", asked_at=NOW + 9)
-    assert words([asks(screen, first)], 0.0) == "api (claude) needs you: allow? Bash  npm test"
-    assert screen.after(STANDS) == ["api"]
-    asks(screen, equal, first)
-    assert screen.after(PAUSE) == ["api"]
-    # What is left of two that were told is no news.
-    asks(screen, first)
-    assert screen.after(PAUSE) == []
-    # An equal one at once behind the one before is.
-    asks(screen, request(3, "npm test", asked_at=NOW + 19))
-    assert screen.after(PAUSE) == ["api"]
-
-
-def test_no_text_of_an_agent_can_be_anything_but_a_short_line(screen: Screen) -> None:
-    tasks = [screen.ask(EVIL + "x" * 10_000 + str(n), EVIL + "y" * 100_000) for n in range(5)]
+    tasks = [Screen().ask(EVIL + "x" * 10_000 + str(n), EVIL + "y" * 100_000) for n in range(5)]
     for text in (words(tasks, 0.0), words(tasks[:1], 0.0)):
         assert not {character for character in text if category(character) in ("Cc", "Cf", "Zl", "Zp")}
         assert not set(";<>&\\") & set(text)
@@ -189,47 +146,41 @@ SEND = ["notify-send", "--app-name=agentwatch", "--", "head", "text"]
 @pytest.mark.parametrize(
     ("settings", "environment", "command"),
     [
-        ({}, {"DISPLAY": ":0"}, SEND),
-        ({}, {"WAYLAND_DISPLAY": "wayland-0"}, SEND),
-        ({}, {}, None),
-        ({}, {"DISPLAY": ":0", "PATH": "nowhere"}, None),
-        ({}, {"DISPLAY": "localhost:10", "SSH_CONNECTION": "1"}, None),
-        ({"notify_desktop": True}, {}, SEND),
-        ({"notify_desktop": False, "notify_command": ("ring",)}, {"DISPLAY": ":0"}, None),
-        ({"notify_command": ("ring", "-x")}, {}, ["ring", "-x", "head: text"]),
+        (Settings(), {"DISPLAY": ":0"}, SEND),
+        (Settings(), {"WAYLAND_DISPLAY": "wayland-0"}, SEND),
+        (Settings(), {}, None),
+        (Settings(), {"DISPLAY": ":0", "PATH": "nowhere"}, None),
+        (Settings(), {"DISPLAY": "localhost:10", "SSH_CONNECTION": "1"}, None),
+        (Settings(notify_desktop=True), {}, SEND),
+        (Settings(notify_desktop=False, notify_command=("ring",)), {"DISPLAY": ":0"}, None),
+        (Settings(notify_command=("ring", "-x")), {}, ["ring", "-x", "head: text"]),
     ],
 )
 def test_the_desktop_is_told_where_there_is_one(
-    settings: dict[str, object], environment: dict[str, str], command: list[str] | None, tmp_path: Path
+    settings: Settings, environment: dict[str, str], command: list[str] | None, tmp_path: Path
 ) -> None:
     (tmp_path / "notify-send").touch(mode=0o755)
-    made = desktop_command(Settings()._replace(**settings), {"PATH": str(tmp_path)} | environment)  # type: ignore[arg-type]
+    made = desktop_command(settings, {"PATH": str(tmp_path)} | environment)
     assert (made and made("head", "text")) == command
 
 
-# Carrying it out
-
-
 class Operator:
-    """A notifier whose terminal, bell and clock are here, on a workspace with one failed task."""
+    """A notifier whose terminal, bell and clock are here, on a workspace with failed tasks."""
 
-    def __init__(self, settings: Settings, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.at = 100.0
         self.written: list[str] = []
-        self.bells = 0
-        self.monitor: Monitor = monitor_of(settings=settings, workspace="/home/kim/my;shop")[0]
+        self.monitor = monitor_of(settings=settings, workspace="/home/kim/my;shop")[0]
         self.notifier = Notifier(
             self.monitor,
             self.written.append,
-            self._ring,
+            lambda: self.written.append("bell"),
             clock=lambda: NOW,
             steady=lambda: self.at,
-            environment=environment or {},
+            environment={},
         )
         self.notifier.queue.focus(here=False)
-
-    def _ring(self) -> None:
-        self.bells += 1
+        self.notifier.notify()
 
     def fail(self, *task_ids: str) -> None:
         scene = Scene()
@@ -237,60 +188,51 @@ class Operator:
             scene.handoff(task_id, ago=10)
             scene.returned(task_id, Outcome.FAILED, ago=0)
         self.monitor.load(Batch(scene.take(), self.monitor.health))
-        self.notifier.update(task_ids)
-        self.at += PAUSE
-        self.notifier.notify()
-
-    async def until(self, holds: Callable[[], object]) -> None:
-        for _ in range(3_000):
-            if holds():
-                return
-            await asyncio.sleep(0.01)
-        pytest.fail("did not come true")
+        for _ in range(2):
+            self.notifier.notify()
+            self.at += PAUSE
 
 
-def ringing(log: Path, code: int = 0) -> tuple[str, ...]:
-    script = f"import sys; open({str(log)!r}, 'a').write(repr(sys.argv[1:]) + '\\n'); sys.exit({code})"
+def until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def ringing(log: Path) -> tuple[str, ...]:
+    script = f"import sys; open({str(log)!r}, 'a').write(repr(sys.argv[1:]) + '\\n')"
     return (sys.executable, "-c", script)
 
 
-TITLE = "\x1b]0;(1) agentwatch: my,shop\x1b\\"
+TITLES = ["\x1b]0;agentwatch: my,shop\x1b\\", "\x1b]0;(1) agentwatch: my,shop\x1b\\"]
 ASKED = "\x1b]777;notify;agentwatch my,shop;api needs you: retry, escalate or abort? 1 retry left\x1b\\"
 
 
-async def test_by_default_title_and_bell_and_the_terminal_where_the_desktop_has_no_route() -> None:
+def test_by_default_title_bell_and_the_terminal_where_the_desktop_has_no_route() -> None:
     operator = Operator(Settings())
-    operator.notifier.update([])
     operator.fail("api")
-    operator.notifier.notify()
-    assert operator.written == ["\x1b]0;agentwatch: my,shop\x1b\\", TITLE, ASKED]
-    assert operator.bells == 1
+    assert operator.written == [*TITLES, "bell", ASKED]
 
 
-async def test_a_command_takes_the_place_of_the_terminal_and_gets_the_text_as_one_argument(tmp_path: Path) -> None:
+def test_a_command_takes_the_place_of_the_terminal_and_gets_one_argument(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    operator = Operator(Settings(notify_command=ringing(log)))
+    operator = Operator(Settings(notify_command=ringing(log), notify_bell=False, notify_title=False))
     operator.fail("api", "$(touch owned) `x 'y'")
-    await operator.until(log.exists)
-    await operator.until(log.read_text)
+    until(lambda: log.exists() and log.read_text())
     assert log.read_text() == repr(["agentwatch my,shop: 2 tasks need you: api, $(touch owned) `x 'y'"]) + "\n"
-    assert operator.written == ["\x1b]0;(2) agentwatch: my,shop\x1b\\"]
-    assert operator.monitor.notices == []
+    assert operator.written == operator.monitor.notices == []
 
 
 @pytest.mark.parametrize("command", [("no-such-program",), ("nul\0",), (sys.executable, "-c", "raise SystemExit(3)")])
-async def test_a_command_that_fails_is_said_once_and_the_terminal_takes_its_place(command: Sequence[str]) -> None:
+def test_a_command_that_fails_is_said_once_and_the_terminal_takes_its_place(command: Sequence[str]) -> None:
     operator = Operator(Settings(notify_command=tuple(command)))
     operator.fail("api")
-    await operator.until(lambda: operator.monitor.notices)
-    assert operator.written == [TITLE]
+    until(lambda: operator.monitor.notices)
+    assert operator.written == [*TITLES, "bell"]
     operator.fail("ui")
     assert operator.written[-1].startswith("\x1b]777;notify;agentwatch my,shop;ui needs you")
-    assert len(operator.monitor.notices) == 1
-    assert operator.monitor.notices[0].startswith("No desktop notifications from now on: ")
-
-
-# In the app
+    assert [one[:40] for one in operator.monitor.notices] == ["No desktop notifications from now on: " + command[0][:2]]
 
 
 async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
@@ -305,9 +247,10 @@ async def test_the_app_hands_focus_keys_and_changes_on(tmp_path: Path) -> None:
             scene.handoff(task_id, ago=1)
             scene.returned(task_id, Outcome.FAILED, ago=0)
             await stage.see(task_id)
-            at[0] += PAUSE
-            assert app.notifier is not None
-            app.notifier.notify()
+            for _ in range(2):
+                assert app.notifier is not None
+                app.notifier.notify()
+                at[0] += PAUSE
 
         async def told(*tasks: str) -> None:
             """Wait until these are all notifications so far, each of one task."""

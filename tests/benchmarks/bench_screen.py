@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -68,55 +67,31 @@ def at(tasks: int, changes: int) -> list[Row]:
     ]
 
 
-def _worktrees(root: Path, count: int) -> None:
-    """A repository with so many other worktrees, a few tasks in each."""
-
-    def git(*arguments: str) -> None:
-        subprocess.run(["git", "-C", root, "-c", "user.name=A", "-c", "user.email=a@b", *arguments], check=True)
-
-    write(root, 5, age=_HOURS)
-    git("init", "-q")
-    git("commit", "-q", "--allow-empty", "-m", "Begin")
-    for number in range(count):
-        git("worktree", "add", "-q", f"../{root.name}-{number}")
-        write(root.with_name(f"{root.name}-{number}"), 5, age=_HOURS)
-
-
-def idle(tasks: int, seconds: float, worktrees: int = 0) -> list[Row]:
+def idle(tasks: int, seconds: float) -> list[Row]:
     """Processor and wake-ups while nothing happens, side by side with an empty app."""
     with tempfile.TemporaryDirectory() as directory:
-        root, repository = Path(directory, "plain"), Path(directory, "repository")
-        write(root, tasks, age=_HOURS)
-        programs = [empty_app(), watching(root)]
-        names = [f"idle, {tasks:,} tasks"]
-        if worktrees:
-            repository.mkdir()
-            _worktrees(repository, worktrees - 1)
-            programs.append(watching(repository))
-            names.append(f"idle, {worktrees} worktrees")
+        write(Path(directory, "plain"), tasks, age=_HOURS)
+        programs = [empty_app(), watching(Path(directory, "plain"))]
         with ExitStack() as stack:
             for program in programs:
                 stack.enter_context(_settled(program))
-            before = [(one.busy, one.woken, len(one.written)) for one in programs]
+            before = [(one.busy, one.woken) for one in programs]
             for _ in range(int(seconds)):
                 for one in programs:
                     one.idle(1.0 / len(programs))
             spent = [
-                ((one.busy - busy) / seconds, (one.woken - woken) / seconds, len(one.written) - written)
-                for one, (busy, woken, written) in zip(programs, before, strict=True)
+                ((one.busy - busy) / seconds, (one.woken - woken) / seconds)
+                for one, (busy, woken) in zip(programs, before, strict=True)
             ]
-    (empty, few, _), *others = spent
-    rows = []
-    for name, (busy, woken, written) in zip(names, others, strict=True):
-        rows += [
-            Row(f"{name}: processor", "an empty Textual app", empty * 100, busy * 100, 2.0, "%"),
-            Row(f"{name}: wake-ups a second", "an empty Textual app", few, woken, None, "/s"),
-            Row(f"{name}: bytes written to the terminal in {seconds:g} s", "one byte", 1, written, 0.0, "B"),
-        ]
-    return rows
+    (empty, few), (busy, woken) = spent
+    reference = "an empty Textual app"
+    return [
+        Row(f"idle, {tasks:,} tasks: processor", reference, empty * 100, busy * 100, 2.0, "%"),
+        Row(f"idle, {tasks:,} tasks: wake-ups a second", reference, few, woken, None, "/s"),
+    ]
 
 
 def run() -> Iterator[Row]:
     for size in SIZES:
         yield from at(size, 41)
-    yield from idle(5_000, _IDLE_SECONDS, worktrees=11)
+    yield from idle(5_000, _IDLE_SECONDS)

@@ -181,7 +181,7 @@ async def test_a_review_leads_through_all_that_need_you(screen: Screen) -> None:
     await screen.press("ctrl+n")
     await screen.shows("3 of 3", "“shop.api”", READY)
     await screen.press("ctrl+s")
-    await screen.shows("Review over: 1 decided, 2 left as they were.")
+    await screen.shows("recorded, delivered.", "2 need you")
     assert len(decisions(screen.workspace)) == 1
 
 

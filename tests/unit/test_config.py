@@ -86,20 +86,13 @@ def test_the_place_of_a_key_is_its_line(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("stale_after = 1\npoll = maybe", "line 2"),
         ("keys = 3", "keys: must be a table of commands, each with a key or a list of keys"),
-        ("keys.open = []", "keys: must be a table of commands, each with a key or a list of keys"),
         ("keys.filter.state = [1]", "keys: must be a table of commands, each with a key or a list of keys"),
         ("[prices]\nsmall = -1", "prices: must be a table of models, each with a number up to 1000000"),
-        ("[prices]\nsmall = 1e308", "prices: must be a table of models, each with a number up to 1000000"),
         ('views = ["state:failed"]', "views: must be a table that says what each view looks for"),
-        ("colour = 1", "unknown key 'colour'; known keys are editor"),
-        ('enforcement = "off"', "enforcement: must be one of strict, lenient, not 'off'"),
-        ("stale_after = true", "stale_after: must be a number, at least 1, not True"),
         ("stale_after = 0", "at least 1, not 0"),
         ("stale_after = nan", "at least 1, not nan"),
         ("[retry]\nexpires_after = inf", "retry.expires_after: must be a number from 60 to 315360000, not inf"),
-        ("[retry]\nexpires_after = 1e12", "from 60 to 315360000"),
         ("[mcp]\nwait = nan", "mcp.wait: must be a number from 0 to 86400, not nan"),
         ("[hook]\nwait = inf", "hook.wait: must be a number from 0 to 86400, not inf"),
         ("retry.max_retries = 1.5", "retry.max_retries: must be a whole number, at least 0, not 1.5"),
@@ -109,9 +102,7 @@ def test_the_place_of_a_key_is_its_line(
         ('[hook]\nwhen = "now"', "hook.when: must be one of watched, always, never"),
         ("[mcp]\nwaits = 1", "unknown key 'mcp.waits'"),
         ("hook = 1", "unknown key 'hook'"),
-        ("[notify]\nbell = 1", "notify.bell: must be true or false"),
         ('[notify]\ncommand = "ring"', "notify.command: must be a list of words, the command and its arguments"),
-        ("[notify]\ncommand = []", "notify.command: must be a list of words"),
     ],
 )
 def test_a_wrong_file_is_said_with_its_name_and_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:
@@ -120,13 +111,6 @@ def test_a_wrong_file_is_said_with_its_name_and_what_is_wrong(tmp_path: Path, te
         load(path)
     assert str(path) in str(error.value)
     assert words in str(error.value)
-
-
-def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="cannot be read"):
-        load(path)
 
 
 def test_the_directory_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,14 +35,6 @@ def test_a_published_file_replaces_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
 
 
-def test_a_file_that_is_too_large_is_none(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"12345")
-    with Directory.open(tmp_path) as directory:
-        assert directory.read("a", 5) == b"12345"
-        with pytest.raises(NotRegularError, match="larger than 4 bytes"):
-            directory.read("a", 4)
-
-
 @pytest.mark.parametrize("kind", ["link", "socket", "pipe"])
 def test_a_file_that_is_swapped_while_it_is_opened_is_none(tmp_path: Path, kind: str) -> None:
     (tmp_path / "outside").write_text("secret")
@@ -61,19 +53,6 @@ def test_a_file_that_is_swapped_while_it_is_opened_is_none(tmp_path: Path, kind:
             return os.open(path, flags, mode, dir_fd=dir_fd)
 
     with Directory.open(tmp_path, Swapping()) as directory, pytest.raises(NotRegularError, match="not a regular file"):
-        directory.read("a", 10)
-
-
-def test_a_file_that_may_not_be_read_is_told_as_that(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("x")
-
-    class Denied(Disk):
-        def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # type: ignore[override]
-            if path == "a":
-                raise PermissionError(errno.EACCES, "Permission denied")
-            return os.open(path, flags, mode, dir_fd=dir_fd)
-
-    with Directory.open(tmp_path, Denied()) as directory, pytest.raises(PermissionError):
         directory.read("a", 10)
 
 

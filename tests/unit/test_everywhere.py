@@ -13,6 +13,7 @@ import pytest
 from agentwatch.composition import watched
 from agentwatch.sources.sessions.registry import Alive, sessions_alive, workspaces_in
 from agentwatch.sources.sessions.store import holds, slug
+from tests.homes import live_in
 from tests.unit.opencode.program import Program
 from tests.unit.sessions.store import Store
 from tests.unit.test_monitors import NO_PROGRAMS, watching
@@ -33,20 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user without any program."""
     place = tmp_path / "home"
     place.mkdir()
-    monkeypatch.setenv("HOME", str(place))
-    names = (
-        "CLAUDE_CONFIG_DIR",
-        "CODEX_HOME",
-        "QWEN_RUNTIME_DIR",
-        "QWEN_HOME",
-        "COPILOT_HOME",
-        "GEMINI_CLI_HOME",
-        "XDG_DATA_HOME",
-        "OPENCODE_DB",
-        "KILO_DB",
-    )
-    for name in (*names, "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
+    live_in(place, monkeypatch)
     return place
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -58,7 +57,7 @@ async def until(updates: AsyncIterator[object], monitor: Monitor, holds: Callabl
                 return
 
 
-async def test_a_lie_is_caught_and_turns_true_when_the_file_appears(tmp_path: Path) -> None:
+async def test_a_lie_turns_true_when_the_file_appears(tmp_path: Path) -> None:
     root = workspace_with_a_lie(tmp_path)
     monitor = monitor_of(root)
     updates = monitor.updates()
@@ -83,7 +82,7 @@ async def watch_a_broken_return(root: Path) -> None:
     await updates.aclose()  # type: ignore[attr-defined]
 
 
-async def test_a_return_that_breaks_its_contract_is_written_to_errors_json_once(
+async def test_a_return_that_breaks_its_contract_is_an_error_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -94,20 +93,3 @@ async def test_a_return_that_breaks_its_contract_is_written_to_errors_json_once(
     (entry,) = json.loads((root / ".agentwatch" / "errors.json").read_text("utf-8"))["errors"]
     assert (entry["task_id"], entry["rules"]) == ("shop.api", ["RET011"])
     assert entry["recommendation"] == "Fix code subagent return format"
-
-
-def test_a_handoff_and_a_return_that_are_backdated_together_make_no_old_file_new(tmp_path: Path) -> None:
-    root = workspace_with_a_lie(tmp_path)
-    (root / "src").mkdir()
-    (root / "src" / "handler.py").write_text("def handle(): ...\n", "utf-8")
-    packet = {"task_id": "shop.api", "objective": "Build it.", "evidence": [], "success_criteria": [], "risks": []}
-    (root / "api.handoff.json").write_text(json.dumps(packet), "utf-8")
-    now = time.time()
-    for name, ago in (("api.handoff.json", 2_000), ("src/handler.py", 1_000), ("api.return.md", 500)):
-        os.utime(root / name, (now - ago, now - ago))
-    monitor = monitor_of(root)
-    monitor.scan()
-    (attempt,) = monitor.tree.tasks["shop.api"].attempts
-    assert attempt.started_at == pytest.approx(now - 2_000)
-    claims = {claim.kind: claim.verdict for claim in monitor.tree.tasks["shop.api"].claims}
-    assert claims["created"] is claims["deliverable"] is Verdict.UNVERIFIABLE

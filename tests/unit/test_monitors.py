@@ -13,6 +13,7 @@ from agentwatch.composition import watched
 from agentwatch.config import Settings
 from agentwatch.state import is_shown, state_directory
 from agentwatch.workspaces import Workspaces, names_of
+from tests.homes import live_in
 from tests.journeys.made import handoff, returned
 
 NO_PROGRAMS = Settings(sessions=False)
@@ -21,18 +22,16 @@ NO_PROGRAMS = Settings(sessions=False)
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user who has no programs."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
-        monkeypatch.delenv(variable, raising=False)
+    live_in(tmp_path, monkeypatch)
     return tmp_path
 
 
-def workspace(home: Path, name: str, state: str = "ERROR", task_id: str = "shop.api") -> Path:
+def workspace(home: Path, name: str) -> Path:
     """A workspace with a task that failed."""
     place = home / name
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "api.handoff.json").write_text(handoff(task_id))
-    (place / "api.return.md").write_text(returned(state, task_id))
+    place.mkdir()
+    (place / "api.handoff.json").write_text(handoff("shop.api"))
+    (place / "api.return.md").write_text(returned("ERROR", "shop.api"))
     return place
 
 
@@ -64,7 +63,7 @@ def keys(monitor: Workspaces) -> dict[tuple[str, str], str]:
     return {(monitor.of(one.task_id)[0].workspace.name, one.own_id): one.task_id for one in tasks if not one.workspace}
 
 
-async def test_each_workspace_is_shown_to_its_hooks_as_long_as_it_is_watched(home: Path) -> None:
+async def test_each_workspace_is_shown_to_its_hooks_while_watched(home: Path) -> None:
     one, two = workspace(home, "one"), workspace(home, "two")
     monitor = watched([one, two], NO_PROGRAMS)
     async with watching(monitor) as until:
@@ -93,5 +92,5 @@ async def test_what_is_wrong_in_one_workspace_says_in_which(home: Path) -> None:
         (["/"], ["/"]),
     ],
 )
-def test_workspaces_are_called_by_as_much_of_their_path_as_tells_them_apart(paths: list[str], names: list[str]) -> None:
+def test_workspaces_are_called_so_that_names_tell_them_apart(paths: list[str], names: list[str]) -> None:
     assert list(names_of([Path(path) for path in paths]).values()) == names

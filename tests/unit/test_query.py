@@ -34,20 +34,15 @@ def found(query: str) -> list[str]:
         ("payment FORM", ["ui"]),
         ('"form payment"', []),
         ("the -build agent:code", ["release"]),
-        ("state:failed", ["api"]),
         ("state:fai", ["api"]),
-        ("state:error", ["api"]),
         ("state:INPUT_required", ["security"]),
         ("state:failed,blocked", ["api", "security"]),
         ("state:needs-you", ["api", "security", "metrics"]),
         ("is:asks -state:failed", ["security", "metrics"]),
-        ("is:retried", ["release"]),
-        ("is:ended agent:code", ["api"]),
         ("is:waiting", ["api", "security", "metrics"]),
         ("agent:audit,REVIEW", ["review", "security"]),
         ("-agent:code,planner,architect is:ended", ["review", "metrics"]),
         ("since:15s", ["checkout", "implement", "docs", "release"]),
-        ("source:files state:blocked", ["security"]),
     ],
 )
 def test_what_a_query_finds(query: str, expected: list[str]) -> None:
@@ -112,15 +107,12 @@ def test_what_is_wrong_is_told_in_words_and_the_rest_holds(query: str, fault: st
     assert not parse(mended.text).fault
 
 
-@pytest.mark.parametrize("task_id", ["session:41", "claude-code:9f:2", "code:7", "https://x.org/a", ":", "-", "a:b"])
-def test_foreign_ids_with_colons_are_found(task_id: str) -> None:
-    for query in map(parse, (task_id, f'"{task_id}"')):
-        assert not query.fault
-        assert query.matches(Task(task_id, "A"), NOW)
-        assert not query.matches(Task("other", "other"), NOW)
-
-
-def test_quotation_marks_make_a_word_of_anything() -> None:
+def test_words_with_colons_and_in_quotation_marks_are_found() -> None:
+    for task_id in ("session:41", "claude-code:9f:2", "code:7", "https://x.org/a", ":", "-"):
+        for query in map(parse, (task_id, f'"{task_id}"')):
+            assert not query.fault
+            found = [query.matches(Task(name, name), NOW) for name in (task_id, "other")]
+            assert found == [True, False]
     assert parse('"state:failed"').matches(Task("x", "state:failed"), NOW)
     assert parse('"-x"').matches(Task("a-x", "A"), NOW)
     reviewer = parse('agent:"code reviewer"')

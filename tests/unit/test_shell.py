@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentwatch.shell import command_line
@@ -15,22 +15,6 @@ from agentwatch.text import clean
 
 BASH = shutil.which("bash")
 ARGUMENTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
-NASTY = [
-    "a b",
-    "-x",
-    "$(id)",
-    "`id`",
-    "'",
-    "\"'\\",
-    "a\nb",
-    "\x1b]0;x\x07",
-    "\u202ebad",
-    "a\u00a0b",
-    "!x",
-    "*",
-    "~",
-    "",
-]
 
 
 @given(st.lists(ARGUMENTS, max_size=3))
@@ -41,14 +25,9 @@ def test_a_line_is_safe_to_show(words: list[str]) -> None:
 
 
 @pytest.mark.skipif(BASH is None, reason="needs bash")
-def test_the_shell_reads_the_very_words_back() -> None:
-    words = [*NASTY, "\udcff\udc80".join("ab")]
-    done = subprocess.run([str(BASH), "-c", command_line(["printf", "%s\\0", *words])], capture_output=True, check=True)
-    assert [os.fsdecode(word) for word in done.stdout.split(b"\0")[:-1]] == words
-
-
-@pytest.mark.skipif(BASH is None, reason="needs bash")
 @given(ARGUMENTS)
+@example("\udcff\udc80")
+@example("\x1b]0;x\x07\n")
 def test_the_shell_reads_any_word_back(word: str) -> None:
     done = subprocess.run([str(BASH), "-c", command_line(["printf", "%s\\0", word])], capture_output=True, check=True)
     assert done.stdout == os.fsencode(word) + b"\0"

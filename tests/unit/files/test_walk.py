@@ -28,7 +28,7 @@ from tests.unit.files.watching import candidates, descriptors, write
         ("f.py json a.json.tmp a.jsonl README md a.json~", "none"),
     ],
 )
-def test_documents_are_found_in_every_directory_by_their_names(tmp_path: Path, files: str, found: str) -> None:
+def test_documents_are_found_everywhere_by_their_names(tmp_path: Path, files: str, found: str) -> None:
     write(tmp_path / ".gitignore", "*\n")
     for name in files.split():
         write(tmp_path / name, "")
@@ -63,25 +63,7 @@ def test_directories_are_pruned_by_name_and_by_pattern() -> None:
     assert [name for name in names if is_pruned(name)] == ["node_modules", "build-x", "cache1"]
 
 
-def test_a_directory_that_cannot_be_listed_is_told_and_the_others_are_walked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path / "shut" / "x.json", "")
-    write(tmp_path / "open" / "y.json", "")
-    real_open = os.open
-
-    def refusing_open(path: str, *arguments: int) -> int:
-        if path.endswith("/shut"):
-            raise PermissionError(13, "Permission denied")
-        return real_open(path, *arguments)
-
-    monkeypatch.setattr(os, "open", refusing_open)
-    walked = dict(walk(str(tmp_path), pruning(frozenset())))
-    assert isinstance(walked["shut"], PermissionError)
-    assert walked["open"] == ([], ["y.json"])
-
-
-def test_a_tree_deeper_than_python_can_recurse_is_walked_and_descriptors_are_given_back(tmp_path: Path) -> None:
+def test_a_tree_deeper_than_python_can_recurse_is_walked(tmp_path: Path) -> None:
     depth, before = sys.getrecursionlimit() + 100, descriptors()
     write(tmp_path / "d" / "x.json", "")
     for _ in range(depth - 1):
@@ -97,7 +79,7 @@ def test_a_tree_deeper_than_python_can_recurse_is_walked_and_descriptors_are_giv
         (tmp_path / "above").rename(tmp_path / "d")
 
 
-def test_a_name_that_is_no_utf8_shows_its_bytes_and_stays_apart_from_one_that_looks_like_it() -> None:
+def test_a_name_that_is_no_utf8_shows_its_bytes() -> None:
     assert to_path(os.fsdecode(b"caf\xe9/\xff.json")) == r"caf\xe9/\xff.json"
     assert to_path(r"\xff.json") != to_path(os.fsdecode(b"\xff.json"))
 

@@ -8,6 +8,7 @@ import errno
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,9 @@ from tests.unit.decisions.made import KIM, NOON, Quick, at
 from tests.unit.remote.far import ALICE, STRANGER, Host, Line
 from tests.unit.requests.asked import request
 
-from agentwatch.cli.answer import answer_request
-from agentwatch.cli.command import parse
 from agentwatch.config import Settings
 from agentwatch.decisions.envelope import seal
 from agentwatch.decisions.errors import (
-    DecisionError,
     NotAllowedError,
     NotRecordedError,
     RequestGoneError,
@@ -34,12 +32,11 @@ from agentwatch.decisions.keys import Role
 from agentwatch.decisions.ledger import DecisionMade, verified
 from agentwatch.decisions.record import AlreadyDecidedError, Params, Subject, asked_of, written
 from agentwatch.delegation.decision import Action, Stage
-from agentwatch.delegation.events import Requested
 from agentwatch.delegation.request import RequestStage
 from agentwatch.monitor import Monitor
 from agentwatch.remote.desk import RemoteDesk, record_signed
 from agentwatch.remote.protocol import Outcome, Result
-from agentwatch.sources import Batch, CombinedSource, Health
+from agentwatch.sources import CombinedSource
 
 MINUTE = timedelta(minutes=1)
 
@@ -83,9 +80,7 @@ def test_a_decision_is_recorded_by_the_host_and_shown(host: Host, line: Line, ki
     assert error.value.existing == made.record
 
 
-def test_where_nobody_answers_nobody_knows_and_to_decide_the_same_again_is_safe(
-    host: Host, line: Line, kim: RemoteDesk
-) -> None:
+def test_to_decide_the_same_again_is_safe_where_nobody_answers(host: Host, line: Line, kim: RemoteDesk) -> None:
     line.is_deaf = True
     with pytest.raises(
         UncertainError, match="nobody knows yet whether retry of “a” is recorded: “build1” has not said"
@@ -109,10 +104,6 @@ def test_where_the_host_cannot_be_reached_nothing_is_decided(host: Host, line: L
         decide(kim, host)
     assert str(error.value) == f"not recorded: {words}"
     assert line.sent == []
-    # Not even who signs for it is known at first.
-    line.lost_since, line.key = None, None
-    line.why = "the connection is being made"
-    assert kim.unreachable == "“build1” cannot be reached: the connection is being made; nothing can be decided there"
 
 
 def test_what_the_host_refuses_is_an_error_in_its_words(host: Host, line: Line, tmp_path: Path) -> None:
@@ -147,7 +138,7 @@ LIES: dict[str, Callable[[Host, Result], str | None]] = {
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_what_the_host_does_not_show_is_not_said_to_be_recorded(
+def test_a_record_that_the_host_does_not_show_is_uncertain(
     host: Host, line: Line, kim: RemoteDesk, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     host.fail("b")
@@ -164,53 +155,33 @@ def test_what_the_host_does_not_show_is_not_said_to_be_recorded(
     assert decide(kim, host).fresh
 
 
-def test_the_request_of_a_program_is_answered_from_afar(host: Host, line: Line, kim: RemoteDesk) -> None:
-    host.now = datetime.now(UTC).replace(microsecond=0)
-    asked = request(host.workspace, asked_at=time.time())
+def test_a_request_is_answered_from_afar_and_claimed_once(host: Host, kim: RemoteDesk) -> None:
+    asked = asked_now(host)
     holder = host.holder()
     where: dict[str, Any] = {"task_id": "a", "attempt": 1, "gone": lambda: None}
     with holder.offer(asked) as offer:
+        assert holder.look(offer) is None
         with pytest.raises(NotAllowedError, match="none of the rules"):
             kim.answer(asked, Action.ALLOW, Params(rule="x"), **where)
         with pytest.raises(RequestGoneError, match="it is gone here"):
             kim.answer(asked, Action.ALLOW, **(where | {"gone": lambda: "it is gone here"}))
         made = kim.answer(asked, Action.DENY, note="Use build/.", **where)
         assert made.fresh
-        record = holder.look(offer)
-        assert record == made.record
-        assert record is not None
-        assert (record.note, record.operator) == ("Use build/.", "kim")
+        assert (made.record.note, made.record.operator) == ("Use build/.", "kim")
+        assert holder.look(offer) == made.record
+        assert host.holder().look(offer) is None
     host.now += MINUTE
     again = kim.answer(asked, Action.DENY, note="Use build/.", **where)
     assert (again.fresh, again.record) == (False, made.record)
-
-
-def test_the_command_answers_a_request_that_is_on_a_host(
-    host: Host, line: Line, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    host.now = datetime.now(UTC).replace(microsecond=0)
-    asked = request(host.workspace, asked_at=time.time())
-    given: dict[str, Any] = {"open_desk": lambda: line.desk(tmp_path / "kim"), "host": "build1"}
-    monitor = Monitor(Path("/ssh:build1:/shop"), Settings(), CombinedSource([]), time.time, **given)
-    monitor._open_parts()
-    monitor.load(Batch([Requested(1, time.time(), asked.request_id, asked)], Health("live", "")))
-    options = parse("answer", ["--deny", "Use build/.", "--yes", asked.request_id[:8]])
-    holder = host.holder()
-    with holder.offer(asked) as offer:
-        assert answer_request(options, monitor) == 0
-        record = holder.look(offer)
-        assert record is not None
-        assert (record.operator, record.note) == ("kim", "Use build/.")
-    assert "`agentwatch pending` says when its program has it" in capsys.readouterr().out
-    line.lost_since = time.time()
-    with pytest.raises(DecisionError, match="cannot be reached"):
-        answer_request(options, monitor)
+    # Agents are told nothing of it.
+    assert not isinstance(host.wait(), Verified)
+    assert not (host.workspace / ".agentwatch" / "decisions").exists()
 
 
 # What the host says
 
 
-def test_what_is_recorded_says_who_signed_it_and_is_told_to_the_agents(host: Host) -> None:
+def test_a_record_says_who_signed_it_and_reaches_the_agents(host: Host) -> None:
     host.now = NOON + MINUTE
     text = host.signed(at=NOON)
     result = host.record(text)
@@ -237,7 +208,7 @@ def test_what_is_recorded_says_who_signed_it_and_is_told_to_the_agents(host: Hos
     assert len(host.records()) == 1
 
 
-def test_of_two_operators_one_is_recorded_and_the_other_told_what_holds(host: Host) -> None:
+def test_of_two_operators_the_second_is_told_what_holds(host: Host) -> None:
     one, other = host.signed(), host.signed(action=Action.ABORT, key=ALICE, note="")
     assert host.record(one).outcome is Outcome.RECORDED
     (host.state / "refused").write_text("")
@@ -254,7 +225,7 @@ def test_of_two_operators_one_is_recorded_and_the_other_told_what_holds(host: Ho
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"[]", b"[" * 10_000, b'{"outcome":"x","words":"y"}', b"\xff"])
-def test_a_return_that_changed_is_not_decided_about_and_never_will_be(host: Host, data: bytes | None) -> None:
+def test_a_refusal_of_a_changed_return_stays_for_good(host: Host, data: bytes | None) -> None:
     text = host.signed()
     before = (host.workspace / "a-1.return.md").read_text()
     (host.workspace / "a-1.return.md").write_text("as an agent made it meanwhile")
@@ -308,9 +279,7 @@ def test_what_the_tree_sees_otherwise_is_not_decided_about(host: Host, change: s
         (NOON + timedelta(hours=1), NOON + timedelta(hours=2), "set the clocks"),
     ],
 )
-def test_what_is_not_of_now_is_refused_and_stays_so_when_the_clock_is_set(
-    host: Host, at: datetime, record_by: datetime, words: str
-) -> None:
+def test_what_is_not_of_now_is_refused_for_good(host: Host, at: datetime, record_by: datetime, words: str) -> None:
     text = host.signed(at=at, record_by=record_by)
     result = host.record(text)
     assert (result.outcome, words in result.words) == (Outcome.EXPIRED, True)
@@ -389,33 +358,6 @@ def asked_now(host: Host, command: str = "touch x", **changes: Any) -> Any:
     return request(host.workspace, command, asked_at=time.time(), **changes)
 
 
-def answer_to(host: Host, asked: Any, action: Action = Action.ALLOW, **changes: Any) -> str:
-    subject = Subject(host.desk.workspace_id, "a", 1, None, None, request=asked_of(asked))
-    values = {"subject": subject, "action": action, "note": "", "expires_at": host.now + 8 * MINUTE} | changes
-    return host.signed(**values)
-
-
-def test_a_request_of_a_program_is_answered_and_its_holder_takes_that(host: Host) -> None:
-    asked = asked_now(host)
-    holder = host.holder()
-    with holder.offer(asked) as offer:
-        assert holder.look(offer) is None
-        text = answer_to(host, asked)
-        result = host.record(text)
-        assert result.outcome is Outcome.RECORDED, result
-        assert host.record(text) == result
-        record = holder.look(offer)
-        assert record is not None, holder.trouble
-        assert (record.version, record.action, record.operator) == (3, Action.ALLOW, "kim")
-        # Claimed once.
-        assert host.holder().look(offer) is None
-        holder.delivered(record)
-        offer.end(RequestStage.DELIVERED)
-    # Agents are told nothing of it.
-    assert host.wait().record is None
-    assert not (host.workspace / ".agentwatch" / "decisions").exists()
-
-
 @pytest.mark.parametrize(
     ("spoil", "outcome", "words"),
     [
@@ -423,43 +365,29 @@ def test_a_request_of_a_program_is_answered_and_its_holder_takes_that(host: Host
         ("another input", Outcome.GONE, "nobody waits for this answer"),
         ("ended", Outcome.GONE, "nobody waits"),
         ("too late", Outcome.GONE, "its time is over"),
-        ("a rule of its own", Outcome.NOT_ALLOWED, "none of the rules"),
         ("an action that it does not take", Outcome.NOT_ALLOWED, "does not take allow here"),
+        ("a time that is too long on the host", Outcome.REFUSED, "within ten minutes"),
     ],
 )
 def test_an_answer_that_the_request_does_not_take_is_refused(
     host: Host, spoil: str, outcome: Outcome, words: str
 ) -> None:
-    asked = asked_now(host, until=time.time() + 60)
-    text = answer_to(host, asked)
-    if spoil == "another input":
-        text = answer_to(host, request(host.workspace, "rm -r /", nonce=asked.nonce, asked_at=asked.asked_at))
-    elif spoil == "a rule of its own":
-        text = answer_to(host, asked, params=Params(rule="Bash(*)"))
-    elif spoil == "an action that it does not take":
-        asked = asked_now(host, actions=(Action.DENY,))
-        text = answer_to(host, asked)
-    elif spoil == "too late":
-        host.now += 2 * MINUTE
-    offer = None if spoil == "nobody asks" else host.holder().offer(asked)
-    try:
+    actions = {"actions": (Action.DENY,)} if spoil == "an action that it does not take" else {}
+    asked = asked_now(host, until=time.time() + 60, **actions)
+    about = request(host.workspace, "rm -r /", nonce=asked.nonce, asked_at=asked.asked_at)
+    subject = asked_of(about if spoil == "another input" else asked)
+    changes = {"at": host.now + MINUTE, "expires_at": host.now + 11 * MINUTE} if spoil.startswith("a time") else {}
+    values = {"action": Action.ALLOW, "note": "", "expires_at": host.now + 8 * MINUTE} | changes
+    text = host.signed(subject=Subject(host.desk.workspace_id, "a", 1, None, None, request=subject), **values)
+    host.now += 2 * MINUTE if spoil == "too late" else timedelta()
+    with ExitStack() as stack:
+        offer = None if spoil == "nobody asks" else stack.enter_context(host.holder().offer(asked))
         if offer is not None and spoil == "ended":
             offer.end(RequestStage.GONE)
         result = host.record(text)
         assert (result.outcome, words in result.words) == (outcome, True), result
         assert host.record(text) == result
-    finally:
-        if offer is not None:
-            offer.end(RequestStage.GONE)
     assert host.records() == []
-
-
-def test_an_answer_that_would_hold_for_too_long_on_the_host_is_refused(host: Host) -> None:
-    asked = request(host.workspace)
-    about = Subject(host.desk.workspace_id, "a", 1, None, None, request=asked_of(asked))
-    held = {"at": NOON + MINUTE, "expires_at": NOON + 11 * MINUTE, "note": ""}
-    found = host.record(host.signed(subject=about, action=Action.ALLOW, **held))
-    assert (found.outcome, "within ten minutes" in found.words) == (Outcome.REFUSED, True)
 
 
 def test_what_another_relay_records_meanwhile_is_recorded(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,24 +8,22 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
 from tests.broker import Broker, new_key, running
-from tests.certificates import Authority, jwts
+from tests.certificates import DAY, certify, jwts
 from tests.unit.remote.links import Heard
 
 from agentwatch.cli import run
-from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.keys import Keys
 from agentwatch.remote.nats import Login, NatsEnd, NatsHub, TroubleError, asked
 from agentwatch.remote.nats_accounts import STREAM, store_subject
 from agentwatch.remote.pipe import Link
 
 Start = Callable[[Link], Heard]
-DAY = timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +49,6 @@ def started() -> Iterator[Start]:
         assert time.monotonic() - began < 2  # a second, on a busy machine
 
 
-def carries(broker: Broker, started: Start, host: SigningKey, login: Login | None = None) -> tuple[Heard, Heard]:
-    """A host tells something large, and a screen decides."""
-    end, link = NatsEnd(broker.url, host, login=login), NatsHub(broker.url, login or Login()).link(host.public)
-    hears, shown = started(end), started(link)
-    said_in(hears, end, shown, link)
-    return hears, shown
-
-
 def said_in(hears: Heard, end: Link, shown: Heard, link: Link) -> None:
     hears.is_up()
     shown.is_up()
@@ -69,7 +59,7 @@ def said_in(hears: Heard, end: Link, shown: Heard, link: Link) -> None:
     hears.has(large)
 
 
-def test_one_connection_hears_all_hosts_and_each_link_its_own_and_what_was_kept(broker: Broker, started: Start) -> None:
+def test_one_connection_hears_all_hosts_and_each_link_its_own(broker: Broker, started: Start) -> None:
     keys, hub = [new_key() for _ in range(3)], NatsHub(broker.url, Login())
     ends = [NatsEnd(broker.url, key) for key in keys]
     for end in ends:
@@ -99,9 +89,7 @@ def test_one_connection_hears_all_hosts_and_each_link_its_own_and_what_was_kept(
     assert b"only for one" not in here.messages
 
 
-def test_both_ends_say_why_they_are_down_and_are_up_again_after_a_crash_without_a_store(
-    tmp_path: Path, started: Start
-) -> None:
+def test_both_ends_say_why_they_are_down_and_are_up_again(tmp_path: Path, started: Start) -> None:
     broker, host = Broker(tmp_path, jetstream=False), new_key()
     end, link = NatsEnd(broker.url, host), NatsHub(broker.url, Login()).link(host.public)
     hears, shown = started(end), started(link)
@@ -125,12 +113,11 @@ def test_both_ends_say_why_they_are_down_and_are_up_again_after_a_crash_without_
 
 
 @pytest.fixture
-def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
-    """A CA that is trusted here."""
-    made = Authority(tmp_path / "ca")
-    monkeypatch.setenv("SSL_CERT_FILE", str(made.file))
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A certificate there would be trusted."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return made
+    return tmp_path / "server.pem"
 
 
 @contextmanager
@@ -148,18 +135,21 @@ def why_not(server: str, login: Login | None = None) -> str:
     return str(error.value)
 
 
-def test_over_tls_with_a_creds_file_a_host_tells_and_a_screen_decides(
-    authority: Authority, tmp_path: Path, capsys: pytest.CaptureFixture[str], started: Start
+def test_over_tls_with_a_creds_file_both_hear_each_other(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], started: Start
 ) -> None:
-    known, file = jwts(), tmp_path / "kim.creds"
-    file.write_text(known.creds)
-    file.chmod(0o600)
-    login = Login(creds=str(file))
-    with serving(tmp_path, f"{authority.certify().configuration}\n{known.configuration}") as broker:
+    creds = tmp_path / "kim.creds"
+    known, text = jwts()
+    creds.write_text(text)
+    creds.chmod(0o600)
+    login = Login(creds=str(creds))
+    with serving(tmp_path, certify(file) + known) as broker:
         broker.make_store(login)
-        carries(broker, started, new_key(), login)
+        host = new_key()
+        end, link = NatsEnd(broker.url, host, login=login), NatsHub(broker.url, login).link(host.public)
+        said_in(started(end), end, started(link), link)
         Keys().create()
-        run(["doctor", "--nats", broker.url, "--creds", str(file)])
+        run(["doctor", "--nats", broker.url, "--creds", str(creds)])
         assert f"✓ connection: {broker.url} answers" in capsys.readouterr().out
         # An address that says that it encrypts does so, too.
         asked(broker.url.replace("nats://", "tls://"), login, lambda client: client.flush())
@@ -174,21 +164,19 @@ def test_over_tls_with_a_creds_file_a_host_tells_and_a_screen_decides(
     ],
 )
 def test_a_certificate_that_is_not_right_is_told_with_what_to_do(
-    authority: Authority, tmp_path: Path, wishes: dict[str, object], why: str
+    file: Path, tmp_path: Path, wishes: dict[str, Any], why: str
 ) -> None:
-    with serving(tmp_path, authority.certify(**wishes).configuration) as broker:  # type: ignore[arg-type]
+    with serving(tmp_path, certify(file, **wishes)) as broker:
         told = why_not(broker.url)
         assert f"TLS with {broker.url} fails ({why}" in told
         assert "look at its certificate" in told
 
 
-def test_what_is_not_encrypted_or_cannot_be_read_gets_nothing_and_is_named(broker: Broker, tmp_path: Path) -> None:
-    gone, junk, binary, broken = (tmp_path / name for name in ("gone.creds", "junk", "binary", "broken.creds"))
-    junk.write_text("hello")
-    binary.write_bytes(b"\xff\xfe")
-    broken.write_text("-----BEGIN NATS USER JWT-----\nnonsense\n")
+def test_no_encryption_and_broken_credentials_are_named(broker: Broker, tmp_path: Path) -> None:
     assert "does not encrypt, though its address says so" in why_not(broker.url.replace("nats://", "tls://"))
-    for file, why in ((gone, "No such file or directory"), (tmp_path, "Is a directory")):
-        assert why_not(broker.url, Login(creds=str(file))) == f"the credentials {file} cannot be read: {why}"
-    for file in (junk, binary, broken):
+    file = tmp_path / "creds"
+    for name, why in ((file, "No such file or directory"), (tmp_path, "Is a directory")):
+        assert why_not(broker.url, Login(creds=str(name))) == f"the credentials {name} cannot be read: {why}"
+    for data in (b"hello", b"\xff\xfe", b"-----BEGIN NATS USER JWT-----\nnonsense\n"):
+        file.write_bytes(data)
         assert why_not(broker.url, Login(creds=str(file))).startswith(f"{file} is neither a .creds file")

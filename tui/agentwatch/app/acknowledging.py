@@ -15,16 +15,14 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
-from agentwatch.app.messages import Missing
 from agentwatch.delegation.asks import mark_of
 from agentwatch.delegation.task import Task
-from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgement, Acknowledgements, new_name
+from agentwatch.history.acknowledgements import AcknowledgeError, Acknowledgements, new_name
 from agentwatch.text import clean, quoted
 from agentwatch.view.words import name_of, plural
 
 if TYPE_CHECKING:
     from agentwatch.app.app import AgentwatchApp
-    from agentwatch.view.query import Query
 
 _WIDTH: Final = 72
 _NAME_LENGTH: Final = 40
@@ -81,112 +79,101 @@ class ChoiceScreen(ModalScreen[int | None]):
             self.dismiss(number)
 
 
-async def acknowledge(
-    app: AgentwatchApp, task_id: str | None, sought: Query | None = None, group: str = "", roots: Sequence[str] = ()
-) -> None:
-    """Ask which to acknowledge, and do so: the selected task with all below it; first, where something is `sought`, all
-    that it finds; on the heading of a `group`, its `roots` with all below them."""
-    now, tree = app.clock(), app.monitor.tree
+async def put_aside(app: AgentwatchApp, how: str) -> None:
+    """Acknowledge or snooze the selected task, or more, or take the latest of both back. Run it in a worker."""
+    task = app.monitor.tree.tasks.get(app.task_id or "")
+    try:
+        if how == "undo":
+            await _undo(app)
+        elif how == "acknowledge":
+            await _acknowledge(app, task)
+        elif task is None:
+            app.say("No task is selected.")
+        elif task.question is None or task.past:
+            app.say(f"{_name(task)} asks nothing that could be snoozed.")
+        else:
+            await _snooze(app, task)
+    except AcknowledgeError as error:
+        app.complain(clean(str(error), 300))
+
+
+async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
+    """Ask which to acknowledge: the selected task with all below it; first, where something is sought, all that it
+    finds; on the heading of a group, its runs with all below them."""
+    now, tree, main = app.clock(), app.monitor.tree, app.main
     named: dict[str, Iterable[Task]] = {}
-    if sought:
-        name = f"all that {quoted(sought.text, _NAME_LENGTH)} finds"
-        named[name] = [task for task in tree.tasks.values() if sought.matches(task, now)]
-    if (task := tree.tasks.get(task_id or "")) is not None:
+    if app.screen is main and main.sought:
+        name = f"all that {quoted(main.sought.text, _NAME_LENGTH)} finds"
+        named[name] = [one for one in tree.tasks.values() if main.sought.matches(one, now)]
+    if task is not None:
         more = ", with what is below it" if task.children else ""
         named[f"{_name(task)}{more}"] = (one for one, _ in tree.preorder([task.task_id]))
-    if tops := [root for root in roots if root in tree.tasks]:
-        named[f"all of {group}"] = (one for one, _ in tree.preorder(tops))
-    effects = ((name, *_effect(tasks)) for name, tasks in named.items())
-    offers = [one for one in effects if one[2]]
+    elif main.task_tree.cursor_group:
+        tops = [root for root in main.task_tree.group_roots() if root in tree.tasks]
+        named[f"all of {main.task_tree.cursor_group}"] = (one for one, _ in tree.preorder(tops))
+    offers: dict[str, dict[str, str]] = {}
+    for name, tasks in named.items():
+        # Those about which something is open or new.
+        those = [task for task in tasks if (task.question is not None and not task.acknowledged) or not task.seen]
+        asking = sum(task.ask is not None for task in those)
+        others = f", {plural(len(those) - asking, 'other')} reviewed" if len(those) > asking else ""
+        effect = f"{plural(asking, 'task')} {'stops' if asking == 1 else 'stop'} asking{others}"
+        if those:
+            offers[f"{name}: {effect}"] = {task.task_id: mark_of(task) for task in those}
     if not offers:
-        app.post_message(Missing("There is nothing to acknowledge here: nothing asks, and nothing is new."))
+        app.say("There is nothing to acknowledge here: nothing asks, and nothing is new.")
         return
     note = "This approves nothing and reaches no agent. What changes asks again."
-    answers = [f"{name}: {effect}" for name, effect, _ in offers]
-    chosen = await app.push_screen_wait(ChoiceScreen("Acknowledge", answers, note))
+    chosen = await app.push_screen_wait(ChoiceScreen("Acknowledge", list(offers), note))
     if chosen is not None:
-        _, effect, marks = offers[chosen]
-        name = new_name()
-        if await _record(app, marks, lambda shelf, own: shelf.acknowledge(own, name)):
-            app.notify(f"Acknowledged: {effect}. Z undoes it.", markup=False, timeout=4)
+        words, name = list(offers)[chosen], new_name()
+        await _record(app, offers[words], lambda shelf, own: shelf.acknowledge(own, name))
+        app.notify(f"Acknowledged {words}. Z undoes it.", markup=False, timeout=4)
 
 
-async def snooze(app: AgentwatchApp, task_id: str | None) -> None:
-    """Ask for how long, and snooze the selected task."""
-    if (task := app.monitor.tree.tasks.get(task_id or "")) is None:
-        app.post_message(Missing("No task is selected.", warns=True))
-    elif task.question is None or task.past:
-        app.post_message(Missing(f"{_name(task)} asks nothing that could be snoozed."))
-    else:
-        now, marks = app.clock(), {task.task_id: mark_of(task)}
-        day = (datetime.fromtimestamp(now) + timedelta(days=1)).replace(hour=_MORNING, minute=0, second=0)  # noqa: DTZ006 - the operator's clock
-        ways: dict[str, float | None] = {
-            "for 30 minutes": now + 1_800,
-            "for 2 hours": now + 7_200,
-            f"until tomorrow, {_MORNING}:00": day.timestamp(),
-            "until it changes": None,
-        }
-        note = "It asks again then, or when it changes. This reaches no agent."
-        chosen = await app.push_screen_wait(ChoiceScreen(f"Snooze {_name(task)}", list(ways), note))
-        if chosen is not None:
-            words, until = list(ways.items())[chosen]
-            if await _record(app, marks, lambda shelf, own: shelf.snooze(own, until)):
-                app.notify(f"Snoozed {words}: {_name(task)}. Z undoes it.", markup=False, timeout=4)
+async def _snooze(app: AgentwatchApp, task: Task) -> None:
+    """Ask for how long, and snooze a task."""
+    now, marks = app.clock(), {task.task_id: mark_of(task)}
+    day = (datetime.fromtimestamp(now) + timedelta(days=1)).replace(hour=_MORNING, minute=0, second=0)  # noqa: DTZ006 - the operator's clock
+    ways: dict[str, float | None] = {
+        "for 30 minutes": now + 1_800,
+        "for 2 hours": now + 7_200,
+        f"until tomorrow, {_MORNING}:00": day.timestamp(),
+        "until it changes": None,
+    }
+    note = "It asks again then, or when it changes. This reaches no agent."
+    chosen = await app.push_screen_wait(ChoiceScreen(f"Snooze {_name(task)}", list(ways), note))
+    if chosen is not None:
+        words, until = list(ways.items())[chosen]
+        await _record(app, marks, lambda shelf, own: shelf.snooze(own, until))
+        app.notify(f"Snoozed {words}: {_name(task)}. Z undoes it.", markup=False, timeout=4)
 
 
-async def undo(app: AgentwatchApp) -> None:
-    """Take back the latest of both."""
-    undone: list[Acknowledgement] = []
-
-    def act() -> None:
+async def _undo(app: AgentwatchApp) -> None:
+    def act() -> int:
         latest = [(last, shelf) for shelf in app.monitor.shelves if (last := shelf.last()) is not None]
         newest = max((last for last, _ in latest), key=lambda last: last.at, default=None)
         # One key may have acknowledged tasks of several workspaces.
         shelves = [shelf for last, shelf in latest if newest is not None and last.name == newest.name]
-        undone.extend(record for shelf in shelves if (record := shelf.undo()) is not None)
+        return sum(len(record.tasks) for shelf in shelves if (record := shelf.undo()) is not None)
 
-    if await _act(app, act):
-        # That it can be undone is said no more.
-        app.clear_notifications()
-        count = sum(len(record.tasks) for record in undone)
-        again = f"Undone: {plural(count, 'task')} {'asks' if count == 1 else 'ask'} again."
-        app.post_message(Missing(again if undone else "There is nothing to undo."))
+    count = await asyncio.to_thread(act)
+    # That it can be undone is said no more.
+    app.clear_notifications()
+    app.say(f"Undone: {plural(count, 'task')} as before." if count else "There is nothing to undo.")
 
 
 async def _record(
     app: AgentwatchApp, marks: Mapping[str, str], record: Callable[[Acknowledgements, dict[str, str]], None]
-) -> bool:
-    """Record it of these tasks, each by the id that its own workspace knows it by. Returns whether it could be done."""
+) -> None:
+    """Record it of these tasks, each by the id that its own workspace knows it by. Raises AcknowledgeError."""
     by_shelf: dict[Acknowledgements, dict[str, str]] = {}
     for task_id, mark in marks.items():
         monitor, own_id = app.monitor.of(task_id)
         if monitor.shelf is not None:
             by_shelf.setdefault(monitor.shelf, {})[own_id] = mark
-
-    def act() -> None:
-        for shelf, own in by_shelf.items():
-            record(shelf, own)
-
-    return await _act(app, act)
-
-
-async def _act(app: AgentwatchApp, act: Callable[[], object]) -> bool:
-    """Act in a thread. Returns whether it could be done."""
-    try:
-        await asyncio.to_thread(act)
-    except AcknowledgeError as error:
-        app.complain(clean(str(error), 300))
-        return False
-    return True
-
-
-def _effect(tasks: Iterable[Task]) -> tuple[str, dict[str, str]]:
-    """The effect of acknowledging these tasks, and the marks of those about which something is open or new."""
-    those = [task for task in tasks if (task.question is not None and not task.acknowledged) or not task.seen]
-    asking = sum(task.ask is not None for task in those)
-    others = f", {plural(len(those) - asking, 'other')} reviewed" if len(those) > asking else ""
-    words = f"{plural(asking, 'task')} {'stops' if asking == 1 else 'stop'} asking{others}"
-    return words, {task.task_id: mark_of(task) for task in those}
+    for shelf, own in by_shelf.items():
+        await asyncio.to_thread(record, shelf, own)
 
 
 def _name(task: Task) -> str:

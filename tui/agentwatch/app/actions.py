@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import partial
+from itertools import permutations
 from typing import Final, NamedTuple
 
 from textual.binding import Binding, BindingType
@@ -47,21 +47,21 @@ class Place(StrEnum):
 
 
 class ActionSpec(NamedTuple):
-    """One action. `keys` are Textual's key names with spaces between them; `footer` the places whose footer names it.
+    """One action. `keys` are Textual's key names; those of an action with `{}` in it give it their number, from 0 on.
 
-    `words` stand in the footer, behind `place:` those of one place. `title` stands in the palette, "": not there.
-    `flags`: one that `acts` needs the workspace or its agents, which a replay has not; `by_key` it is done by no click;
-    the keys of a `numbered` one give it their number, from 0 on; `priority` its keys go before those of the focus.
+    `footer` are the places whose footer names it, by its `words`; behind a semicolon stand those for the tree. `title`
+    stands in the palette, "": not there. `flag`: one that `acts` needs the workspace or its agents, which a replay has
+    not; the keys of one that is `first` go before those of the focus, as in a dialog and a replay all but a `late` one.
     """
 
     id: str
-    keys: str
+    keys: tuple[str, ...]
     action: str
     words: str
     homes: tuple[Home, ...]
     footer: tuple[Place, ...]
     title: str
-    flags: str
+    flag: str
 
     @property
     def tooltip(self) -> str:
@@ -71,33 +71,28 @@ class ActionSpec(NamedTuple):
     @property
     def is_numbered(self) -> bool:
         """Whether its keys are numbered."""
-        return "numbered" in self.flags
+        return "{}" in self.action
 
     @property
     def acts(self) -> bool:
         """Whether it needs the workspace or its agents."""
-        return "acts" in self.flags
+        return self.flag == "acts"
 
     @property
     def goes_first(self) -> bool:
-        """Whether its keys go before what is written."""
-        return Home.FILTER in self.homes or ("priority" in self.flags and Home.REPLAY not in self.homes)
-
-    def words_at(self, place: Place) -> str:
-        """Its name in the footer of a place."""
-        first, *others = self.words.split("; ")
-        return next((words for at, _, words in (one.partition(": ") for one in others) if at == place), first)
+        """Whether its keys go before those of the focus."""
+        return self.flag == "first" or (self.homes[0] in (Home.DECIDE, Home.REPLAY) and self.flag != "late")
 
     @property
     def key_label(self) -> str:
         """How the first key is written for people; from the first to the last where the keys are numbered."""
-        first, *others = map(key_label, self.keys.split(" "))
-        return f"{first}–{others[-1]}" if self.is_numbered and others else first
+        first = key_label(self.keys[0])
+        return f"{first}–{key_label(self.keys[-1])}" if self.is_numbered and len(self.keys) > 1 else first
 
     @property
     def keys_label(self) -> str:
         """How all keys are written for people."""
-        return self.key_label if self.is_numbered else " ".join(map(key_label, self.keys.split(" ")))
+        return self.key_label if self.is_numbered else " ".join(map(key_label, self.keys))
 
 
 _SHORT: Final = "escape=esc pageup=pgup pagedown=pgdn comma=, shift+tab=⇧tab up=↑ down=↓ left=← right=→"
@@ -109,21 +104,22 @@ def key_label(key: str) -> str:
     return _LABELS.get(key) or key.replace("ctrl+", "^")
 
 
-def _row(name: str, keys: str, action: str, words: str, homes: str, *rest: str) -> ActionSpec:
-    footer, title, flags = (*rest, "", "", "")[:3]
+def _row(  # noqa: PLR0917
+    name: str, keys: str, action: str, words: str, homes: str, footer: str = "", title: str = "", flag: str = ""
+) -> ActionSpec:
     places = footer.replace("selected", "tree details page timeline inspect").split()
     made = tuple(map(Home, homes.split())), tuple(map(Place, places))
-    return ActionSpec(name, keys, action, words, *made, title, flags)
+    return ActionSpec(name, tuple(keys.split()), action, words, *made, title, flag)
 
 
 # In the order of the footer: a narrow one drops the last.
-COMMANDS: Final = (
+_ROWS: Final = (
     _row("filter.done", "enter", "done", "keep", "filter", "filter"),
     _row("filter.drop", "escape", "drop", "clear", "filter", "filter"),
     _row("filter.down", "down", "down", "to the tree", "filter", "filter"),
     _row("filter.complete", "tab", "complete", "complete", "filter", "filter"),
     _row("filter.earlier", "up", "earlier", "earlier", "filter", "filter"),
-    _row("back", "escape", "back", "back; tree: clear the filter", "main page timeline inspect", "selected"),
+    _row("back", "escape", "back", "back; clear the filter", "main page timeline inspect", "selected"),
     _row("open", "enter", "open", "open", "tree", "tree", "Open the details"),
     _row("inspect", "enter", "inspect", "inspect", "pane", "details page", "", "acts"),
     _row("live.search", "/", "search", "search", "page", "details page"),
@@ -137,7 +133,7 @@ COMMANDS: Final = (
         "Open the transcript in the pager",
         "acts",
     ),
-    _row("tabs", "1 2 3 4 5 6 7 8", "tab", "tabs", "main page", "details page", "", "numbered"),
+    _row("tabs", "1 2 3 4 5 6 7 8", "tab({})", "tabs", "main page", "details page"),
     _row("inspect.switch", "d tab", "switch", "difference", "inspect", "inspect"),
     _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details page"),
     _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details page"),
@@ -155,15 +151,15 @@ COMMANDS: Final = (
     _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details page", "Acknowledge", "acts"),
     _row("snooze", "w", "aside('snooze')", "snooze", "app", "", "Snooze", "acts"),
     _row("aside.undo", "Z", "aside('undo')", "undo", "app", "", "Undo: acknowledge or snooze", "acts"),
-    _row("dialog.record", "ctrl+s", "record", "record", "decide", "decide", "", "priority by_key"),
-    _row("dialog.leave", "escape", "leave", "leave", "decide", "decide", "", "priority"),
-    _row("dialog.break", "ctrl+c", "copy_or_leave", "leave", "decide"),
-    _row("dialog.skip", "ctrl+n", "skip", "skip", "decide", "decide", "", "priority"),
-    _row("dialog.instead", "f2 f3 f4 f5 f6", "instead", "otherwise", "decide", "decide", "", "priority numbered"),
-    _row("dialog.next", "tab", "next_field", "next", "decide", "decide", "", "priority"),
-    _row("dialog.previous", "shift+tab", "previous_field", "previous", "decide", "", "", "priority"),
-    _row("dialog.edit", "ctrl+e", "edit_document", "editor", "decide", "decide", "", "priority"),
-    _row("dialog.changes", "ctrl+t", "changes", "changes", "decide", "decide", "", "priority"),
+    _row("dialog.record", "ctrl+s", "record", "record", "decide", "decide"),
+    _row("dialog.leave", "escape", "leave", "leave", "decide", "decide"),
+    _row("dialog.break", "ctrl+c", "copy_or_leave", "leave", "decide", "", "", "late"),
+    _row("dialog.skip", "ctrl+n", "skip", "skip", "decide", "decide"),
+    _row("dialog.instead", "f2 f3 f4 f5 f6", "instead({})", "otherwise", "decide", "decide"),
+    _row("dialog.next", "tab", "next_field", "next", "decide", "decide"),
+    _row("dialog.previous", "shift+tab", "previous_field", "previous", "decide"),
+    _row("dialog.edit", "ctrl+e", "edit_document", "editor", "decide", "decide"),
+    _row("dialog.changes", "ctrl+t", "changes", "changes", "decide", "decide"),
     _row("timeline.open", "enter", "open", "tree", "timeline", "timeline"),
     _row("timeline.in", "+ =", "zoom(1)", "zoom in", "chart", "timeline"),
     _row("timeline.out", "- _", "zoom(-1)", "out", "chart", "timeline"),
@@ -174,26 +170,15 @@ COMMANDS: Final = (
     _row("timeline.later", "right l", "pan(1)", "later", "chart", "timeline"),
     _row("timeline.idle", "i", "fold_idle", "fold idle time", "chart", "timeline"),
     _row("filter", "/", "filter", "filter", "main", "tree", "Filter"),
-    _row("views", "1 2 3 4 5 6 7 8 9", "screen.view", "views", "tree", "tree", "", "numbered"),
+    _row("views", "1 2 3 4 5 6 7 8 9", "screen.view({})", "views", "tree", "tree"),
     _row("filter.state", "s", "filter_state(1)", "state", "main", "tree", "Filter by state"),
     _row("filter.state.back", "S", "filter_state(-1)", "state", "main"),
     _row("follow", "f", "follow", "follow", "main", "tree", "Follow what happens"),
     _row("timeline", "t", "timeline", "timeline", "main timeline", "tree", "Timeline"),
     _row("history", "H", "history", "history", "tree", "", "Go to the history"),
     _row("fold", "space", "toggle_fold", "fold", "tree chart", "tree"),
-    _row(
-        "edit",
-        "o",
-        "file('edit')",
-        "edit",
-        "app",
-        "tree details page inspect timeline",
-        "Open the file in the editor",
-        "acts",
-    ),
-    _row(
-        "copy", "c", "file('copy')", "copy path", "app", "tree details page inspect timeline", "Copy the path", "acts"
-    ),
+    _row("edit", "o", "file('edit')", "edit", "app", "selected", "Open the file in the editor", "acts"),
+    _row("copy", "c", "file('copy')", "copy path", "app", "selected", "Copy the path", "acts"),
     _row("tab.next", "right l", "next_tab(1)", "next tab", "pane"),
     _row("tab.previous", "left h", "next_tab(-1)", "previous tab", "pane"),
     _row("focus.next", "tab", "switch", "switch", "main", "tree details"),
@@ -210,15 +195,15 @@ COMMANDS: Final = (
     _row("first", "home g", "first_line", "first", "tree chart lines"),
     _row("last", "end G", "last_line", "last", "tree chart lines"),
     _row("notices", "!", "notices", "notices", "main", "empty", "Files with a problem"),
-    _row("replay.play", "space", "play", "play", "replay", "", "Play or pause", "priority"),
-    _row("replay.step", ".", "step(1)", "step", "replay", "", "", "priority"),
-    _row("replay.step.back", "comma", "step(-1)", "back", "replay", "", "", "priority"),
-    _row("replay.slower", "<", "change_speed(0.5)", "slower", "replay", "", "", "priority"),
-    _row("replay.faster", ">", "change_speed(2.0)", "faster", "replay", "", "", "priority"),
-    _row("replay.start", "[", "rewind", "start", "replay", "", "Go to the start of the recording", "priority"),
-    _row("replay.end", "]", "wind", "end", "replay", "", "Go to the end of the recording", "priority"),
+    _row("replay.play", "space", "play", "play", "replay", "", "Play or pause"),
+    _row("replay.step", ".", "step(1)", "step", "replay"),
+    _row("replay.step.back", "comma", "step(-1)", "back", "replay"),
+    _row("replay.slower", "<", "change_speed(0.5)", "slower", "replay"),
+    _row("replay.faster", ">", "change_speed(2.0)", "faster", "replay"),
+    _row("replay.start", "[", "rewind", "start", "replay", "", "Go to the start of the recording"),
+    _row("replay.end", "]", "wind", "end", "replay", "", "Go to the end of the recording"),
     _row("help", "?", "help", "keys", "app", "tree details page empty timeline inspect", "Keys and manual"),
-    _row("palette", "ctrl+p", "command_palette", "palette", "app", "", "", "priority"),
+    _row("palette", "ctrl+p", "command_palette", "palette", "app", "", "", "first"),
     _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details page empty inspect", "Quit"),
     _row(
         "suspend",
@@ -228,141 +213,131 @@ COMMANDS: Final = (
         "app",
         "tree details page empty inspect",
         "Go to the shell",
-        "priority",
+        "first",
     ),
 )
+COMMANDS: Final = {one.id: one for one in _ROWS}
+"""All actions by their ids."""
 
-HELP: Final[dict[str, dict[str, str]]] = {
-    "Look": {
-        "back": "Go back: from the details or the timeline to the tree; in the tree, clear the filter.",
-        "open": "Open the details of the selected task.",
-        "needs.next": "Go to the next task that needs you.",
-        "needs.previous": "Go to the previous task that needs you.",
-        "unseen.next": (
-            "Go to the next task that has ended, failed or changed its ask since you looked at it, the newest first."
-        ),
-        "unseen.previous": "Go to the previous task that is new.",
-        "follow": "Follow what happens: the cursor goes to the task that changed last. Moving it yourself ends this.",
-        "timeline": "Show all tasks over time, who works and who waits; in the timeline, go back to the tree.",
-        "notices": "List the files that could not be read or belong to no task.",
-    },
-    "Decide": {
-        "decide.retry": "Retry the selected task, with an amended handoff.",
-        "decide.escalate": "Give the selected task to another mode; a line fault goes to the fitter.",
-        "decide.abort": "Abort the selected task and what is below it, with a final error report.",
-        "decide.respond": (
-            "Answer what the selected task asks, its program's request too; from any other task, the request that"
-            " comes first."
-        ),
-        "decide.accept": (
-            "Accept as it is, with a reason: a return that is partial or invalid, has a false claim, or asks for "
-            "a review."
-        ),
-        "review": "Decide about the marked tasks, or all that need you and each request, one after another.",
-        "mark": "Mark the selected task for the review, or take the mark away.",
-    },
-    "Put aside": {
-        "acknowledge": (
-            "Have the selected task, with what is below it, the selected group, or all that the filter finds, ask"
-            " no more until it changes, and be new no more. This approves nothing and reaches no agent."
-        ),
-        "snooze": "Have the selected task ask later: in half an hour, tomorrow, or when it changes.",
-        "aside.undo": "Take back what was acknowledged or snoozed last; again, what was before that.",
-    },
-    "In a decision": {
-        "dialog.record": "Record the decision. Nothing else records it: no click, and no other key.",
-        "dialog.leave": "Leave without a decision; a review ends here.",
-        "dialog.break": "The same; where text is selected, copy it and stay.",
-        "dialog.skip": "In a review: go on to the next task, this one stays undecided.",
-        "dialog.instead": "Decide otherwise about the same task: retry, escalate, abort, answer, accept.",
-        "dialog.next": "Go to the next field. Arrow keys choose in it.",
-        "dialog.previous": "Go to the field before.",
-        "dialog.edit": "Open the handoff, or the report, in your editor.",
-        "dialog.changes": "Show what is changed in the last handoff, or go on editing.",
-    },
-    "Move": {
-        "focus.next": "Go from the tree to the details and back.",
-        "focus.previous": "Go from the details to the tree and back.",
-        "up": "Go up one row.",
-        "down": "Go down one row.",
-        "page.up": "Go up one page.",
-        "page.down": "Go down one page.",
-        "first": "Go to the first row.",
-        "last": "Go to the last row.",
-    },
-    "Fold": {
-        "fold": "Fold or unfold the selected task.",
-        "fold.none": "Expand everything.",
-        "fold.all": "Collapse everything.",
-        "left": "Fold the task; where it is folded, go to its parent.",
-        "right": "Unfold the task; where it is unfolded, go to its first child.",
-    },
-    "Find": {
-        "filter": (
-            "Show only the tasks that match: words of id, title, agent or objective, and terms such as "
-            "`state:failed`. The manual's topic `find` tells all."
-        ),
-        "views": (
-            "Show a view of your settings, or everything again. Without views, the keys in the tree go to the "
-            "tabs, too."
-        ),
-        "filter.state": "Show only tasks in one state: each press goes on to the next state there is.",
-        "filter.state.back": "Go back to the state before.",
-        "history": "Go to what was there before you first watched, and open it.",
-    },
-    "In the details": {
-        "inspect": (
-            "Look at the file of the selected claim, or at the command that it rests on; in Live, read the whole entry."
-        ),
-        "live.search": "In Live, beside the tree, too: show only the entries with some words; `esc` shows all again.",
-        "live.pager": "In Live: open the whole transcript in your `$PAGER`.",
-        "tabs": "Go to a tab of the details.",
-        "inspect.switch": "Switch between that file and its git diff since the handoff.",
-        "compare.earlier": "Compare earlier attempts.",
-        "compare.later": "Compare later attempts.",
-        "tab.next": "Go to the next tab.",
-        "tab.previous": "Go to the tab before.",
-        "page.on": "Go down one page.",
-    },
-    "In the filter line": {
-        "filter.done": "Keep the filter and go back to the tree.",
-        "filter.drop": "Clear the filter and go back to the tree.",
-        "filter.down": "Keep the filter and go on in the tree.",
-        "filter.complete": "Write a key or a value to its end, as `→` does. Where there is none, go to the tree.",
-        "filter.earlier": "In an empty field: the filter that was kept last, and those before it.",
-    },
-    "In the timeline": {
-        "timeline.open": "Go to the selected task in the tree.",
-        "timeline.in": "Zoom in on the selected bar.",
-        "timeline.out": "Zoom out.",
-        "timeline.fit": "Show all of time, and make room for more as it passes.",
-        "timeline.now": "Go to the present and stay with it: new time scrolls in. Moving away ends this.",
-        "timeline.show": "Zoom so that the selected task, with what is below it, fills the chart.",
-        "timeline.earlier": "Go to earlier times.",
-        "timeline.later": "Go to later times.",
-        "timeline.idle": "Fold stretches of ten minutes and more in which nobody did anything, or show them in full.",
-    },
-    "In a replay": {
-        "replay.play": "Play or pause, instead of folding; at the end, start over.",
-        "replay.step": "Pause, and go on by one observation.",
-        "replay.step.back": "Pause, and go back by one observation.",
-        "replay.slower": "Play at half the speed.",
-        "replay.faster": "Play at twice the speed.",
-        "replay.start": "Go to the first observation.",
-        "replay.end": "Go to the last observation.",
-    },
-    "Use": {
-        "edit": "Open the selected task's return, else its handoff, or the inspected file, in your editor.",
-        "copy": "Copy the path of that file to the clipboard.",
-    },
-    "Program": {
-        "help": "List the keys; the arrow keys left and right lead through the manual.",
-        "palette": "Find any command by its name; the themes are there, too.",
-        "quit": "Leave agentwatch. Nothing that runs is touched.",
-        "suspend": "Go to the shell; `fg` comes back, and reads what has happened. In a document that you edit: undo.",
-    },
-}
+_HELP: Final = """Look
+back              Go back: from the details or the timeline to the tree; in the tree, clear the filter.
+open              Open the details of the selected task.
+needs.next        Go to the next task that needs you.
+needs.previous    Go to the previous task that needs you.
+unseen.next       Go to the next task that has ended, failed or changed its ask since you looked at it, the newest
+                  first.
+unseen.previous   Go to the previous task that is new.
+follow            Follow what happens: the cursor goes to the task that changed last. Moving it yourself ends this.
+timeline          Show all tasks over time, who works and who waits; in the timeline, go back to the tree.
+notices           List the files that could not be read or belong to no task.
+
+Decide
+decide.retry      Retry the selected task, with an amended handoff.
+decide.escalate   Give the selected task to another mode; a line fault goes to the fitter.
+decide.abort      Abort the selected task and what is below it, with a final error report.
+decide.respond    Answer what the selected task asks, its program's request too; from any other task, the request that
+                  comes first.
+decide.accept     Accept as it is, with a reason: a return that is partial or invalid, has a false claim, or asks for
+                  a review.
+review            Decide about the marked tasks, or all that need you and each request, one after another.
+mark              Mark the selected task for the review, or take the mark away.
+
+Put aside
+acknowledge       Have the selected task, with what is below it, the selected group, or all that the filter finds, ask
+                  no more until it changes, and be new no more. This approves nothing and reaches no agent.
+snooze            Have the selected task ask later: in half an hour, tomorrow, or when it changes.
+aside.undo        Take back what was acknowledged or snoozed last; again, what was before that.
+
+In a decision
+dialog.record     Record the decision. Nothing else records it: no click, and no other key.
+dialog.leave      Leave without a decision; a review ends here.
+dialog.break      The same; where text is selected, copy it and stay.
+dialog.skip       In a review: go on to the next task, this one stays undecided.
+dialog.instead    Decide otherwise about the same task: retry, escalate, abort, answer, accept.
+dialog.next       Go to the next field. Arrow keys choose in it.
+dialog.previous   Go to the field before.
+dialog.edit       Open the handoff, or the report, in your editor.
+dialog.changes    Show what is changed in the last handoff, or go on editing.
+
+Move
+focus.next        Go from the tree to the details and back.
+focus.previous    Go from the details to the tree and back.
+up                Go up one row.
+down              Go down one row.
+page.up           Go up one page.
+page.down         Go down one page.
+first             Go to the first row.
+last              Go to the last row.
+
+Fold
+fold              Fold or unfold the selected task.
+fold.none         Expand everything.
+fold.all          Collapse everything.
+left              Fold the task; where it is folded, go to its parent.
+right             Unfold the task; where it is unfolded, go to its first child.
+
+Find
+filter            Show only the tasks that match: words of id, title, agent or objective, and terms such as
+                  `state:failed`. The manual's topic `find` tells all.
+views             Show a view of your settings, or everything again. Without views, the keys in the tree go to the
+                  tabs, too.
+filter.state      Show only tasks in one state: each press goes on to the next state there is.
+filter.state.back Go back to the state before.
+history           Go to what was there before you first watched, and open it.
+
+In the details
+inspect           Look at the file of the selected claim, or at the command that it rests on; in Live, read the whole
+                  entry.
+live.search       In Live, beside the tree, too: show only the entries with some words; `esc` shows all again.
+live.pager        In Live: open the whole transcript in your `$PAGER`.
+tabs              Go to a tab of the details.
+inspect.switch    Switch between that file and its git diff since the handoff.
+compare.earlier   Compare earlier attempts.
+compare.later     Compare later attempts.
+tab.next          Go to the next tab.
+tab.previous      Go to the tab before.
+page.on           Go down one page.
+
+In the filter line
+filter.done       Keep the filter and go back to the tree.
+filter.drop       Clear the filter and go back to the tree.
+filter.down       Keep the filter and go on in the tree.
+filter.complete   Write a key or a value to its end, as `→` does. Where there is none, go to the tree.
+filter.earlier    In an empty field: the filter that was kept last, and those before it.
+
+In the timeline
+timeline.open     Go to the selected task in the tree.
+timeline.in       Zoom in on the selected bar.
+timeline.out      Zoom out.
+timeline.fit      Show all of time, and make room for more as it passes.
+timeline.now      Go to the present and stay with it: new time scrolls in. Moving away ends this.
+timeline.show     Zoom so that the selected task, with what is below it, fills the chart.
+timeline.earlier  Go to earlier times.
+timeline.later    Go to later times.
+timeline.idle     Fold stretches of ten minutes and more in which nobody did anything, or show them in full.
+
+In a replay
+replay.play       Play or pause, instead of folding; at the end, start over.
+replay.step       Pause, and go on by one observation.
+replay.step.back  Pause, and go back by one observation.
+replay.slower     Play at half the speed.
+replay.faster     Play at twice the speed.
+replay.start      Go to the first observation.
+replay.end        Go to the last observation.
+
+Use
+edit              Open the selected task's return, else its handoff, or the inspected file, in your editor.
+copy              Copy the path of that file to the clipboard.
+
+Program
+help              List the keys; the arrow keys left and right lead through the manual.
+palette           Find any command by its name; the themes are there, too.
+quit              Leave agentwatch. Nothing that runs is touched.
+suspend           Go to the shell; `fg` comes back, and reads what has happened. In a document that you edit: undo."""
+HELP: Final[dict[str, dict[str, str]]] = {}
 """The sentence about each action, by the headings of the help screen."""
+for _heading, *_entries in (re.split(r"\n(?! )", part.strip()) for part in _HELP.split("\n\n")):
+    HELP[_heading] = {name: " ".join(words) for name, *words in map(str.split, _entries)}
 
 VIEWS: Final = 9
 """How many saved views have a key."""
@@ -375,27 +350,25 @@ def action_name(action: str) -> str:
 
 def bindings(home: Home) -> list[BindingType]:
     """The bindings of one home, each with an id by which the operator's keys replace its own."""
-    made: list[BindingType] = []
-    for one in COMMANDS:
-        if home in one.homes:
-            bind = partial(Binding, description=one.words, show=False, priority="priority" in one.flags)
-            if one.is_numbered:
-                numbered = enumerate(one.keys.split(" "))
-                made += (bind(key, f"{one.action}({n})", id=f"{one.id}.{n}") for n, key in numbered)
-            else:
-                made.append(bind(one.keys.replace(" ", ","), one.action, id=one.id))
-    return made
+    return [
+        Binding(keys, one.action.format(number), one.words, show=False, priority=one.goes_first, id=name)
+        for one in COMMANDS.values()
+        if home in one.homes
+        for number, (name, keys) in enumerate(_keymap_of(one).items())
+    ]
 
 
-def commands_of(app: object) -> tuple[ActionSpec, ...]:
+def _keymap_of(command: ActionSpec) -> dict[str, str]:
+    """The keys of each of its bindings, by the id of that."""
+    if command.is_numbered:
+        return {f"{command.id}.{number}": key for number, key in enumerate(command.keys)}
+    return {command.id: ",".join(command.keys)}
+
+
+def commands_of(app: object) -> Mapping[str, ActionSpec]:
     """The actions of an app, with the keys that hold there."""
-    commands: tuple[ActionSpec, ...] = getattr(app, "commands", COMMANDS)
+    commands: Mapping[str, ActionSpec] = getattr(app, "commands", COMMANDS)
     return commands
-
-
-def command_of(app: object, command_id: str) -> ActionSpec:
-    """One of them."""
-    return next(command for command in commands_of(app) if command.id == command_id)
 
 
 # The operator's own keys
@@ -408,13 +381,13 @@ _KEY: Final = re.compile(
 )
 
 
-def with_keys(wishes: Iterable[tuple[str, Sequence[str]]], views: int = 0) -> tuple[tuple[ActionSpec, ...], list[str]]:
+def with_keys(wishes: Iterable[tuple[str, Sequence[str]]], views: int = 0) -> tuple[dict[str, ActionSpec], list[str]]:
     """All actions with the operator's own keys, `[keys]` of the settings, and a sentence for each wish that does not
     hold: its action keeps its defaults. No more keys of views than there are."""
-    specs = {one.id: one for one in COMMANDS}
+    specs, faults = dict(COMMANDS), list[str]()
     if views:
-        specs["views"] = specs["views"]._replace(keys=" ".join(specs["views"].keys.split(" ")[:views]))
-    made, faults = dict(specs), list[str]()
+        specs["views"] = specs["views"]._replace(keys=specs["views"].keys[:views])
+    made = dict(specs)
     for name, words in wishes:
         spec, keys, fault = specs.get(name), [key_of(word) for word in words], ""
         if spec is None:
@@ -422,41 +395,37 @@ def with_keys(wishes: Iterable[tuple[str, Sequence[str]]], views: int = 0) -> tu
             fault = f"there is no command {quoted(name, 40)}; {meant}"
         elif None in keys:
             fault = f"{quoted(words[keys.index(None)], 40)} is no key; write one such as x, R, ctrl+r, f5 or pageup"
-        elif spec.is_numbered and len(set(keys)) != len(spec.keys.split(" ")):
-            fault = f"it needs a list of {len(spec.keys.split(' '))} different keys, one for each of its numbers"
-        elif spec.goes_first and any(len(key or "") == 1 for key in keys):
+        elif spec.is_numbered and len(set(keys)) != len(spec.keys):
+            fault = f"it needs a list of {len(spec.keys)} different keys, one for each of its numbers"
+        elif (spec.homes[0] is Home.FILTER or (spec.goes_first and spec.homes[0] is not Home.REPLAY)) and any(
+            len(key or "") == 1 for key in keys
+        ):
             fault = "characters are needed where you write; take another key, such as ctrl+r or f9"
         else:
-            made[name] = spec._replace(keys=" ".join(dict.fromkeys(filter(None, [*keys, KEPT.get(name)]))))
+            made[name] = spec._replace(keys=tuple(dict.fromkeys(filter(None, [*keys, KEPT.get(name)]))))
         if fault:
             faults.append(f"{where(f'keys.{name}')}: {fault}{f'; it keeps {spec.keys_label}' if spec else ''}")
-    while clash := next(_clashes(made, specs), None):
-        *names, key = clash
-        made |= {name: specs[name] for name in names}
-        fault = f"{' and '.join(names)} would both have the key {key_label(key)}; give one of them another key"
-        faults.append(f"{where(f'keys.{names[0]}')}: {fault}")
-    return tuple(made.values()), faults
+    while clash := _clash(made, specs):
+        name, other, key = clash
+        made |= {name: specs[name], other: specs[other]}
+        fault = f"{name} and {other} would both have the key {key_label(key)}; give one of them another key"
+        faults.append(f"{where(f'keys.{name}')}: {fault}")
+    return made, faults
 
 
-def _clashes(made: Mapping[str, ActionSpec], specs: Mapping[str, ActionSpec]) -> Iterator[tuple[str, str, str]]:
-    """The actions with keys of the operator's of which another in the same place, or of the app, has one, too."""
-    for name, one in made.items():
-        own = set(one.keys.split(" ")).difference(specs[name].keys.split(" "))
-        for other in made.values() if own else ():
-            is_near = Home.APP in (*one.homes, *other.homes) or not set(one.homes).isdisjoint(other.homes)
-            for key in own.intersection(other.keys.split(" ")) if is_near and other.id != name else ():
-                yield name, other.id, key
+def _clash(made: Mapping[str, ActionSpec], specs: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
+    """An action with a key of the operator's that another in the same place, or of the app, has, too."""
+    for one, other in permutations(made.values(), 2):
+        own = set(one.keys).difference(specs[one.id].keys).intersection(other.keys)
+        if own and (Home.APP in (*one.homes, *other.homes) or not set(one.homes).isdisjoint(other.homes)):
+            return one.id, other.id, own.pop()
+    return None
 
 
-def textual_keymap(commands: Iterable[ActionSpec]) -> dict[str, str]:
+def textual_keymap(commands: Mapping[str, ActionSpec]) -> dict[str, str]:
     """By the id of each binding that differs from the default its keys, as `App.set_keymap` takes them."""
-    changes: dict[str, str] = {}
-    for one, default in zip(commands, COMMANDS, strict=True):
-        if one.keys != default.keys and one.is_numbered:
-            changes |= {f"{one.id}.{number}": key for number, key in enumerate(one.keys.split(" "))}
-        elif one.keys != default.keys:
-            changes[one.id] = one.keys.replace(" ", ",")
-    return changes
+    changed = (one for name, one in commands.items() if one != COMMANDS[name])
+    return {name: keys for one in changed for name, keys in _keymap_of(one).items()}
 
 
 def key_of(word: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -12,18 +13,17 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
 from textual.actions import SkipAction
-from textual.app import App, ScreenStackError, SystemCommand
+from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
-from textual.dom import DOMNode
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
 from textual.theme import BUILTIN_THEMES
 from textual.widgets import Input, OptionList
 
 from agentwatch.app import theming
-from agentwatch.app.actions import ActionSpec, Home, bindings, command_of, textual_keymap, with_keys
+from agentwatch.app.actions import ActionSpec, Home, action_name, bindings, textual_keymap, with_keys
 from agentwatch.app.messages import STILL_READING, Inspect, Missing, PageTranscript, ReadStep, TreeUpdated
 from agentwatch.app.opening import Opening, OpeningScreen, opened
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
 _PATIENCE: Final = 0.5
-_TURNS: Final = 100
-"""Seconds, and turns of the event loop, that a key waits at most for what those before it do."""
+"""Seconds that a key waits at most for what those before it do."""
 _REFRESH: Final = 1 / 30
 """Seconds between two refreshes while updates keep coming; the first after a pause is shown at once."""
 _REST: Final = 4.0
@@ -93,7 +92,7 @@ class AgentwatchApp(App[None]):
     """
 
     monitor: Monitor
-    _main: MainScreen
+    main: MainScreen
 
     def __init__(
         self,
@@ -118,12 +117,8 @@ class AgentwatchApp(App[None]):
         self.is_settled = False
         """Whether the first scan is over: from now on nothing folds by itself."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._changed: set[str] = set()
-        self._shown_at = self._took = 0.0
-        """When the last refresh began, and the seconds from it to its picture."""
-        self._showing: asyncio.TimerHandle | None = None
-        self._settling: asyncio.TimerHandle | None = None
-        self._settled_by: float | None = None
+        self._news, self._changed = asyncio.Event(), set[str]()
+        """Set while something is to be shown: these tasks have changed."""
         self._opening: Opening | None = None
         """Until the main screen is there."""
         self._typed: list[events.Key | events.Paste] = []
@@ -191,8 +186,8 @@ class AgentwatchApp(App[None]):
     def _new_main(self) -> MainScreen:
         from agentwatch.app.screens.main import MainScreen  # not for the first frame
 
-        self._main = MainScreen(self.monitor, self.clock)
-        return self._main
+        self.main = MainScreen(self.monitor, self.clock)
+        return self.main
 
     def on_mount(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -220,17 +215,15 @@ class AgentwatchApp(App[None]):
         faults = view_faults(self.settings.views)
         self.monitor.complaints += self._faults
         self.monitor.complaints += (f"{where(f'views.{name}')}: {fault}" for name, fault in faults.items())
+        self.run_worker(self._show_changes(), exit_on_error=False)
         try:
             async for changed in self.monitor.updates():
                 self._changed |= changed
-                self._show_soon()
+                self._news.set()
         except Exception as error:  # noqa: BLE001  the operator sees what is there, and why nothing more comes
-            self._main.header.failure = f"watching has ended, start agentwatch again ({words_of(error)})"
-            self._main.header.redraw()
-            self.notify(self._main.header.failure, title="Degraded", severity="error", markup=False, timeout=12)
-        finally:
-            for timer in filter(None, (self._showing, self._settling)):
-                timer.cancel()
+            self.main.header.failure = f"watching has ended, start agentwatch again ({words_of(error)})"
+            self.main.header.redraw()
+            self.notify(self.main.header.failure, title="Degraded", severity="error", markup=False, timeout=12)
 
     def ask_to_end(self) -> None:
         """End soon; any thread may call it, and as often as it likes."""
@@ -243,35 +236,34 @@ class AgentwatchApp(App[None]):
     @property
     def is_idle(self) -> bool:
         """Whether all that has come is shown."""
-        return self._showing is None and not self._changed
+        return not self._news.is_set()
 
-    def _show_soon(self) -> None:
+    async def _show_changes(self) -> None:
         """Show what has changed as often as the eye can follow, and see whether the first scan is over."""
-        # Timers of the loop, not of Textual: those leave out what they are late for, so one may never go off.
-        loop, now = asyncio.get_running_loop(), time.monotonic()
-        if self._showing is None:
-            pause = self._shown_at + min(max(self._took * _REST, _REFRESH), _LONGEST) - now
-            if pause <= 0:
-                self._show()
-            else:
-                self._showing = loop.call_later(pause, self._show)
-        if not self.is_settled and self.monitor.health.mode != "starting":
-            self._settled_by = self._settled_by or now + 10 * _SETTLED
-            if self._settling is not None:
-                self._settling.cancel()
-            self._settling = loop.call_later(min(_SETTLED, self._settled_by - now), self.settle)
+        settled_by = math.inf
+        while True:
+            patience = None
+            if not self.is_settled and self.monitor.health.mode != "starting":
+                settled_by = min(settled_by, time.monotonic() + 10 * _SETTLED)
+                patience = min(_SETTLED, settled_by - time.monotonic())
+            try:
+                await asyncio.wait_for(self._news.wait(), patience)
+            except TimeoutError:
+                self.settle()
+                continue
+            begun, drawn = time.monotonic(), asyncio.Event()
+            self._show()
+            self.call_after_refresh(drawn.set)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(drawn.wait(), _LONGEST)
+            took = time.monotonic() - begun
+            await asyncio.sleep(min(max(took * _REST, _REFRESH), _LONGEST) - took)
 
     def _show(self) -> None:
-        self._showing, self._shown_at = None, time.monotonic()
         changed, self._changed = frozenset(self._changed), set()
-        self.announce(changed)
-        with suppress(ScreenStackError):  # the app has ended
-            for screen in self.screen_stack:
-                screen.post_message(TreeUpdated(changed, settled=self.is_settled))
-            self.screen.call_after_refresh(self._note_drawn, self._shown_at)
-
-    def _note_drawn(self, shown_at: float) -> None:
-        self._took = time.monotonic() - shown_at
+        self._news.clear()
+        for screen in self.screen_stack:
+            screen.post_message(TreeUpdated(changed, settled=self.is_settled))
 
     def settle(self) -> None:
         """The first scan is over."""
@@ -289,11 +281,6 @@ class AgentwatchApp(App[None]):
             await asyncio.to_thread(import_module, f"agentwatch.app.{name}")
 
     # The operator who looks elsewhere
-
-    def announce(self, changed: frozenset[str]) -> None:
-        """These tasks have changed: an operator who looks elsewhere is told of those that ask."""
-        if self.notifier is not None:
-            self.notifier.update(changed)
 
     def _notify_operator(self) -> None:
         if self.notifier is not None:
@@ -330,7 +317,7 @@ class AgentwatchApp(App[None]):
     def _type_ahead(self, typed: events.Key | events.Paste) -> None:
         """Have it wait for the main screen, but for a key to leave with: a letter may be meant for what those before it
         open."""
-        leaving = command_of(self, "quit").keys.split(" ")
+        leaving = self.commands["quit"].keys
         if isinstance(typed, events.Key) and typed.key in (leaving if not self._typed else leaving[-1:]):
             self.exit()
         else:
@@ -357,7 +344,7 @@ class AgentwatchApp(App[None]):
     # Commands
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        for command in self.commands:
+        for command in self.commands.values():
             if command.title and self.offers(command):
                 # The palette reads both as markup, so no brackets here.
                 more = "" if command.tooltip == f"{command.title}." else f"{command.tooltip} "
@@ -372,14 +359,11 @@ class AgentwatchApp(App[None]):
         return Home.REPLAY not in command.homes
 
     async def _run_command(self, screen: Screen[object], command: ActionSpec) -> None:
-        node: DOMNode = screen
-        if not {Home.APP, Home.REPLAY}.isdisjoint(command.homes):
-            node = self
-        elif Home.TREE in command.homes and screen is self._main:
-            node = self._main.task_tree
-        elif Home.CHART in command.homes:
-            node = screen.focused or screen
-        await self.run_action(command.action, node)
+        tree = self.main.task_tree if screen is self.main else None
+        nodes = (screen.focused, tree, screen, self)
+        await self.run_action(
+            command.action, next(one for one in nodes if hasattr(one, f"action_{action_name(command.action)}"))
+        )
 
     def action_suspend_process(self) -> None:
         """Go to the shell, until it wakes us."""
@@ -407,7 +391,8 @@ class AgentwatchApp(App[None]):
     # About a task, on whichever screen it is selected
 
     @property
-    def _task_id(self) -> str | None:
+    def task_id(self) -> str | None:
+        """The id of the selected task."""
         return getattr(self.screen, "task_id", None)
 
     @on(Inspect)
@@ -430,7 +415,7 @@ class AgentwatchApp(App[None]):
     def _read_step(self, event: ReadStep) -> None:
         from agentwatch.app.screens.inspect import InspectScreen, write_step  # they need what the details need
 
-        self.push_screen(InspectScreen(self.monitor, self.clock, self._task_id, partial(write_step, event)))
+        self.push_screen(InspectScreen(self.monitor, self.clock, self.task_id, partial(write_step, event)))
 
     @on(PageTranscript)
     def _page_transcript(self, event: PageTranscript) -> None:
@@ -446,62 +431,39 @@ class AgentwatchApp(App[None]):
 
         if self.screen.is_modal:
             return
-        task_id = self._task_id
+        task_id = self.task_id
         if action == Action.RESPOND:
             task_id = to_answer(self.monitor.tree, task_id, self.clock()) or task_id
         if task_id is not None:
             await self._open_dialogs([task_id], Action(action))
         else:
-            self._say_missing(Missing("No task is selected.", warns=True))
+            self.say("No task is selected.")
 
     async def action_review(self) -> None:
         """Decide about the marked tasks, or all that need the operator, one after another."""
-        task_ids = list(self._main.marked) or list(self.monitor.tree.queue)
+        task_ids = list(self.main.marked) or list(self.monitor.tree.queue)
         if not task_ids:
-            self._say_missing(Missing("Nobody needs you now, and no task is marked."))
+            self.say("Nobody needs you now, and no task is marked.")
         elif not self.screen.is_modal:
-            await self._open_dialogs(task_ids)
+            await self._open_dialogs(task_ids, None)
 
-    async def _open_dialogs(self, task_ids: Sequence[str], action: Action | None = None) -> None:
+    async def _open_dialogs(self, task_ids: Sequence[str], action: Action | None) -> None:
         if self.monitor.clerk is None:
-            self._say_missing(Missing("Nothing can be decided here: nobody would carry it out.", warns=True))
+            self.say("Nothing can be decided here: nobody would carry it out.")
             return
-        below, opening = self.screen, self._open_each(task_ids, action)
-        # What is typed next is for the dialog.
-        for _ in range(_TURNS):
-            if self.screen is not below or opening.is_finished:
-                break
-            await asyncio.sleep(0)
+        from agentwatch.app.dialogs.dialog import Review  # it needs the models of the contracts
 
-    @work(group="decide", exclusive=True)
-    async def _open_each(self, task_ids: Sequence[str], action: Action | None) -> None:
-        from agentwatch.app.dialogs.dialog import review  # it needs the models of the contracts
-
-        await review(self, task_ids, action)
-
-    def unmark(self, task_id: str) -> None:
-        """It was decided, and need not be reviewed any more."""
-        self._main.task_tree.unmark(task_id)
+        await Review(self, task_ids, action).open(action)
 
     @work(group="aside", exclusive=True)
     async def action_aside(self, how: str) -> None:
         """Acknowledge the selected task or group, or what the filter finds; snooze a task; or take back the last."""
-        from agentwatch.app import acknowledging  # not for the first frame
+        from agentwatch.app.acknowledging import put_aside  # not for the first frame
 
-        tree = self._main.task_tree
-        if self.screen.is_modal:
-            return
         if not self.monitor.shelves:
-            self._say_missing(Missing("Nothing can be put aside here.", warns=True))
-        elif how == "undo":
-            await acknowledging.undo(self)
-        elif how == "snooze":
-            await acknowledging.snooze(self, self._task_id)
-        elif self.screen is self._main:
-            group = tree.cursor_group or ""
-            await acknowledging.acknowledge(self, self._task_id, self._main.sought, group, tree.group_roots())
-        else:
-            await acknowledging.acknowledge(self, self._task_id)
+            self.say("Nothing can be put aside here.")
+        elif not self.screen.is_modal:
+            await put_aside(self, how)
 
     @work(group="file", exclusive=True)
     async def action_file(self, how: str) -> None:
@@ -510,7 +472,7 @@ class AgentwatchApp(App[None]):
 
         file = await file_at_hand(self.screen, self.monitor, names=how == "copy")
         if isinstance(file, str):
-            self._say_missing(Missing(file, warns=True))
+            self.say(file)
         elif how == "edit":
             self.complain(hand_over(self, self.settings.editor, file))
         else:
@@ -522,12 +484,11 @@ class AgentwatchApp(App[None]):
 
     @on(Missing)
     def _say_missing(self, event: Missing) -> None:
-        if not self.is_settled:
-            self.notify(STILL_READING, markup=False, timeout=2)
-        elif event.warns:
-            self.complain(event.words)
-        else:
-            self.notify(event.words, markup=False, timeout=3)
+        self.say(event.words)
+
+    def say(self, words: str) -> None:
+        """Say that there is nothing for a key to do; before the first look is over nobody knows."""
+        self.notify(words if self.is_settled else STILL_READING, markup=False, timeout=3)
 
     def complain(self, words: str | None) -> None:
         """Say that something could not be done; None: it could."""

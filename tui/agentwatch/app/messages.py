@@ -59,7 +59,6 @@ class Missing(Message):
     """What a key is for is not there. The app says so in these words; before the first look is over nobody knows."""
 
     words: str
-    warns: bool = False
 
 
 class KeysChanged(Message):

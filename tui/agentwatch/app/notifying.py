@@ -6,11 +6,9 @@ notification; where the operator is known to look at the screen, the screen is e
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from threading import Thread
 from typing import TYPE_CHECKING, Final
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
 STANDS: Final = 2.0
-"""Seconds for which an ask must stand before it is notified, and must be gone before it can be again."""
+"""Seconds for which an ask must stand before it is notified."""
 PAUSE: Final = 10.0
 """Seconds between two notifications, and after the last key where nobody says which window has the focus."""
 START: Final = 60.0
@@ -94,20 +92,6 @@ def desktop_command(settings: Settings, environment: Mapping[str, str]) -> Calla
     return None
 
 
-def run(command: Sequence[str]) -> str | None:
-    """Run a command and wait for it, at most `_PATIENCE` seconds. Returns what went wrong, None if nothing did."""
-    quiet = subprocess.DEVNULL
-    try:
-        # No shell, no terminal: a text of an agent is one argument and nothing else, and nothing writes on the screen.
-        subprocess.run(  # noqa: S603
-            resolve_command(command), stdin=quiet, stdout=quiet, stderr=quiet,
-            start_new_session=True, timeout=_PATIENCE, check=True,
-        )  # fmt: skip
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        return f"{clean(command[0], 80)} failed ({clean(str(error), 160)})"
-    return None
-
-
 class NotificationQueue:
     """The asks of which an operator who looks elsewhere has to be notified: which of them, and when. No I/O, no clock.
 
@@ -116,11 +100,10 @@ class NotificationQueue:
 
     def __init__(self, at: float, started_at: float) -> None:
         self._opened_at, self._started_at = at, started_at
-        self._asks: dict[str, dict[str, float]] = {}
-        """By the id of each task: what it asks, and since when that waits to be notified; infinite: it does not."""
-        self._gone: dict[str, float] = {}
-        """What nobody asks any more, and since when."""
-        self._notified_at = float("-inf")
+        self._since: dict[str, float] = {}
+        """What is asked now, and since when."""
+        self._told: set[str] = set()
+        self._notified_at = -inf
         # Until the terminal says whether its window has the focus, nobody knows.
         self._focus: bool | None = None
         # An operator who has just started the program looks at it.
@@ -130,7 +113,7 @@ class NotificationQueue:
         """The terminal says whether its window has the focus."""
         self._focus = here
         if not here:
-            self._acted_at = float("-inf")
+            self._acted_at = -inf
 
     def act(self, at: float) -> None:
         """The operator has pressed a key."""
@@ -138,39 +121,29 @@ class NotificationQueue:
         if self._focus is not None:
             self._focus = True
 
-    def update(self, task_id: str, task: Task | None, at: float) -> None:
-        """A task has changed, or is no longer there."""
-        before = self._asks.pop(task_id, {})
-        asks = _asks_of(task) if task is not None and task.ask is not None else set[str]()
-        self._gone |= {ask: at for ask, since in before.items() if ask not in asks and since == inf}
-        if task is None or not asks:
-            return
-        asked_at = max((one.asked_at for one in task.requests if one.is_open), default=task.updated_at)
-        is_old = at < self._opened_at + START and max(asked_at, task.updated_at) < self._started_at
-        is_known = {ask: is_old or at < self._gone.pop(ask, -inf) + STANDS for ask in asks}
-        self._asks[task_id] = {ask: before.get(ask, inf if is_known[ask] else at) for ask in asks}
-
-    @property
-    def _since(self) -> float:
-        """Since when the first of those that wait does."""
-        return min((since for asks in self._asks.values() for since in asks.values()), default=inf)
-
-    def is_due(self, at: float) -> bool:
-        """Whether there is something for `pop`."""
-        if at < self._since + STANDS:
-            return False
-        return self._focus is True or at >= max(self._notified_at, self._acted_at) + PAUSE
-
     def pop(self, at: float, tasks: Sequence[Task]) -> list[Task]:
-        """Those of the asking tasks that are due now, in one notification. Each is returned once."""
-        if not self.is_due(at):
+        """Those of the tasks that ask now of which the operator is to be notified, in one notification. To be called
+        about once a second; each ask is returned once."""
+        since: dict[str, float] = {}
+        new: dict[str, Task] = {}
+        for task in tasks:
+            asked_at = max((one.asked_at for one in task.requests if one.is_open), default=task.updated_at)
+            is_old = at < self._opened_at + START and max(asked_at, task.updated_at) < self._started_at
+            for ask in _asks_of(task):
+                since[ask] = self._since.get(ask, at)
+                if is_old and ask not in self._since:
+                    self._told.add(ask)
+                if ask not in self._told:
+                    new[ask] = task
+        self._since = since
+        is_free = self._focus or at >= max(self._notified_at, self._acted_at) + PAUSE
+        if not is_free or all(at < since[ask] + STANDS for ask in new):
             return []
-        new = [task for task in tasks if min(self._asks.get(task.task_id, {}).values(), default=inf) < inf]
-        self._asks = {task_id: dict.fromkeys(asks, inf) for task_id, asks in self._asks.items()}
+        self._told |= new.keys()
         if self._focus:
             return []
         self._notified_at = at
-        return new
+        return list({task.task_id: task for task in new.values()}.values())
 
 
 def _asks_of(task: Task) -> set[str]:
@@ -185,8 +158,7 @@ def _asks_of(task: Task) -> set[str]:
 class Notifier:
     """Notifies the operator of one monitor. `write` sends a sequence to the terminal as it is.
 
-    `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets. Everything but the command runs
-    on the event loop.
+    `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets.
     """
 
     def __init__(
@@ -197,51 +169,49 @@ class Notifier:
         *,
         clock: Callable[[], float],
         steady: Callable[[], float],
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
-        self._monitor, self._settings = monitor, monitor.settings
+        self._monitor, self._settings, self._environment = monitor, monitor.settings, environment
         self._write, self._bell, self._clock, self._steady = write, bell, clock, steady
-        self._environment = os.environ if environment is None else environment
-        self._command = desktop_command(self._settings, self._environment)
+        self._command = desktop_command(self._settings, environment)
         self._name = plain(monitor.title.removesuffix("/"), _NAME_LENGTH)
         self._title = ""
         self.queue = NotificationQueue(steady(), clock())
 
-    def update(self, changed: Iterable[str]) -> None:
-        """Tasks have changed: the title says at once how many ask, all else comes with `notify`."""
-        tree, at = self._monitor.tree, self._steady()
-        for task_id in changed:
-            self.queue.update(task_id, tree.tasks.get(task_id), at)
+    def notify(self) -> None:
+        """Say in the title how many ask, and notify of all that is due; to be called about once a second. By one route,
+        unless the settings ask for both: the terminal's where the desktop has none."""
+        tree, settings = self._monitor.tree, self._settings
         asking = f"({tree.totals.needs_operator}) " if tree.totals.needs_operator else ""
         title = f"\x1b]0;{asking}agentwatch: {self._name}\x1b\\"
-        if self._settings.notify_title and title != self._title:
+        if settings.notify_title and title != self._title:
             self._title = title
             self._write(title)
-
-    def notify(self) -> None:
-        """Notify of all that is due; to be called about once a second. By one route, unless the settings ask for both:
-        the terminal's where the desktop has none."""
-        at = self._steady()
-        if not self.queue.is_due(at) or not (tasks := self.queue.pop(at, self._monitor.tree.asking())):
+        if not (tasks := self.queue.pop(self._steady(), tree.asking())):
             return
-        if self._settings.notify_bell:
+        if settings.notify_bell:
             self._bell()
         head, text = f"agentwatch {self._name}", words(tasks, self._clock())
-        if self._settings.notify_terminal is not False and (self._command is None or self._settings.notify_terminal):
+        if settings.notify_terminal is not False and (self._command is None or settings.notify_terminal):
             self._write(notification_sequence(head, text, self._environment))
         if self._command is not None:
             # Not a worker: leaving the program waits for those.
-            loop, command = asyncio.get_running_loop(), self._command(head, text)
-            Thread(target=self._run, args=(loop, command), name="agentwatch-notify", daemon=True).start()
+            command = self._command(head, text)
+            Thread(target=self._run, args=(command,), name="agentwatch-notify", daemon=True).start()
 
-    def _run(self, loop: asyncio.AbstractEventLoop, command: Sequence[str]) -> None:
-        if (problem := run(command)) is not None:
-            # The loop is closed where the operator has left meanwhile.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._give_up, problem)
-
-    def _give_up(self, problem: str) -> None:
-        """A command that fails is told once, and not tried again: from now on the terminal takes its place."""
-        if self._command is not None:
-            self._command = None
-            self._monitor.complaints.append(f"No desktop notifications from now on: {problem}")
+    def _run(self, command: Sequence[str]) -> None:
+        """Run a command, in a thread. One that fails is told once, and not tried again: from now on the terminal takes
+        its place."""
+        quiet = subprocess.DEVNULL
+        try:
+            # No shell, no terminal: a text of an agent is one argument and nothing else, and nothing writes on the
+            # screen.
+            subprocess.run(  # noqa: S603
+                resolve_command(command), stdin=quiet, stdout=quiet, stderr=quiet,
+                start_new_session=True, timeout=_PATIENCE, check=True,
+            )  # fmt: skip
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            if self._command is not None:
+                self._command = None
+                why = f"{clean(command[0], 80)} failed ({clean(str(error), 160)})"
+                self._monitor.complaints.append(f"No desktop notifications from now on: {why}")

@@ -14,7 +14,7 @@ from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
 
-from agentwatch.app.actions import COMMANDS, ActionSpec, Home, action_name, bindings, command_of, commands_of
+from agentwatch.app.actions import COMMANDS, ActionSpec, Home, action_name, bindings, commands_of
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.decision_words import can_answer
 from agentwatch.app.theming import Palette
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
-_OUR_ACTIONS: Final = frozenset(action_name(command.action) for command in COMMANDS if Home.REPLAY in command.homes)
-_ACTING: Final = frozenset(action_name(command.action) for command in COMMANDS if command.acts)
+_OUR_ACTIONS: Final = {action_name(one.action) for one in COMMANDS.values() if Home.REPLAY in one.homes}
+_ACTING: Final = {action_name(one.action) for one in COMMANDS.values() if one.acts}
 _REVERSED: Final = Style(reverse=True)
 
 
@@ -54,13 +54,13 @@ class DemoBar(LineWidget):
             # Not for the first frame, in which nobody asks yet.
             from agentwatch.decisions import policy
 
-            asks = Action.RESPOND if can_answer(selected) else None
-            command = command_of(self.app, f"decide.{asks or policy.suggested(selected) or Action.ACCEPT}")
+            asks = Action.RESPOND if can_answer(selected) else policy.suggested(selected)
+            command = commands_of(self.app)[f"decide.{asks or Action.ACCEPT}"]
             key = Part(command.key_label, palette.strong, f"app.{command.action}")
             words = f" to {command.words}. Only ctrl+s records it. All of it is temporary."
             return [Part("Try it: "), key, Part(words)]
         if self._tree.totals.needs_operator:
-            key = Part(command_of(self.app, "needs.next").key_label, palette.strong)
+            key = Part(commands_of(self.app)["needs.next"].key_label, palette.strong)
             return [Part("Try it: "), key, Part(" goes to a child that needs you.")]
         return [Part("Agents build the checkout of a shop. Soon one of them will need you.")]
 
@@ -88,7 +88,7 @@ class ReplayBar(LineWidget):
             Part(f"  {position.number:>{len(count)},} of {count}"),
         ]
         keys: Parts = []
-        for command in (one for one in commands_of(self.app) if Home.REPLAY in one.homes):
+        for command in (one for one in commands_of(self.app).values() if Home.REPLAY in one.homes):
             words = "pause" if command.id == "replay.play" and position.playing else command.words
             click = f"app.{command.action}"
             keys += [Part(f" {command.key_label}", palette.strong, click), Part(f" {words} ", palette.muted, click)]
@@ -141,27 +141,25 @@ class ReplayApp(_PlayedApp):
     def __init__(self, monitor: Monitor, playback: Playback) -> None:
         super().__init__(monitor, playback.clock)
         self.playback = playback
+        # Nothing in a recording needs anybody.
+        self.notifier = None
+        self._keys = {key for one in self.commands.values() if Home.REPLAY in one.homes for key in one.keys}
 
     def new_bar(self) -> ReplayBar:
         return ReplayBar(self.playback)
-
-    def announce(self, changed: frozenset[str]) -> None:
-        """Nothing in a recording needs anybody."""
 
     # Commands
 
     def offers(self, command: ActionSpec) -> bool:
         """Refused are those that act, and those whose keys are the replay's."""
-        ours = {key for one in self.commands if Home.REPLAY in one.homes for key in one.keys.split(" ")}
-        is_hidden = Home.REPLAY not in command.homes and ours.issuperset(command.keys.split(" "))
-        return not is_hidden and not command.acts
+        return not command.acts and (Home.REPLAY in command.homes or not self._keys.issuperset(command.keys))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         name = action_name(action)
         if name in _OUR_ACTIONS:
             # In a text field the keys are characters.
             return not isinstance(self.focused, Input)
-        refused = {action_name(command.action) for command in self.commands if not self.offers(command)}
+        refused = {action_name(one.action) for one in self.commands.values() if not self.offers(one)}
         return name not in refused and super().check_action(action, parameters)
 
     async def run_action(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.content import Content
@@ -15,7 +15,6 @@ from agentwatch.decisions.form import (
     Fact,
     Missing,
     RequestForm,
-    fact,
     facts,
     request_facts,
     with_document,
@@ -41,17 +40,16 @@ _EFFECTS: Final = {Action.ALLOW: "allows it, this once", Action.DENY: "denies it
 
 
 class AttemptCase:
-    """A decision about one attempt of a task, as it stood when the dialog opened. `where` is the top row of its
-    workspace, "" where it has none."""
+    """A decision about one attempt of a task, as it stood when the dialog opened."""
 
     advice = "Leave with escape, look at it, and open this again."
     title = "the child's words"
     asker = "the child's"
     to_read = 0
 
-    def __init__(self, monitor: Monitor, desk: DecisionService, where: str, task: Task, action: Action) -> None:
-        self.monitor, self.desk, self.where = monitor, desk, where
-        self.seen, self.subject, self.action = task, desk.subject(task), action
+    def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, action: Action) -> None:
+        self.monitor, self.desk, self.seen, self.action = monitor, desk, task, action
+        self.subject = desk.subject(task)
         self.form = DecisionForm(task, self.subject, action, monitor.tree.tasks.values(), dict(monitor.settings.modes))
 
     @property
@@ -61,18 +59,18 @@ class AttemptCase:
 
     def change(self, now: float) -> str | None:  # noqa: ARG002 - it is the task that changes
         """The difference to what the operator saw, a sentence; None if there is none."""
-        task = self.task
-        if task is None:
+        if (task := self.task) is None:
             return "The task is gone."
-        subject = self.desk.subject(task)
-        if subject.attempt != self.subject.attempt:
+        subject, seen = self.desk.subject(task), self.subject
+        if subject.attempt != seen.attempt:
             return f"Attempt {subject.attempt} has begun meanwhile."
-        for name in ("return", "handoff"):
-            if getattr(subject, f"{name}_sha256") != getattr(self.subject, f"{name}_sha256"):
-                return f"The {name} has changed since you opened this."
+        if subject.return_sha256 != seen.return_sha256:
+            return "The return has changed since you opened this."
+        if subject.handoff_sha256 != seen.handoff_sha256:
+            return "The handoff has changed since you opened this."
         return f"It was decided meanwhile: {task.binding.action}." if task.binding is not None else None
 
-    def facts(self, now: float, cautions: Iterable[str]) -> Iterator[Fact]:  # noqa: ARG002 - it has none
+    def facts(self, now: float) -> Iterator[Fact]:
         """The facts of the frame."""
         where = "in the ledger, copy in .agentwatch/decisions"
         if self.monitor.host:
@@ -81,20 +79,19 @@ class AttemptCase:
             where = "in the ledger, nowhere else (read only)"
         writes = f"{self.subject.decision_id[:DIGITS_OF_FILE]}….json {where}"
         about = self.seen, self.task or self.seen, self.subject, self.action, self.form.params()
-        return _placed(self, facts(*about, now=now, writes=writes))
+        return facts(*about, now=now, writes=writes)
 
     def missing(self, note: str, unread: str) -> Missing | None:  # noqa: ARG002 - nothing has to be read first
         """The step that the operator has to take first."""
-        return self.form.missing(self.task, note) if self.task is not None else Missing("the task has gone")
+        return self.form.missing(self.task, note) if self.task is not None else None
 
     async def words(self) -> list[Block]:
         """The words of others, each line of them behind the bar."""
         returned = self.seen.latest.returned if self.seen.latest is not None else None
         content = await asyncio.to_thread(self.monitor.content, returned) if returned is not None else None
-        blocks: list[Block] = [Quotation(*part, wrap=True) for part in words_of_child(self.seen)]
-        if self.seen.result is None:
-            blocks.insert(0, text(faint("The child has returned nothing that can be read.")))
-        return [*blocks, *([Quotation("whole return", content, wrap=True)] if content else [])]
+        nothing = [] if self.seen.result else [text(faint("The child has returned nothing that can be read."))]
+        parts = [*words_of_child(self.seen), *([("whole return", content)] if content else [])]
+        return [*nothing, *(Quotation(*part, wrap=True) for part in parts)]
 
     def effect(self) -> str:
         """The effect of the key, now that nothing is missing."""
@@ -107,9 +104,8 @@ class AttemptCase:
 
     def outcome(self, decided: DecisionMade) -> str:
         """How that came out, in a sentence."""
-        done = "recorded" if decided.fresh else "the very same was recorded before"
         delivered = "delivered" if decided.undelivered is None else f"not delivered: {clean(decided.undelivered, 500)}"
-        return f"{self.form.spec.word} {quoted(name_of(self.seen), 24)}: {done}, {delivered}."
+        return f"{self.form.spec.word} {quoted(name_of(self.seen), 24)}: recorded, {delivered}."
 
 
 class RequestCase:
@@ -118,15 +114,14 @@ class RequestCase:
     advice = "Leave with escape."
     asker = "its"
 
-    def __init__(self, monitor: Monitor, desk: DecisionService, where: str, task: Task, request: Request) -> None:
-        self.monitor, self.desk, self.where = monitor, desk, where
-        self.request, self.form = request, RequestForm(request)
+    def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, request: Request) -> None:
+        self.monitor, self.desk, self.request, self.form = monitor, desk, request, RequestForm(request)
         is_permission = request.kind is RequestKind.PERMISSION
         self.title = "what it wants to do" if is_permission else "what belongs to it"
         self.to_read = 2 if request.beside else 1
         """Of the blocks of words, so many have to be read before it can be allowed."""
-        self._names = [monitor.tree.tasks[one].called for one in reversed(monitor.tree.ancestors(task.task_id))]
-        self._names.append(task.called)
+        above = [monitor.tree.tasks[one] for one in reversed(monitor.tree.ancestors(task.task_id))]
+        self._asker = quoted(BETWEEN.join(one.called for one in (*above, task)), 200)
 
     def change(self, now: float) -> str | None:
         """As that of an attempt."""
@@ -140,10 +135,9 @@ class RequestCase:
             return "It is not the one that you looked at."
         return "Its time is over: answer it in its terminal." if now >= (request.until or now + 1) else None
 
-    def facts(self, now: float, cautions: Iterable[str]) -> Iterator[Fact]:
+    def facts(self, now: float) -> Iterator[Fact]:
         """As those of an attempt."""
-        asker = quoted(BETWEEN.join(self._names), 200)
-        return _placed(self, request_facts(self.request, now, asker=asker, cautions=cautions))
+        return request_facts(self.request, now, asker=self._asker)
 
     def missing(self, note: str, unread: str) -> Missing | None:
         """The same; `unread` is the part of the call that was not in sight yet."""
@@ -165,26 +159,14 @@ class RequestCase:
         """Record the answer. Raises DecisionError."""
         return await self.monitor.answer(self.request, self.form.action or Action.DENY, self.form.params(), note)
 
-    def outcome(self, decided: DecisionMade) -> str:
+    def outcome(self, decided: DecisionMade) -> str:  # noqa: ARG002 - there is nothing to deliver
         """As that of an attempt."""
-        request, before = self.request, "" if decided.fresh else " before"
+        request, done = self.request, _DONE[self.form.action or Action.DENY]
         query = request.queries[0].question if request.queries else request.shown or request.input
-        return f"{_DONE[self.form.action or Action.DENY]}{before} {clean(program_of(request.source), 20)}: " + quoted(
-            query, 30
-        )
+        return f"{done} {clean(program_of(request.source), 20)}: {quoted(query, 30)}"
 
 
 Case = AttemptCase | RequestCase
-
-
-def _placed(case: Case, facts: Iterator[Fact]) -> Iterator[Fact]:
-    """The facts, with workspace and host behind the first."""
-    yield next(facts)
-    if case.where:
-        yield fact("in", quoted(case.where, 200))
-    if case.monitor.host:
-        yield fact("host", quoted(case.monitor.host, 200), "bold")
-    yield from facts
 
 
 class Quotation(NamedTuple):

@@ -7,7 +7,9 @@ on, and foreign words. Only `ctrl+s` decides, not before the operator could have
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -25,7 +27,7 @@ from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from agentwatch.app.actions import Home, Place, bindings, command_of
+from agentwatch.app.actions import Home, Place, action_name, bindings
 from agentwatch.app.decision_words import why_not
 from agentwatch.app.dialogs.cases import AttemptCase, Case, RequestCase
 from agentwatch.app.dialogs.document import Document, tell
@@ -36,7 +38,7 @@ from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.form import LONGEST, Field, Missing, unfit
+from agentwatch.decisions.form import LONGEST, Fact, Field, Missing, fact, unfit
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
 from agentwatch.text import clean, exact, quoted
@@ -49,7 +51,6 @@ ARMING_SECONDS: Final = 0.6
 """How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing."""
 LABEL: Final = 10
 """Cells of the column with the labels."""
-_MODE_CELLS: Final = 40
 _WIDE: Final = 110
 """Cells from which foreign words stand beside what is handed on."""
 _TALL: Final = 24
@@ -94,20 +95,20 @@ class Choice(Widget, can_focus=True):
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
         return len(self._lines(width))
 
-    def _next(self, by: int) -> int:
-        before = self._at if self._at is not None else -1 if by > 0 else 0
-        return (before + by) % len(self._field.options)
-
     def action_step(self, by: int) -> None:
         """Take the next one, or the one before; where several can be taken, go there."""
+        at = self._at if self._at is not None else min(-by, 0)
+        self._at = (at + by) % len(self._field.options)
         if not self._field.several:
-            self._choose(self._next(by))
-        self._at = self._next(by) if self._field.several else self._at
+            self._choose(self._at)
         self.refresh()
 
     def action_take(self) -> None:
         """Take the one under the cursor, or give it back."""
-        self._choose(self._at if self._field.several and self._at is not None else self._next(1))
+        if not self._field.several or self._at is None:
+            self.action_step(1)
+        if self._field.several and self._at is not None:
+            self._choose(self._at)
 
     def on_click(self, event: events.Click) -> None:
         if (number := event.style.meta.get("choice")) is not None:
@@ -115,33 +116,29 @@ class Choice(Widget, can_focus=True):
 
     def _choose(self, number: int) -> None:
         field, self._at = self._field, number
-        field.taken = sorted(set(field.taken) ^ {number}) if field.several else [number]
+        field.taken = sorted({*field.taken} ^ {number}) if field.several else [number]
         self.refresh()
         self.post_message(self.Changed())
 
     def _lines(self, width: int) -> list[Content]:
         lines: list[Content] = []
-        field, marks = self._field, ("□", "■") if self._field.several else ("○", "●")
+        field, marks = self._field, "□■" if self._field.several else "○●"
         for number, (label, description) in enumerate(field.options):
-            mark, click = marks[number in field.taken], Style.from_meta({"choice": number})
-            style = (
-                "bold $text-accent" if number in field.taken else "" if field.question is not None else "$text-muted"
-            )
+            is_taken, click = number in field.taken, Style.from_meta({"choice": number})
+            style = "bold $text-accent" if is_taken else "$text-muted"
             if field.question is not None:
                 here = "›" if field.several and number == self._at else " "
-                first = Content.styled(f"{here}{mark} ", style or "$text-muted")
-                words = Text(Content.styled(exact(label, LONGEST), style), first, "  ┊ ")
+                first = Content.styled(f"{here}{marks[is_taken]} ", style)
+                words = Text(Content.styled(exact(label, LONGEST), style * is_taken), first, "  ┊ ")
                 about = Text(Content.styled(shown(description, LONGEST), "$text-muted"), Content("  ┊ "), "  ┊ ")
                 laid = lay_out([words, *([about] if description else [])], width)
                 lines += (line.content.stylize(click) for line in laid)
                 continue
-            room = _MODE_CELLS if description else max(width - 2, _MODE_CELLS)
-            said = clip(shown(f"{label} ({description})" if description else label), room)
-            part = Content.styled(f"{mark} {said}", style).stylize(click)
+            said = clip(shown(f"{label} ({description})" if description else label), width - 2)
+            part = Content.styled(f"{marks[is_taken]} {said}", style).stylize(click)
             if lines and lines[-1].cell_length + 2 + part.cell_length <= width:
-                lines[-1] = Content("  ").join([lines[-1], part])
-            else:
-                lines.append(part)
+                part = Content("  ").join([lines.pop(), part])
+            lines.append(part)
         return lines
 
 
@@ -160,11 +157,21 @@ class Row(Horizontal):
         super().__init__(Static(label, classes="label", markup=False), field)
 
 
+def _input(placeholder: str, key: str) -> Input:
+    return Input(placeholder=placeholder, compact=True, select_on_focus=False, max_length=4_000, id=f"field-{key}")
+
+
+def _widgets_of(field: Field) -> Iterator[Widget]:
+    if field.options:
+        yield Choice(field)
+    if field.placeholder:
+        yield _input(field.placeholder, f"{field.key}-text")
+
+
 class DecisionScreen(ModalScreen[End | Action]):
     """Shows the form of a case. Ends with how it was left, or with the action that is wanted instead.
 
-    `clock` gives seconds since the epoch, `steady` those of a clock that nobody sets. `queue` is its place in a review,
-    and how many there are.
+    `place` says where its task is, `queue` its place in a review, and how many there are.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -174,7 +181,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         Binding("pageup", "read(-1)", show=False),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
-    AUTO_FOCUS = ".first"
+    AUTO_FOCUS = ""
 
     DEFAULT_CSS = """
     DecisionScreen { align: center middle; background: $background; }
@@ -212,21 +219,15 @@ class DecisionScreen(ModalScreen[End | Action]):
     """
 
     def __init__(
-        self,
-        case: Case,
-        clock: Callable[[], float],
-        steady: Callable[[], float],
-        queue: tuple[int, int] | None = None,
+        self, app: AgentwatchApp, case: Case, place: Sequence[Fact] = (), queue: tuple[int, int] | None = None
     ) -> None:
         super().__init__()
-        self.case, self._clock, self._steady, self._queue = case, clock, steady, queue
-        self._armed_at: float | None = None
-        """When its key counts, by `steady`; None before it was seen, when it hears nothing."""
+        self._app, self.case, self._place, self._queue = app, case, place, queue
+        self._armed_at = math.inf
+        """When its key counts, by the clock that nobody sets; before it was seen, it hears nothing."""
         self._trouble = ""
         self._is_recording = self._is_read = False
-        self._wanted: Missing | None = None
-        """The step that was missing when the key that records was pressed."""
-        self._note = Input(placeholder=case.form.spec.placeholder, compact=True, select_on_focus=False, id="note")
+        self._note = _input(case.form.spec.placeholder, "note")
         self._passphrase = Input(
             placeholder="the passphrase of the key that signs decisions", password=True, compact=True
         )
@@ -235,27 +236,11 @@ class DecisionScreen(ModalScreen[End | Action]):
         self._facts = Static(id="facts", markup=False)
         self._standings = Static(id="standing", markup=False), Static(id="standing-low", markup=False)
         self._page = Page()
+        self._page.id = "field-words"
         self._document: Document | None = None
         if isinstance(case, AttemptCase) and case.form.spec.document:
             self._document = Document(case.form, case.monitor, case.desk.state, self._arm)
-        self._widgets: dict[str, Widget] = {}
-        """The widgets by the keys of `Missing`."""
-        for one in case.form.fields:
-            if one.options:
-                self._widgets[one.key] = Choice(one)
-            if one.placeholder:
-                self._widgets[f"{one.key}.text"] = Input(
-                    placeholder=one.placeholder, compact=True, select_on_focus=False, max_length=4_000
-                )
-        self._widgets |= {"note": self._note, "words": self._page}
-        if self._document is not None:
-            self._widgets["document"] = self._document.area
-        (self._widget(case.form.first) or self._note).add_class("first")
-        self._footer = Footer(
-            Place.DECIDE,
-            is_useless=lambda command_id: not self.check_action(command_of(self.app, command_id).action, ()),
-            refused=lambda: self._wanted.reason if self._wanted else "",
-        )
+        self._footer = Footer(Place.DECIDE, lambda name: not self.check_action(app.commands[name].action, ()))
 
     # The screen
 
@@ -268,7 +253,7 @@ class DecisionScreen(ModalScreen[End | Action]):
                     ours.border_subtitle = f"{self._queue[0]} of {self._queue[1]}"
                 yield self._facts
                 for one in form.fields:
-                    for number, widget in enumerate(self._of(one) if one.label else ()):
+                    for number, widget in enumerate(_widgets_of(one) if one.label else ()):
                         yield Row("other" if number else one.label, widget)
                 if self._document is not None:
                     yield Row(self._document.label, self._document.status)
@@ -285,22 +270,23 @@ class DecisionScreen(ModalScreen[End | Action]):
                         for one in asked:
                             if one.question is not None:
                                 yield Static(shown(one.question, LONGEST), classes="question", markup=False)
-                            yield from self._of(one)
+                            yield from _widgets_of(one)
                 with Vertical(id="words") as words:
                     words.border_title = self.case.title
                     yield self._page
         yield self._standings[1]
         yield self._footer
 
-    def _widget(self, key: str) -> Widget | None:
-        return self._widgets.get(key) or self._widgets.get(f"{key}.text")
-
-    def _of(self, field: Field) -> Iterator[Widget]:
-        return (self._widgets[key] for key in (field.key, f"{field.key}.text") if key in self._widgets)
+    def _go_to(self, key: str) -> None:
+        """Put the cursor into the field of this key."""
+        names = f"field-{key.replace('.', '-')}"
+        if key and (found := self.query(f"#{names}, #{names}-text")):
+            self.set_focus(found.first())
 
     def on_mount(self) -> None:
         self.app.app_resume_signal.subscribe(self, lambda _app: self._arm())
         self.set_interval(1.0, self.look)
+        self._go_to(self.case.form.first)
         self._read_words()
         for scrolls in (self._page, self.query_one("#decision")):
             self.watch(scrolls, "scroll_y", self._look_soon, init=False)
@@ -313,9 +299,9 @@ class DecisionScreen(ModalScreen[End | Action]):
     async def _read_words(self) -> None:
         blocks = await self.case.words()
         # It may have been left meanwhile.
-        if self.is_attached and (words := self.query("#words")):
+        if self.is_attached:
             self._page.show(blocks, keep=False)
-            words.set(display=bool(blocks))
+            self.query("#words").set(display=bool(blocks))
             self._look_soon()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -328,52 +314,45 @@ class DecisionScreen(ModalScreen[End | Action]):
     @on(Choice.Changed)
     def _take_change(self, event: Input.Changed | Choice.Changed) -> None:
         """The operator has changed something: what was wrong before may be right now."""
-        for one in self.case.form.fields:
-            if isinstance(written := self._widgets.get(f"{one.key}.text"), Input):
-                one.text = written.value
-        self._trouble, self._wanted = "", None
+        self._trouble = ""
+        if isinstance(event, Input.Changed):
+            for one in self.case.form.fields:
+                if event.input.id == f"field-{one.key}-text":
+                    one.text = event.value
         # A passphrase is no part of it.
-        if self._document is not None and not (isinstance(event, Input.Changed) and event.input.password):
+        if self._document is not None and event.control is not self._passphrase:
             self._document.remake(self._note.value)
         self.look()
 
     def _arm(self) -> None:
         """The moment in which the key does not count begins, or begins again: it is in sight now."""
-        self._armed_at = self._steady() + ARMING_SECONDS
+        self._armed_at = self._app.steady() + ARMING_SECONDS
         # Timers of Textual may go off half a millisecond early.
         self.set_timer(ARMING_SECONDS + 0.001, self.look)
         self.look()
 
     @property
     def _is_armed(self) -> bool:
-        return self._armed_at is not None and self._steady() >= self._armed_at
+        return self._app.steady() >= self._armed_at
 
     @on(TreeUpdated)
     @on(Document.Checked)
     def look(self) -> None:
         """Say what is true now, once keys are heard: the operator types as soon as the last line stands."""
-        if self._armed_at is None or not self.is_attached:
+        if self._armed_at == math.inf or not self.is_attached:
             return
-        cautions: list[str] = []
         if self._document is not None:
             self._document.show_status()
-        if self.case.to_read:
-            page, count = self._page, self._page.virtual_size.height
-            if page.line(max(count - 1, 0)).content.plain.startswith("truncated: "):
-                cautions.append("it is longer than what is shown below")
-            left = count - page.top - page.height
-            self.query_one("#words").border_subtitle = f"{plural(left, 'more line')}: pagedown" if left > 0 else ""
-        if self._wanted is not None and self._missing() != self._wanted:
-            self._wanted = None
-        tell(self._facts, Content("\n").join(self._fact_lines(cautions)))
+        tell(self._facts, Content("\n").join(self._fact_lines()))
         standing = self._standing()
         for one in self._standings:
             tell(one, standing)
         self._footer.redraw()
 
-    def _fact_lines(self, cautions: Sequence[str]) -> Iterator[Content]:
+    def _fact_lines(self) -> Iterator[Content]:
         width = max((self._facts.size.width or self.size.width - 6) - LABEL, 8)
-        for label, parts in self.case.facts(self._clock(), cautions):
+        first, *others = self.case.facts(self._app.clock())
+        for label, parts in (first, *self._place, *others):
             styled = [Content.styled(words, style if style in ("", "bold") else f"${style}") for words, style in parts]
             style = "$text-warning" if label == "beware" else "$text-muted"
             # Each line begins with a label of ours: foreign words cannot look like one.
@@ -384,7 +363,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         """The last line that is ours: what the key would do, or why it does nothing."""
         if self._is_recording:
             return Content("recording…")
-        change = self.case.change(self._clock())
+        change = self.case.change(self._app.clock())
         if trouble := self._trouble or (change and f"{change} {self.case.advice}"):
             return Content.styled(f"✗ {trouble}", "bold $text-error")
         if missing := self._missing():
@@ -419,12 +398,10 @@ class DecisionScreen(ModalScreen[End | Action]):
         if lines and lines[min(end, len(lines) - 1)].startswith("truncated: "):
             return "it is too long to be read here: answer it in its program"
         left = max(end, 1)
-        try:
+        with suppress(NoWidget):
             place = self.find_widget(page)
             # In a low window only a part of the page may be in sight.
             left = end - page.top - (place.visible_region.bottom - place.region.y) * bool(place.visible_region)
-        except NoWidget:
-            pass
         if not lines or left > 0:
             return f"{plural(max(left, 1), 'more line')} below: read to the end first (pagedown)"
         # Before, the frame may be there without its facts, and what stands below them in sight for a moment.
@@ -441,13 +418,12 @@ class DecisionScreen(ModalScreen[End | Action]):
             self._arm()
             return
         self._trouble = ""
-        if self.case.change(self._clock()) is None:
-            self._wanted = self._missing()
-            if self._wanted is None:
+        if self.case.change(self._app.clock()) is None:
+            if (missing := self._missing()) is None:
                 self._is_recording = True
                 self._record()
-            elif widget := self._widget(self._wanted.key):
-                widget.focus()
+            else:
+                self._go_to(missing.key)
         self.look()
 
     @work
@@ -466,7 +442,7 @@ class DecisionScreen(ModalScreen[End | Action]):
             self.app.notify(words, markup=False, timeout=4)
         else:
             self.app.notify(words, severity="warning", markup=False, timeout=12)
-        self._leave(End.DECIDED)
+        self.leave(End.DECIDED)
 
     async def _sign(self) -> DecisionMade | None:
         """Record it; None if something is missing. Raises DecisionError."""
@@ -479,7 +455,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         if document is not None and document.text != shown_text:
             self._trouble = f"The {document.label} is not what you saw: read it, then press ctrl+s again."
         # What was found true before the disk was asked may be so no more.
-        is_changed = self.case.change(self._clock()) is not None or not self._is_armed
+        is_changed = self.case.change(self._app.clock()) is not None or not self._is_armed
         if not is_sound or is_changed or self._missing() is not None:
             return None
         return await self.case.sign(shown_text, self._note.value.strip())
@@ -505,23 +481,23 @@ class DecisionScreen(ModalScreen[End | Action]):
 
     # Keys
 
-    def _leave(self, end: End | Action) -> None:
+    def leave(self, end: End | Action) -> None:
         """Leave where it is on top: Textual would dismiss the screen above it."""
         if self.is_active and not self._is_recording:
             self.dismiss(end)
 
     def action_leave(self) -> None:
-        self._leave(End.LEFT)
+        self.leave(End.LEFT)
 
     def action_copy_or_leave(self) -> None:
         """Handle a key that no field takes: copy the selection of the mouse, else leave."""
         try:
             self.action_copy_text()
         except SkipAction:
-            self._leave(End.LEFT)
+            self.leave(End.LEFT)
 
     def action_skip(self) -> None:
-        self._leave(End.SKIPPED)
+        self.leave(End.SKIPPED)
 
     def action_next_field(self) -> None:
         self.focus_next()
@@ -534,86 +510,87 @@ class DecisionScreen(ModalScreen[End | Action]):
         case, action = self.case, OF_ATTEMPTS[number]
         if not isinstance(case, AttemptCase) or case.task is None:
             return
-        reason = "this is its dialog" if action is case.action else why_not(case.task, action, self._clock())
+        reason = "this is its dialog" if action is case.action else why_not(case.task, action, self._app.clock())
         if reason is None:
-            self._leave(action)
+            self.leave(action)
         else:
-            words = f"{SPECS[action].word}: {reason}."
-            self.app.notify(words, severity="warning", markup=False, timeout=6)
+            self._app.complain(f"{SPECS[action].word}: {reason}.")
 
     def action_changes(self) -> None:
         """Show what is changed in the last handoff, or go on editing."""
         if self._document is not None:
             self._document.toggle_changes()
-            self._footer.redraw()
 
     def action_edit_document(self) -> None:
         """Open the document in the operator's editor; the screen waits."""
         if self._document is not None:
-            if trouble := self._document.edit():
-                self.app.notify(trouble, severity="warning", markup=False, timeout=6)
+            self._app.complain(self._document.edit())
             # Whatever was typed for the editor is not meant for this dialog.
             self._arm()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
         """Without a document its keys are those of the field that has the focus."""
-        is_possible = {
-            "record": not self.has_class("-small"),
-            "skip": self._queue is not None,
-            "instead": isinstance(self.case, AttemptCase),
-            "edit_document": self._document is not None,
-            "changes": self._document is not None,
-        }
-        return is_possible.get(action, True)
+        name = action_name(action)
+        if name == "skip":
+            return self._queue is not None
+        if name == "instead":
+            return isinstance(self.case, AttemptCase)
+        return name not in ("edit_document", "changes") or self._document is not None
 
 
-# Opening it
+class Review:
+    """Dialogs about tasks, the next when the one before is decided or skipped.
 
-
-async def review(app: AgentwatchApp, task_ids: Sequence[str], action: Action | None = None) -> None:
-    """Open a dialog for each of these tasks, the next when the one before is decided or skipped.
-
-    Without an `action`, each dialog is for what the contracts suggest for its task; the operator can take another.
-    A task whose program asks has a dialog for each of its requests. What can no longer be decided when its turn comes
-    is left out. Run it in a worker.
+    Without an `action`, each is for what the contracts suggest for its task; the operator can take another. A task
+    whose program asks has a dialog for each of its requests. What can no longer be decided when its turn comes is left
+    out.
     """
-    turns: list[tuple[str, str | None]] = []
-    for task_id in task_ids:
-        task = app.monitor.tree.tasks.get(task_id)
-        asked = [one.request_id for one in task.requests if one.can_answer] if task and action is None else []
-        turns += [(task_id, request_id) for request_id in asked or (None,)]
-    decided = 0
-    for number, (task_id, request_id) in enumerate(turns, start=1):
-        queue = (number, len(turns)) if len(turns) > 1 else None
-        end: End | Action | None = action
-        while isinstance(case := _case_of(app, task_id, request_id, end), Case):
-            end = await app.push_screen_wait(DecisionScreen(case, app.clock, app.steady, queue))
-            if isinstance(end, End):
-                break
-        if isinstance(case, str):
+
+    def __init__(self, app: AgentwatchApp, task_ids: Sequence[str], action: Action | None) -> None:
+        self._app, self._action, self._at = app, action, 0
+        self._turns: list[tuple[str, str | None]] = []
+        for task_id in task_ids:
+            task = app.monitor.tree.tasks.get(task_id)
+            asked = [one.request_id for one in task.requests if one.can_answer] if task and action is None else []
+            self._turns += [(task_id, request_id) for request_id in asked or (None,)]
+
+    async def open(self, action: Action | None) -> None:
+        """Open the dialog whose turn it is, else the first one behind it that can be."""
+        app, count, tasks = self._app, len(self._turns), self._app.monitor.tree.tasks
+        for at in range(self._at, count):
+            self._at, (task_id, request_id) = at, self._turns[at]
+            case = _case_of(app, task_id, request_id, action)
+            if isinstance(case, Case):
+                top = tasks.get(tasks[task_id].scope) if task_id in tasks else None
+                place = [fact("in", quoted(top.title, 200))] if top is not None else []
+                if case.monitor.host:
+                    place.append(fact("host", quoted(case.monitor.host, 200), "bold"))
+                queue = (at + 1, count) if count > 1 else None
+                await app.push_screen(DecisionScreen(app, case, place, queue), self._go_on)
+                return
             app.complain(case)
+            action = self._action
+
+    async def _go_on(self, end: End | Action | None) -> None:
+        if isinstance(end, Action):
+            await self.open(end)
+            return
         if end is End.DECIDED:
-            decided += 1
-            app.unmark(task_id)
-        if end is End.LEFT:
-            break
-    if len(turns) > 1:
-        left = len(turns) - decided
-        words = f"Review over: {decided:,} decided{f', {left:,} left as they were' if left else ''}."
-        app.notify(words, markup=False, timeout=4)
+            self._app.main.task_tree.unmark(self._turns[self._at][0])
+        self._at += 1
+        if end is not End.LEFT:
+            await self.open(self._action)
 
 
-def _case_of(
-    app: AgentwatchApp, task_id: str, request_id: str | None, action: End | Action | None
-) -> Case | str | None:
+def _case_of(app: AgentwatchApp, task_id: str, request_id: str | None, action: Action | None) -> Case | str | None:
     """The case of a task's request, or of an action about its attempt; a sentence where it cannot be decided now,
     None where it is gone."""
     monitor, own_id = app.monitor.of(task_id)
-    task, now, tasks = monitor.tree.tasks.get(own_id), app.clock(), app.monitor.tree.tasks
+    task, now = monitor.tree.tasks.get(own_id), app.clock()
     asked = [one for one in task.requests if one.can_answer and request_id in (None, one.request_id)] if task else []
     if task is None or (request_id is not None and not asked):
         return None
-    if not isinstance(action, Action):
+    if action is None:
         likely = (policy.suggested(task) or Action.ACCEPT, *_LIKELY)
         action = next((one for one in likely if why_not(task, one, now) is None), likely[0])
         # What its program waits for comes before all else that could be decided about it.
@@ -626,8 +603,6 @@ def _case_of(
         reason = clean(monitor.clerk.desk.unreachable, 400)
     if reason is not None or monitor.clerk is None:
         return f"{SPECS[action].word} {quoted(task.title if task.workspace else own_id, 60)}: {reason}."
-    scope = tasks[task_id].scope if task_id in tasks else ""
-    where = tasks[scope].title if scope in tasks else ""
     if is_request:
-        return RequestCase(monitor, monitor.clerk.desk, where, task, asked[0])
-    return AttemptCase(monitor, monitor.clerk.desk, where, task, action)
+        return RequestCase(monitor, monitor.clerk.desk, task, asked[0])
+    return AttemptCase(monitor, monitor.clerk.desk, task, action)

@@ -31,11 +31,7 @@ _AGAIN: Final = 2.0
 _PAUSE: Final = 0.2
 """Seconds without a key after which the document is made again, or its text is checked."""
 _LARGEST: Final = 128 * 1024
-"""Characters up to which a document is edited on the screen; a larger one takes seconds to lay out."""
-_LONGEST: Final = 4_000
-"""The same for one line."""
-_LARGEST_FILE: Final = 1024 * 1024
-"""Bytes of an edited file that are read back."""
+"""Characters up to which a document is shown; a larger one takes seconds to lay out."""
 
 
 def tell(line: Static, content: Content) -> None:
@@ -74,17 +70,13 @@ class Document(Vertical):
         self.status = Static(id="checked", markup=False)
         """One line about the text: whether it is valid, and how much of it is changed."""
         self._form, self._monitor, self._state, self._appeared = form, monitor, state, appeared
-        self._note = ""
         self.area = TextArea(show_cursor=False, show_line_numbers=True, compact=True, highlight_cursor_line=False)
+        self.area.id = "field-document"
         self.area.match_cursor_bracket = False
         self._page = Page()
         self._proposal: Proposal | None = None
-        self._why_blank = ""
-        self._no_answer = ""
-        """Why the text cannot be had; "" where it is here."""
-        self._is_unseen = False
-        """Whether the text is too large for the screen, and the operator's editor has not had it."""
-        self.text = ""
+        self._note = self.text = self._why_blank = self._no_answer = ""
+        """The note to put into it, the text, why that is blank, and why it cannot be had now."""
         self.problems: list[str] | None = None
         """The faults of the text, None as long as it is being checked."""
         self._difference: Difference | None = None
@@ -105,16 +97,13 @@ class Document(Vertical):
         """The fields, or the note, say something else now."""
         self._note = note
         if not self.is_edited:
-            self._follow(_PAUSE)
+            self._follow()
 
-    def _follow(self, pause: float) -> None:
+    @work(exclusive=True)
+    async def _follow(self, pause: float = _PAUSE) -> None:
         """Make it again, and check it, a while later. The one before is not signed any more."""
         self.problems = None
         self.post_message(self.Checked())
-        self._refresh_later(pause)
-
-    @work(exclusive=True)
-    async def _refresh_later(self, pause: float) -> None:
         await asyncio.sleep(pause)
         await self._make()
         while self._no_answer:
@@ -137,29 +126,19 @@ class Document(Vertical):
             return
         except DecisionError as error:
             proposal, self._why_blank = blank_handoff(form.task, form.subject), clean(str(error), 500)
-        was_away, self._no_answer = bool(self._no_answer), ""
+        was_away, self._no_answer = self._no_answer, ""
         if not self.is_edited:
-            is_new = self._proposal is None or was_away or proposal.text != self.text
             self._proposal = proposal
-            if is_new:
-                # Else the operator's editor may have had a text that is too large for the screen.
-                self._show(proposal.text)
+            self._show(proposal.text)
             if was_away:
                 self._appeared()
 
-    def write(self, text: str) -> None:
-        """Put another text in the place of this one."""
-        self._show(text)
-        self._follow(_PAUSE)
-
     def _show(self, text: str) -> None:
         self.text, self.problems = text, None
-        fits = len(text) <= _LARGEST and all(len(line) <= _LONGEST for line in text.splitlines())
-        self.area.read_only = self._is_unseen = not fits
-        shown = text if fits else "This text is too large to be edited here: press ctrl+e."
-        if shown != self.area.text:
+        self.area.read_only = len(text) > _LARGEST
+        if text != self.area.text:
             with self.area.prevent(TextArea.Changed):
-                self.area.text = shown
+                self.area.text = "This text is too large to be shown." if self.area.read_only else text
 
     # Its standing
 
@@ -184,8 +163,8 @@ class Document(Vertical):
             return f"the {self.label} is not here: {self._no_answer}"
         if self._proposal is None or self.problems is None:
             return f"the {self.label} is being checked"
-        if self._is_unseen:
-            return f"the {self.label} is too large to be shown here: read it with ctrl+e"
+        if len(self.text) > _LARGEST:
+            return f"the {self.label} is too large to be shown here: shorten it with ctrl+e, or use `agentwatch decide`"
         return f"correct the {self.label} first: {clean(self.problems[0], 300)}" if self.problems else None
 
     async def is_sound(self, note: str) -> bool:
@@ -229,15 +208,13 @@ class Document(Vertical):
             self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
             with TemporaryDirectory(prefix="editing-", dir=self._state, ignore_cleanup_errors=True) as directory:
                 path = Path(directory, Path(self._proposal.name).name)
-                path.touch(mode=0o600, exist_ok=False)
+                path.touch(mode=0o600)
                 path.write_bytes(self.text.encode())
                 if trouble := hand_over(self.app, self._monitor.settings.editor, path):
                     return trouble
-                if path.stat().st_size > _LARGEST_FILE:
-                    return f"The edited text is too large: it has more than {_LARGEST_FILE:,} bytes."
                 if (text := path.read_bytes().decode()) != self.text:
-                    self.write(text)
-                self._is_unseen = False
+                    self._show(text)
+                    self._follow()
         except (OSError, ValueError) as error:
             return f"The edited text cannot be read: {clean(str(error), 200)}."
         return None
@@ -254,7 +231,7 @@ class Document(Vertical):
         # The editor knows one kind of line break; a text that nobody touched keeps its own.
         if not self.area.read_only and self.area.text != self.text:
             self.text = self.area.text
-            self._follow(_PAUSE)
+            self._follow()
 
     def toggle_changes(self) -> None:
         """Show the changes, or the editor."""
@@ -265,7 +242,6 @@ class Document(Vertical):
         self._show_changes()
 
     def _show_changes(self) -> None:
-        if self.has_class("-changes"):
-            same = [text(faint("It is the same as the last one, or there is none."))]
-            changes = self._difference
-            self._page.show(changes.noted if changes is not None and changes.rows else same, keep=True)
+        same = [text(faint("It is the same as the last one, or there is none."))]
+        changes = self._difference
+        self._page.show(changes.noted if changes is not None and changes.rows else same, keep=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentwatch.monitor import Monitor
 
 _OF_TABS: Final = frozenset(
-    command.id for command in COMMANDS if command.homes in ((Home.PANE,), (Home.PAGE,)) and command.footer
+    name for name, command in COMMANDS.items() if command.homes in ((Home.PANE,), (Home.PAGE,)) and command.footer
 )
 """Ids of the commands for some tabs of the details only."""
 PERIOD: Final = 5.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 from textual import events
@@ -31,8 +31,7 @@ _SHOWN: Final = 200
 
 def _as(command_id: str, action: str) -> Binding:
     """The keys of a command, also those of the operator's own, for something else."""
-    command = next(one for one in COMMANDS if one.id == command_id)
-    return Binding(command.keys.replace(" ", ","), action, show=False, id=command_id)
+    return Binding(",".join(COMMANDS[command_id].keys), action, show=False, id=command_id)
 
 
 class PageScreen(ModalScreen[None]):
@@ -109,7 +108,7 @@ class HelpScreen(PageScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [_as("right", "topic(1)"), _as("left", "topic(-1)")]
 
-    def __init__(self, commands: Sequence[ActionSpec], views: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, commands: Mapping[str, ActionSpec], views: Sequence[tuple[str, str]]) -> None:
         """`views` are the saved ones: the name of each, and what it looks for."""
         self._keys = list(help_blocks(commands, views))
         super().__init__("Keys", self._keys, hint="← → manual   esc back")
@@ -123,14 +122,14 @@ class HelpScreen(PageScreen):
         self.turn_to(topic.capitalize(), markdown(manual.unwrapped(topic)) if self._shown else self._keys)
 
 
-def help_blocks(commands: Sequence[ActionSpec] = COMMANDS, views: Sequence[tuple[str, str]] = ()) -> Iterator[Block]:
+def help_blocks(
+    commands: Mapping[str, ActionSpec] = COMMANDS, views: Sequence[tuple[str, str]] = ()
+) -> Iterator[Block]:
     """What the help shows of these commands, with the saved views."""
-    keys_of = {command.id: command.keys_label for command in commands}
     for heading, sentences in HELP.items():
-        yield from _section(heading, [(keys_of[name], words) for name, words in sentences.items()])
+        yield from _section(heading, [(commands[name].keys_label, words) for name, words in sentences.items()])
     if views:
-        keys = next(command.keys for command in commands if command.id == "views").split(" ")
-        saved = zip(map(key_label, keys), views[:VIEWS], strict=False)
+        saved = zip(map(key_label, commands["views"].keys), views[:VIEWS], strict=False)
         yield from _section("Your views", [(key, clean(": ".join(view), 200)) for key, view in saved])
     yield from _section("Mouse", [("click", "Select a task; twice opens it."), ("click ▸", "Fold or unfold.")])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate, chain
 from typing import Final
 
-from agentwatch.app.actions import ActionSpec, Home, Place, command_of, commands_of
+from agentwatch.app.actions import ActionSpec, Home, Place, commands_of
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 
@@ -45,17 +45,18 @@ class Footer(LineWidget):
         self.redraw()
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
+        known = commands_of(self.app)
         commands = [
             command
-            for command in commands_of(self.app)
+            for command in known.values()
             if self._place in command.footer
             and not self._is_useless(command.id)
             and self.app.check_action(command.action, ())
         ]
         tail: Parts = []
-        if (help_keys := command_of(self.app, "help")) in commands:
+        if (help_keys := known["help"]) in commands:
             commands.remove(help_keys)
-            also = [help_keys, command_of(self.app, "palette")][: 1 + (width >= _ROOMY)]
+            also = [help_keys, known["palette"]][: 1 + (width >= _ROOMY)]
             tail = [part for command in also for part in self._hint(command, palette)]
         hints = {command: self._hint(command, palette) for command in commands}
         if refused := self._refused():
@@ -81,7 +82,7 @@ class Footer(LineWidget):
 
     def _hint(self, command: ActionSpec, palette: Palette) -> Parts:
         namespace = next((_NAMESPACES[home] for home in command.homes if home in _NAMESPACES), "focused.")
-        action = "" if command.is_numbered or "by_key" in command.flags else namespace + command.action
+        action = "" if command.is_numbered or command.id == "dialog.record" else namespace + command.action
         key_style, style = palette.strong, palette.muted
         if self._why_not(command.id) is not None:
             key_style = style = palette.line
@@ -92,10 +93,11 @@ class Footer(LineWidget):
             each = command.tooltip.rstrip(".").partition(": ")[2].split(", ")
             both = [
                 (Part(f" {key}", key_style), Part(f" {words} ", style))
-                for key, words in zip(command.keys.split(" "), each, strict=True)
+                for key, words in zip(command.keys, each, strict=True)
             ]
             return list(chain(*both))
-        words = command.words_at(self._place)
+        # In the tree the key that leads back has another effect.
+        words = command.words.split("; ")[-1 if self._place is Place.TREE else 0]
         return [Part(f" {command.key_label}", key_style, action), Part(f" {words} ", style, action)]
 
 
