@@ -27,7 +27,7 @@ def claude(stage: Stage) -> Claude:
     return made
 
 
-def test_a_child_whose_file_return_was_decided_about_is_sent_back(stage: Stage, claude: Claude) -> None:
+def test_a_child_with_a_decided_file_return_is_sent_back(stage: Stage, claude: Claude) -> None:
     for directory, name, text in (
         ("handoffs", "shop.api.handoff.json", packet(TASK)),
         ("returns", "shop.api.return.md", returned()),

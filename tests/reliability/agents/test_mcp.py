@@ -20,7 +20,7 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def test_the_whole_loop_from_a_failed_attempt_to_a_decided_second_one(stage: Stage) -> None:
+def test_the_loop_from_a_failed_attempt_to_a_decided_second(stage: Stage) -> None:
     async def loop() -> None:
         async with stage.client() as client:
             assert "operator" in (client.instructions or "")
@@ -62,7 +62,7 @@ def test_the_whole_loop_from_a_failed_attempt_to_a_decided_second_one(stage: Sta
     assert (task["state"], task["attempt"]) == ("completed", 2)
 
 
-def test_a_wait_without_a_decision_is_pending_after_the_configured_time(stage: Stage) -> None:
+def test_a_wait_without_a_decision_is_pending_in_time(stage: Stage) -> None:
     stage.configure("[mcp]\nwait = 0.3\n")
 
     async def wait() -> None:

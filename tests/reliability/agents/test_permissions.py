@@ -68,7 +68,7 @@ def test_garbage_and_what_nobody_answers_gets_no_answer(
     shutil.rmtree(scene.store.directory, ignore_errors=True)
 
 
-def test_one_that_is_killed_prints_a_whole_answer_or_none_and_nobody_inherits_it(scene: Scene) -> None:
+def test_one_that_is_killed_prints_a_whole_answer_or_none(scene: Scene) -> None:
     chance, known = random.Random(9), set[str]()
     for _ in range(KILLS):
         held = scene.process(payload())

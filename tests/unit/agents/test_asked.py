@@ -101,7 +101,7 @@ def test_questions_that_are_not_clear_can_only_be_denied(questions: object) -> N
     assert "terminal" in request(asked).why_not
 
 
-def test_the_rules_that_can_be_chosen_are_narrow_and_of_this_tool() -> None:
+def test_the_rules_to_choose_are_narrow_and_of_this_tool() -> None:
     narrow = [
         {"toolName": "Bash", "ruleContent": "make:*"},
         {"toolName": "Bash"},

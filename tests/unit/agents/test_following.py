@@ -27,7 +27,7 @@ def asked(story: Story, **keys: object) -> HookCall:
     return call(transcript_path=str(story.session), **keys)
 
 
-def test_of_equal_calls_in_one_message_the_first_without_a_result_is_asked_about(story: Story) -> None:
+def test_of_equal_calls_the_first_without_a_result_is_meant(story: Story) -> None:
     story.called("u1")
     story.called("u2")
     story.came("u1", BEFORE)

@@ -99,7 +99,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(claude)
 
 
-def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_same_decision(scene: Scene) -> None:
+def test_one_decision_sends_a_child_back_once(scene: Scene) -> None:
     decision_id = scene.decide(Action.RETRY)
     assert scene.stop(FAILED)["decision"] == "block"
     answer = scene.stop(FAILED, again=True)
@@ -113,9 +113,7 @@ def test_a_child_that_fails_in_the_same_words_again_is_not_sent_back_for_the_sam
     ("action", "params"),
     [(Action.ABORT, None), (Action.ACCEPT, None), (Action.ESCALATE, Params(mode="architect"))],
 )
-def test_what_is_for_the_parent_lets_the_child_go_and_tells_the_parent(
-    scene: Scene, action: Action, params: Params | None
-) -> None:
+def test_what_is_for_the_parent_lets_the_child_go(scene: Scene, action: Action, params: Params | None) -> None:
     decision_id = scene.decide(action, params)
     answer = scene.stop(FAILED)
     assert "decision" not in answer
@@ -158,7 +156,7 @@ def test_a_hook_judges_as_the_tree_does(scene: Scene, said: str, prompt: str, de
     assert bool(scene.come_back(said)) is is_bad
 
 
-def test_a_child_that_ends_with_an_early_marker_is_sent_back_to_say_how_it_ended(scene: Scene) -> None:
+def test_an_early_marker_is_sent_back_to_say_how_it_ended(scene: Scene) -> None:
     marker = subagent("in_progress", "It goes on.")
     assert "say how it ended" in scene.stop(marker)["reason"]
     for folder, name, text in (("handoffs", "handoff", packet(TASK)), ("returns", "return", marker)):
@@ -168,7 +166,7 @@ def test_a_child_that_ends_with_an_early_marker_is_sent_back_to_say_how_it_ended
     assert scene.stop("See the file.")["reason"] == HOLD
 
 
-def test_a_held_child_goes_on_with_the_decision_that_comes_while_it_is_held(scene: Scene) -> None:
+def test_a_held_child_goes_on_with_the_decision_that_comes(scene: Scene) -> None:
     with shown(scene.state):
         assert scene.stop(BROKEN)["reason"].startswith("Fix your return format")
         assert scene.stop(BROKEN, again=True)["reason"].startswith("The operator has not decided yet")
@@ -180,7 +178,7 @@ def test_a_held_child_goes_on_with_the_decision_that_comes_while_it_is_held(scen
     assert scene.receipts() == {"recorded", "delivered", "read", "acted"}
 
 
-def test_a_decision_about_the_return_that_was_held_counts_though_the_child_puts_it_otherwise(scene: Scene) -> None:
+def test_a_decision_counts_though_the_child_puts_it_otherwise(scene: Scene) -> None:
     scene.settings = NOW._replace(hook_when="always")
     assert scene.stop(FAILED)["reason"] == HOLD
     decision_id = scene.decide(Action.RETRY)
@@ -205,9 +203,7 @@ def test_a_child_is_held_but_not_for_ever(scene: Scene, monkeypatch: pytest.Monk
     assert Journal(scene.workspace).row(SESSION, AGENT) == []
 
 
-def test_a_failed_child_is_held_also_where_no_decision_can_be_believed(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_child_is_held_where_nothing_can_be_believed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTWATCH_PUBLIC_KEY", "broken")
     scene.settings = NOW._replace(hook_when="always")
     answer = scene.stop(FAILED)

@@ -72,7 +72,7 @@ def init(workspace: Path, agent: str | None = None, *, write: bool = True, remov
 
 
 @pytest.mark.parametrize("agent", BEFORE)
-def test_what_the_user_changed_meanwhile_stays_when_ours_is_removed(tmp_path: Path, agent: str) -> None:
+def test_what_the_user_changed_stays_when_ours_is_removed(tmp_path: Path, agent: str) -> None:
     put(tmp_path, BEFORE[agent])
     init(tmp_path, agent)
     instructions = tmp_path / programs(Settings())[agent].instructions

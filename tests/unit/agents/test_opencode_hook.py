@@ -148,7 +148,7 @@ def test_the_program_gets_the_answer_to_its_very_request(
     assert held.close() == (0, "")
 
 
-def test_a_denial_that_would_end_more_than_was_shown_is_asked_anew(operator: Operator) -> None:
+def test_a_denial_that_would_end_more_is_asked_anew(operator: Operator) -> None:
     held = operator.holds(told(operator.workspace))
     before = operator.sees()
     held.say({"others": 1})
@@ -179,7 +179,7 @@ def read_of(**changes: Any) -> tuple[str, list[str]]:
     return request.shown, list(map(str, request.beside))
 
 
-def test_the_patch_the_path_or_the_arguments_themselves_are_shown() -> None:
+def test_the_patch_the_path_or_the_arguments_are_shown() -> None:
     edit = {"permission": "edit", "patterns": ["a.txt"], "metadata": {"filepath": "/w/a.txt", "diff": "-a\n+b\n"}}
     changed = {"filePath": "/w/a.txt", "oldString": "a", "newString": "b", "replaceAll": True}
     assert read_of(**edit, call=changed) == ("/w/a.txt\n-a\n+b\n", ["replaceAll: true"])
@@ -195,7 +195,7 @@ def test_the_patch_the_path_or_the_arguments_themselves_are_shown() -> None:
     assert json.loads(read_of(**globs)[0]) == {"patterns": ["a", "b"]}
 
 
-def test_no_value_passes_for_another_field_or_for_a_part_of_the_command() -> None:
+def test_no_value_passes_for_another_field_or_the_command() -> None:
     call = {"command": "make", "description": "Makes it", "workdir": "/x\ntimeout: 5"}
     assert read_of(metadata={"command": "make"}, call=call) == ("make", ['workdir: "/x\\ntimeout: 5"'])
     assert read_of(metadata={"command": "make"}, call={"command": "rm -rf ~"}) == (

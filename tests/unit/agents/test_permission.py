@@ -148,7 +148,7 @@ def test_the_prompt_of_a_child_is_hidden_for_a_short_time(scene: Scene) -> None:
     assert scene.told() == ALLOWED
 
 
-def test_an_answer_is_for_the_request_that_was_seen_and_for_no_equal_one(scene: Scene) -> None:
+def test_an_answer_is_for_the_request_seen_and_no_equal_one(scene: Scene) -> None:
     configure("[hook]\nprompt = 0.5\n")
     with scene.asked(scene.call(**child())) as first:
         pass
@@ -164,7 +164,7 @@ def test_an_answer_is_for_the_request_that_was_seen_and_for_no_equal_one(scene: 
 
 
 @pytest.mark.parametrize("given", [{"command": "\ud800"}, {"command": float("inf")}, {"command": "x" * 1_200_000}])
-def test_what_cannot_be_offered_is_left_to_the_program_and_the_operator_is_told(scene: Scene, given: object) -> None:
+def test_what_cannot_be_offered_is_left_to_the_program(scene: Scene, given: object) -> None:
     ask(scene.call("Bash", given), scene.workspace)
     assert (scene.told(), scene.store.read()) == (None, [])
     assert UNANSWERED in (scene.state / JOURNAL).read_text("utf-8")

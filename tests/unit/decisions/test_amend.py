@@ -89,7 +89,7 @@ def station() -> Task:
     return failed(2, code="E_LINE_FAULT")
 
 
-def test_the_fitter_gets_a_valid_packet_that_names_what_it_restores() -> None:
+def test_the_fitter_gets_a_packet_that_names_what_it_restores() -> None:
     task = station()
     text = fitter_packet(task, decision_id=ID, note="The press jams.")
     reading = read_document(text, NAME)

@@ -90,7 +90,7 @@ def test_neither_kind_of_record_takes_the_keys_of_the_other() -> None:
             parse(json.dumps(document, separators=(",", ":")).encode())
 
 
-def test_an_answer_holds_for_ten_minutes_or_until_the_request_ends(place: Place) -> None:
+def test_an_answer_holds_ten_minutes_or_until_the_request_ends(place: Place) -> None:
     with at(NOON):
         assert place.answer(request(place.workspace, asked_at=0.0)).record.expires_at == "2030-01-01T12:10:00Z"
         until = NOON.timestamp() + 5.5

@@ -110,7 +110,7 @@ def test_a_clock_that_was_set_back_keeps_their_order(keys: Keys) -> None:
     assert [(key.public, key.retired_at) for key in keys.trust().keys] == list(zip(made, ends, strict=True))
 
 
-def test_a_writer_that_was_killed_between_the_two_files_is_made_up_for(keys: Keys) -> None:
+def test_a_writer_killed_between_the_two_files_is_made_up_for(keys: Keys) -> None:
     made = keys.create()
     (keys.directory / PUBLIC).unlink()
     assert keys.show() == made.public == keys.trust().keys[-1].public
@@ -226,7 +226,7 @@ def test_a_name_is_a_word_or_two(keys: Keys, name: str) -> None:
         introduced("kim")
 
 
-def test_a_name_is_that_of_one_key_and_the_own_key_not_that_of_a_host(keys: Keys) -> None:
+def test_a_name_is_that_of_one_key_and_the_own_key_is_no_host(keys: Keys) -> None:
     own, other = keys.create().public, Keys(keys.directory / "other").create().public
     with pytest.raises(KeyProblemError, match="that is your own key"):
         keys.trust_other(Role.HOST, own, "box")

@@ -142,7 +142,7 @@ def called(told: Told, task: Task, **more: Any) -> Task:
     return told.tell(told.seen.seen("f/fit.handoff.json", json.dumps(fitter | more)))
 
 
-def test_a_station_is_decided_about_again_once_its_fitter_has_ended() -> None:
+def test_a_station_is_decided_again_once_its_fitter_has_ended() -> None:
     told = Told()
     told.attempt(1, returned(code="E_LINE_FAULT"))
     task = called(told, told.attempt(2, returned(code="E_LINE_FAULT")))
@@ -194,7 +194,7 @@ def test_what_the_contracts_point_to() -> None:
     assert ABORT in allowed(told.tree.tasks["x"])
 
 
-def test_what_waits_in_its_own_session_is_answered_there_and_nothing_is_suggested() -> None:
+def test_what_waits_in_its_own_session_is_answered_there() -> None:
     where = {"source": "agents", "session_id": "x", "parent_session": "root", "place": "/store"}
     waits = Run(**where, state=RunState.WORKING, started_at=1.0, updated_at=2.0, waiting="a permission")  # type: ignore[arg-type]
     task = Told().tell(Ran(1, 2.0, "agents:x", waits))

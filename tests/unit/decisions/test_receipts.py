@@ -189,7 +189,7 @@ def test_nobody_wins_where_an_agent_has_taken_both_names(book: ReceiptBook, work
     assert not book.claim(ID, "one", since=NOW).won
 
 
-def test_without_a_workspace_to_write_the_state_directory_decides(book: ReceiptBook, workspace: Path) -> None:
+def test_without_a_workspace_the_state_directory_decides(book: ReceiptBook, workspace: Path) -> None:
     (workspace / ".agentwatch").write_text("in the way")
     assert book.claim(ID, "one", since=NOW) == Claim(won=True, by="one", at=NOW)
     assert book.claim(ID, "two", since=NOW) == Claim(won=False, by="one", at=NOW)

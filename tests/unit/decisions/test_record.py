@@ -42,7 +42,7 @@ def test_the_id_is_that_of_the_design() -> None:
     assert Subject("w", "größe", 2, None, RETURN).decision_id == hashlib.sha256(spelled.encode()).hexdigest()[:32]
 
 
-def test_a_decision_after_the_fitter_is_another_one_and_says_after_which() -> None:
+def test_a_decision_after_the_fitter_says_after_which() -> None:
     before = record()
     subject = Subject(before.workspace_id, "a.b", 1, HANDOFF, RETURN, before.decision_id)
     again = record(decision_id=subject.decision_id, after=before.decision_id)

@@ -90,7 +90,7 @@ def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto() -> None:
     assert all(len(one["return_sha256"]) == 64 and "run" not in one for one in told["attempts"])
 
 
-def test_we_accept_what_we_have_sealed_and_refuse_each_altered_byte() -> None:
+def test_what_was_sealed_is_accepted_and_no_altered_byte() -> None:
     data = sealed()
     statement, keyid = verified(data, TRUST)
     assert (statement.task_id, statement.attempt, statement.state, keyid) == ("a", 2, "completed", KEY.public.keyid)
