@@ -188,7 +188,7 @@ class Monitor:
         from agentwatch.decisions.service import return_digest
 
         task = self.tree.tasks.get(task_id)
-        returned = task.latest.returned if task is not None and task.latest is not None else None
+        returned = task.latest.returned if task is not None else None
         if returned is None:
             return lambda: None
         if returned.stored:
@@ -418,6 +418,6 @@ def rules_of(settings: Settings, history_before: float = -math.inf) -> Rules:
 def _has_new_fault(task: Task) -> bool:
     """The return breaks its contract and was seen in this run: what the history recalls was reported before. That an
     artifact is missing may have come out only now."""
-    latest = task.latest
-    is_new = latest is not None and latest.returned is not None and latest.returned.seq >= 0
+    returned = task.latest.returned
+    is_new = returned is not None and returned.seq >= 0
     return (is_new and task.own_state is State.INVALID) or bool(missing_artifacts(task))

@@ -64,12 +64,17 @@ def _text(name: str, base: str, *rows: tuple[str, str, str, str | int]) -> list[
     return [Case(rule, name, base, swap(old, new), at) for rule, old, new, at in rows]
 
 
+_ELSEWHERE: Final = (
+    *("file:a.md", "$HOME/a.md", "$env:HOME/a.md", "~/a.md", "https://host.test/a.md", "C:\\a.md", "C:a.md"),
+    *("a/../../b.md", "\\\\host\\a.md", "%TEMP%\\a.md"),
+)
+
+
 def _todos(*rows: tuple[str, str, str, str | int]) -> list[Case]:
     return _text("north.todos.md", TODOS, *rows)
 
 
 _PACKET_TEXT: Final = text_of(PACKET)
-_SUBAGENT_TEXT: Final = text_of(SUBAGENT)
 NOT_FINISHED: Final = (
     *("token_limit_exceeded", "changes_requested", "corrupted", "reverted", "deadlocked", "human_required"),
     *("approval_required", "escalated", "postponed", "truncated", "quota_reached", "submitted", "compromised"),
@@ -80,70 +85,36 @@ _LONG: Final = "Nine rows are filled. " * 23
 _STAGE: Final = put("status", "planned")({**META, "metadata": {**META["metadata"], "agent_type": "planner"}})
 
 
-def _broken(rule: str, name: str, text: str, broken: str, at: str | int) -> Case:
-    return Case(rule, name, text, lambda _: broken, at)
-
-
+_MORE: Final = '"next_steps": "Buy the seeds."'
 DOCUMENT: Final = [
-    _broken(
-        "DOC001",
+    *_text(
         "north.return.json",
-        _SUBAGENT_TEXT,
-        _SUBAGENT_TEXT.replace('",\n  "summary"', '"\n  "summary"'),
-        '"summary"',
+        text_of(SUBAGENT),
+        ("DOC001", '",\n  "summary"', '"\n  "summary"', '"summary"'),
+        ("DOC001", '"completed"', "'completed'", "'completed'"),
+        ("DOC001", 'seeds."\n}', 'seeds.",\n}', 31),
+        ("DOC002", text_of(SUBAGENT)[text_of(SUBAGENT).index("plans/north") :], "", '"path"'),
+        ("DOC004", '"phase_count": 2', '"phase_count": 2,\n    "phase_count": 3', '"phase_count": 3'),
+        ("DOC005", "12.5", "1e400", "1e400"),
+        *(("DOC006", _MORE, '"more": ' + "[" * deep + "]" * deep, '"more"') for deep in (101, 9_000)),
+        ("DOC007", 'seeds."\n}\n', 'seeds."\n}\n\nAll done!\n', "All done"),
+        ("DOC008", text_of(SUBAGENT), f"[\n{text_of(SUBAGENT)}]\n", 1),
     ),
-    _broken(
-        "DOC001",
-        "north.return.json",
-        _SUBAGENT_TEXT,
-        _SUBAGENT_TEXT.replace('"completed"', "'completed'"),
-        "'completed'",
-    ),
-    _broken("DOC001", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace('seeds."\n}', 'seeds.",\n}'), 31),
-    _broken(
-        "DOC002", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT[: _SUBAGENT_TEXT.index("plans/north")], '"path"'
-    ),
-    _broken("DOC002", "north.handoff.json", _PACKET_TEXT, _PACKET_TEXT.rstrip()[:-1], '"session_id"'),
+    *_text("north.handoff.json", _PACKET_TEXT, ("DOC002", '_aa11"\n}\n', '_aa11"\n', '"session_id"')),
+    *_text("north.report.json", text_of(REPORT), ("DOC005", '"token_usage": 1200', '"tokens": NaN', "NaN")),
     *_json(
         "north.return.json", REPORT, ("DOC015", put("status", "failed"), 31), ("DOC015", put("status", "Error"), 31)
     ),
     *_json(
         "x.json", {**SUBAGENT, "report_metadata": {}}, ("DOC015", put("report_metadata.status", "failed"), '"status"')
     ),
-    _broken(
-        "DOC004",
-        "north.return.json",
-        _SUBAGENT_TEXT,
-        _SUBAGENT_TEXT.replace('"phase_count": 2', '"phase_count": 2,\n    "phase_count": 3'),
-        '"phase_count": 3',
+    *_json(
+        "north.handoff.json",
+        PACKET,
+        ("DOC009", put("notes", ["x"] * 1_001), '"notes"'),
+        ("HOF061", lambda packet: {"handoff_packet": packet}, "handoff_packet"),
     ),
-    _broken(
-        "DOC005",
-        "north.report.json",
-        text_of(REPORT),
-        text_of(REPORT).replace("1200", "NaN").replace('"token_usage"', '"tokens"'),
-        "NaN",
-    ),
-    _broken("DOC005", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT.replace("12.5", "1e400"), "1e400"),
-    _broken(
-        "DOC006",
-        "north.return.json",
-        _SUBAGENT_TEXT,
-        _SUBAGENT_TEXT.replace('"next_steps": "Buy the seeds."', '"more": ' + "[" * 101 + "]" * 101),
-        '"more"',
-    ),
-    _broken(
-        "DOC006",
-        "north.return.json",
-        _SUBAGENT_TEXT,
-        _SUBAGENT_TEXT.replace('"next_steps": "Buy the seeds."', '"more": ' + "[" * 9_000 + "]" * 9_000),
-        '"more"',
-    ),
-    _broken("DOC007", "north.return.json", _SUBAGENT_TEXT, _SUBAGENT_TEXT + "\nAll done!\n", "All done"),
-    _broken("DOC008", "north.return.json", _SUBAGENT_TEXT, "[\n" + _SUBAGENT_TEXT + "]\n", 1),
-    _broken("DOC009", "north.handoff.json", _PACKET_TEXT, text_of({**PACKET, "notes": ["x"] * 1_001}), '"notes"'),
     Case("DOC012", "north.return.md", RETURN, lambda _: "The bed is planned.\n", 1),
-    Case("HOF061", "north.handoff.json", PACKET, lambda packet: {"handoff_packet": packet}, "handoff_packet"),
     Case("DOC013", "north.todos.md", TODOS, lambda _: "Look at the map.\n", 1),
     Case("DOC013", "north.handoff.md", f"```json\n{_PACKET_TEXT}```\n", lambda _: "Plan the bed.\n", 1),
     Case("DOC011", "", RETURN, lambda text: f"{PARTIAL}\n{text}", 21, embedded=True),
@@ -271,15 +242,13 @@ STATUS: Final = [
         ("RET058", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md` (new)", "(new)"),
         ("RET059", "files_created:\n- plans/north.md", "files_created:\n- /home/ada/north.md", "/home/ada"),
         ("RET059", "files_modified:\n- (none)", "files_modified:\n- plans/../../other/a.md", "other/a.md"),
-        ("RET059", "files_modified:\n- (none)", "files_modified:\n- ~/a.md", "~/a.md"),
         ("RET060", "files_created:\n- plans/north.md", "files_created:\n- `plans/north.md`", "`plans/north.md`"),
         ("RET060", "files_created:\n- plans/north.md", "files_created:\n- [the plan](plans/north.md)", "the plan]"),
         ("RET060", "files_created:\n- plans/north.md", 'files_created:\n- "plans/north.md"', '"plans'),
         ("RET060", "files_created:\n- plans/north.md", "files_created:\n* plans/north.md", "* plans"),
         ("RET060", "files_modified:\n- (none)", "files_modified:\n- none", "- none"),
         ("RET060", "files_modified:\n- (none)", "files_modified:\n- No files were changed.", "- No files"),
-        ("RET059", "files_modified:\n- (none)", "files_modified:\n- file:a.md", "file:a"),
-        ("RET059", "files_modified:\n- (none)", "files_modified:\n- $HOME/a.md", "$HOME"),
+        *(("RET059", "files_modified:\n- (none)", f"files_modified:\n- {path}", path) for path in _ELSEWHERE),
         ("RET024", "files_created:\n- plans/north.md", "files_created:\nplans/north.md", 17),
         ("RET024", "files_created:\n- plans/north.md", "files_created:\nI made plans/north.md.", 17),
         ("RET024", "files_modified:\n- (none)", "files_modified:\n(none)", "(none)"),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from hashlib import sha256
 
-from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from tests.unit.delegation.events import ROOT
+from tests.unit.delegation.events import decided as of_task
+
+from agentwatch.delegation.decision import Action, Stage
 from agentwatch.delegation.events import Decided, Ran, Requested
 from agentwatch.delegation.request import Option, Query, Request, RequestKind
-from agentwatch.delegation.run import Permit, Permitter, Run, RunState
+from agentwatch.delegation.run import Permit, Permitter, Run
 
 
 def digest(command: str) -> str:
@@ -48,18 +51,8 @@ def forgotten(one: Request, seq: int = 9) -> Requested:
 
 
 def session(*permits: Permit, **more: object) -> Run:
-    run = Run(
-        source="claude-code",
-        session_id="s1",
-        parent_session=None,
-        state=RunState.WORKING,
-        place="/store",
-        started_at=1_000.0,
-        updated_at=1_050.0,
-        title="export the invoices",
-        permits=permits,
-    )
-    return replace(run, **more)  # type: ignore[arg-type]
+    known = {"source": "claude-code", "session_id": "s1", "started_at": 1_000.0, "updated_at": 1_050.0}
+    return replace(ROOT, title="export the invoices", permits=permits, **(known | more))  # type: ignore[arg-type]
 
 
 def ran(run: Run, seq: int = 2) -> Ran:
@@ -74,15 +67,5 @@ def permit(allowed: bool | None = True, by: Permitter = Permitter.HOOK, at: floa
 def decided(
     one: Request, action: Action = Action.ALLOW, stage: Stage = Stage.RECORDED, at: float = 1_110.0, **more: object
 ) -> Decided:
-    decision = Decision(
-        decision_id=one.request_id,
-        task_id="s1",
-        attempt=1,
-        handoff_sha256=None,
-        return_sha256=None,
-        action=action,
-        at=at,
-        receipts=tuple(Receipt(each, at) for each in [*Stage][: [*Stage].index(stage) + 1]),
-        operator="dev@laptop",
-    )
-    return Decided(3, at, one.request_id, replace(decision, **more))  # type: ignore[arg-type]
+    stages = [*Stage].index(stage) + 1
+    return of_task("s1", action, at, stages, seq=3, name=one.request_id, operator="dev@laptop", **more)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from hashlib import sha256
 
 from agentwatch.contracts.shapes import (
     Contract,
+    Document,
     Fields,
     Finding,
     Handoff,
@@ -16,7 +19,9 @@ from agentwatch.contracts.shapes import (
     TodoList,
     TodoStatus,
 )
-from agentwatch.delegation.events import Checked, Claim, Event, Gone, Rules, Seen, Verdict
+from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
+from agentwatch.delegation.events import Checked, Claim, Decided, Event, Gone, Ran, Rules, Seen, Verdict
+from agentwatch.delegation.run import Message, Run, RunState
 from agentwatch.delegation.tree import Tree
 
 BROKEN = Finding("RET001", Severity.ERROR, "add the header", 1)
@@ -69,3 +74,49 @@ def tree_of(events: Iterable[Event], **rules: object) -> Tree:
 def outline(tree: Tree) -> list[str]:
     """The tree as indented lines, `id state`."""
     return [f"{'  ' * depth}{task.task_id} {task.state}" for task, depth in tree.preorder()]
+
+
+def decided(
+    task_id: str, action: Action, at: float, stages: int = 1, *, seq: int = 50, name: str = "", **more: object
+) -> Decided:
+    """A decision that has reached so many of its stages."""
+    made = Decision(
+        decision_id=name or f"d-{task_id}",
+        task_id=task_id,
+        attempt=1,
+        handoff_sha256=None,
+        return_sha256=None,
+        action=action,
+        at=at,
+        receipts=tuple(Receipt(stage, at) for stage in [*Stage][:stages]),
+    )
+    return Decided(seq, at, made.decision_id, replace(made, **more))  # type: ignore[arg-type]
+
+
+# Runs
+
+ROOT = Run(
+    source="agents",
+    session_id="root",
+    parent_session=None,
+    state=RunState.WORKING,
+    place="/store",
+    started_at=100.0,
+    updated_at=100.0,
+    title="the session",
+)
+
+
+def message(document: Fields | None, *findings: Finding, at: float = 150.0) -> Message:
+    reading = Document(document, findings) if document else None
+    return Message(at, sha256(repr(document).encode()).hexdigest(), "words", reading)
+
+
+def child(session: str, state: RunState = RunState.WORKING, parent: str | None = "root", **more: object) -> Run:
+    known: dict[str, object] = {"agent": "general", "title": f"title of {session}"}
+    known |= {"started_at": 110.0, "updated_at": 120.0} | more
+    return replace(ROOT, session_id=session, parent_session=parent, state=state, **known)  # type: ignore[arg-type]
+
+
+def ran(*runs: Run, seq: int = 1) -> list[Event]:
+    return [Ran(at, 0.0, f"agents:{run.session_id}", run) for at, run in enumerate(runs, seq)]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import zip_longest
+from random import Random
 from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delegation.events import BROKEN, Recorder, handoff, returned, todos
+from tests.unit.delegation.events import BROKEN, Recorder, child, decided, handoff, returned, todos
 
 from agentwatch.contracts.shapes import Contract, Document, Fields, Outcome, Return
-from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Ran, Requested, Rules, Seen, Tick, Verdict
+from agentwatch.delegation.decision import OF_ATTEMPTS, OF_REQUESTS, Action, Stage
+from agentwatch.delegation.events import Event, Lost, Ran, Reached, Requested, Ruled, Rules, Seen, Tick, Verdict
 from agentwatch.delegation.request import Request, RequestKind, RequestStage
-from agentwatch.delegation.run import Message, Permit, Permitter, Run, RunState
+from agentwatch.delegation.run import Message, Permit, Permitter, RunState, StartedBy, Turn
 from agentwatch.delegation.task import State, Task
 from agentwatch.delegation.tree import Tree
 from agentwatch.view.document import tree_document
@@ -116,6 +117,8 @@ class Running(NamedTuple):
     asked_for: str | None
     waits: bool
     permit: tuple[str, bool | None, Permitter] | None
+    is_gone: bool | None = None
+    begun_by: tuple[StartedBy, ...] = ()
 
 
 numbers, calls = st.integers(0, 3), st.sampled_from(["ls", "rm"])
@@ -136,6 +139,8 @@ runnings = st.builds(
     st.sampled_from([None, "a", "d"]),
     st.booleans(),
     st.none() | st.tuples(calls, st.sampled_from([True, False, None]), st.sampled_from(Permitter)),
+    st.sampled_from([None, False, True, True]),
+    st.lists(st.sampled_from(StartedBy), max_size=3).map(tuple),
 )
 
 Live = Requesting | Answering | Running
@@ -170,7 +175,9 @@ def record(steps: list[Step]) -> list[Event]:
             events.append(lived(recorder.seq, step, permits))
         elif isinstance(step, Deciding):
             recorder.seq += 1
-            events.append(decided(recorder.seq, step, digests.get(path), digests.get(HANDOFF), is_read=flag))
+            given = {"return_sha256": digests.get(path), "handoff_sha256": digests.get(HANDOFF)}
+            at = 1_000.0 + recorder.seq
+            events.append(decided(step.task_id, step.action, at, 3 if flag else 1, seq=recorder.seq, **given))
         elif isinstance(step, tuple):
             digest = "another" if flag else digests.get(path, "none")
             events.append(recorder.checked(path, digest, *step))
@@ -204,58 +211,30 @@ def lived(seq: int, step: Live, permits: dict[str, list[Permit]]) -> Event:
         )
         return Requested(seq, at, name, request if step.stage is not None else None)
     if isinstance(step, Answering):
-        name = f"r-{step.number}"
-        receipts = tuple(Receipt(stage, at) for stage in [*Stage][: [*Stage].index(step.stage) + 1])
-        decision = Decision(
-            decision_id=name,
-            task_id="a",
-            attempt=1,
-            handoff_sha256=None,
-            return_sha256=None,
-            action=step.action,
-            at=at,
-            receipts=receipts,
-            expires_at=1_008.0 if step.expires else None,
-        )
-        return Decided(seq, at, name, decision)
+        stages = [*Stage].index(step.stage) + 1
+        expires_at = 1_008.0 if step.expires else None
+        return decided("a", step.action, at, stages, seq=seq, name=f"r-{step.number}", expires_at=expires_at)
     known = permits.setdefault(step.session, [])
     if step.permit is not None:
         shown, allowed, by = step.permit
         known.append(Permit(f"call-{len(known)}", "Bash", shown, allowed, by, at))
     packet = None if step.asked_for is None else Document(handoff(step.asked_for), ())
-    run = Run(
-        source="agents",
-        session_id=step.session,
-        parent_session=None if packet is None else "root",
-        state=step.state,
-        place="/store",
+    said = Message(at, "1" * 64, "said", Document(returned("failed"), ()))
+    turns = (Turn(1_000.0 + n, None, asker, RunState.ENDED, said, 1_000.5 + n) for n, asker in enumerate(step.begun_by))
+    run = child(
+        step.session,
+        step.state,
+        "s1" if step.session > "s1" else None if packet is None else "root",
         started_at=1_000.0,
         updated_at=at,
         prompt=Message(1_000.0, "0" * 64, "words", packet),
+        rounds=tuple(turns),
         waiting="a permission" if step.waits else "",
         permits=tuple(known),
+        process_gone=step.is_gone,
+        tokens=seq,
     )
     return Ran(seq, at, f"agents:{step.session}", run)
-
-
-def decided(seq: int, step: Deciding, returned: str | None, handed_off: str | None, *, is_read: bool) -> Decided:
-    at, name = 1_000.0 + seq, f"d-{step.task_id}"
-    receipts = tuple(Receipt(stage, at) for stage in Stage if is_read or stage is Stage.RECORDED)[:3]
-    return Decided(
-        seq,
-        at,
-        name,
-        Decision(
-            decision_id=name,
-            task_id=step.task_id,
-            attempt=1,
-            handoff_sha256=handed_off,
-            return_sha256=returned,
-            action=step.action,
-            at=at,
-            receipts=receipts,
-        ),
-    )
 
 
 def interleaved(events: list[Event], order: list[int]) -> list[Event]:
@@ -315,6 +294,8 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], ticks: list[float | N
         alive_at = max((other.updated_at for other in below), default=0.0)
         assert (task.below.active_at if task.below else 0.0) == alive_at
         assert task.ask == (None if task.past else task.question)
+        assert (task.below.tokens if task.below else 0) == sum(other.tokens or 0 for other in below)
+        assert not (task.gone and (task.past or (task.parent_id and tree.tasks[task.parent_id].gone)))
         if task.inferred:
             assert task.past == (0.0 < alive_at < LINE)
     assert seen == tree.tasks.keys()
@@ -326,15 +307,15 @@ def test_every_sum_equals_a_fresh_count(steps: list[Step], ticks: list[float | N
     verified = sum(t.verdict is Verdict.VERIFIED and t.state is State.COMPLETED for t in tree.tasks.values())
     assert tree.totals.verdicts.get(Verdict.VERIFIED, 0) == verified
     asking = [task for task in tree.tasks.values() if task.needs_operator]
-    asking.sort(key=lambda task: (turn(tree, task), task.task_id))
+    asking.sort(key=lambda task: (turn(task), task.task_id))
     assert tree.asking() == asking
 
 
-def turn(tree: Tree, task: Task) -> tuple[float, ...]:
+def turn(task: Task) -> tuple[float, ...]:
     """An open request goes first, by how long it can be answered, then the newest one."""
     request = next((one for one in task.requests if one.stage is RequestStage.OFFERED), None)
     if request is None:
-        return 1, -task.open_below, -(task.ended_at or task.updated_at)
+        return 1, -task.open_below, -(task.ended_at or task.alive_at or 0.0), task.first_seq
     return (0, 0, request.until) if request.until is not None else (0, 1, -request.asked_at)
 
 
@@ -345,19 +326,12 @@ def test_apply_names_every_task_that_looks_different(steps: list[Step]) -> None:
     for event in record(steps):
         changed = tree.apply(event)
         after: dict[str, object] = {
-            document["task_id"]: (document, [*tree.tasks[document["task_id"]].children])
+            document["task_id"]: (document | {"depth": None}, [*tree.tasks[document["task_id"]].children])
             for document in tree_document(tree, "/w")["tasks"]
         }
-        depthless = {key: strip_depth(value) for key, value in after.items()}
-        different = {key for key in before.keys() | depthless.keys() if before.get(key) != depthless.get(key)}
+        different = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
         assert different <= changed
-        before = depthless
-
-
-def strip_depth(value: object) -> object:
-    assert isinstance(value, tuple)
-    document, children = value
-    return {**document, "depth": None}, children
+        before = after
 
 
 @given(st.lists(drawn_steps, max_size=14))
@@ -371,3 +345,28 @@ def test_a_tree_that_remembers_keeps_what_every_file_said(steps: list[Step]) -> 
     assert {task_id for task_id in alive.tasks if task_id in IDS} <= tree.tasks.keys()
     assert bool(tree.tasks) == bool(alive.tasks)
     assert all(task.deleted for task in tree.tasks.values() if not task.inferred)
+
+
+@given(histories, st.data())
+def test_rules_and_losses_judge_all_that_came_before(steps: list[Step], data: st.DataObject) -> None:
+    events, end = record(steps), Tick(99, 1_100.0)
+    stale, line = data.draw(st.sampled_from([1.0, 600.0])), data.draw(st.sampled_from([float("-inf"), 1_004.0]))
+    rules = Rules(data.draw(st.booleans()), stale, data.draw(st.integers(0, 2)), history_before=line)
+    at = data.draw(st.integers(0, len(events)))
+    changed, meant = Tree(), Tree(rules)
+    changed.apply(*events[:at], Lost(0, 1_003.0), Ruled(0, 1_000.0, rules), *events[at:], Reached(0, 1_004.0), end)
+    meant.apply(*events, end)
+    assert tree_document(changed, "/w") == tree_document(meant, "/w")
+    assert changed.totals == meant.totals
+
+
+def test_a_long_chain_in_any_order_counts_all_that_is_below() -> None:
+    see, tree = Recorder().seen, Tree()
+    chain = [see(f"{n}.json", handoff(f"n{n}", parent_task_id=f"n{n - 1}" if n else None)) for n in range(3_000)]
+    tree.apply(*Random(5).sample(chain, len(chain)))
+    assert tree.roots == ["n0"]
+    assert tree.tasks["n0"].below is not None
+    assert tree.tasks["n0"].below.tasks == tree.totals.tasks - 1 == 2_999
+    moved = see("0.json", handoff("n0", parent_task_id="n2999"))
+    assert {"n0", "n2999"} <= tree.apply(moved)
+    assert len(tree.roots) == 3_000, "a cycle is not followed"

@@ -15,7 +15,7 @@ import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Event, Tick, Unreadable
-from agentwatch.delegation.files import MAX_VERSIONS
+from agentwatch.delegation.links import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
 from agentwatch.history import database
 from agentwatch.history.database import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION

@@ -13,7 +13,7 @@ from tests.unit.delegation.test_interleaving import LINE, PATHS, histories, reco
 
 from agentwatch.contracts.shapes import Fields
 from agentwatch.delegation.events import Checked, Event, Gone, Ran, Rules, Seen, Tick, Unreadable
-from agentwatch.delegation.files import MAX_VERSIONS
+from agentwatch.delegation.links import MAX_VERSIONS
 from agentwatch.delegation.tree import Tree
 from agentwatch.remote.log import Log
 from agentwatch.remote.protocol import entry_of

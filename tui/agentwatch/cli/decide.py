@@ -100,7 +100,7 @@ def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
 
     def returned() -> str | None:
         """The sha256 of the return as it is now. What a session gave back is read from its store again."""
-        before = task.latest.returned if task.latest else None
+        before = task.latest.returned
         return (look() if before and before.stored else monitor).returned_now(task.task_id)()
 
     made = desk.decide(subject, action, params, returned=returned, note=note)

@@ -9,7 +9,7 @@ from operator import getitem
 from typing import Annotated, Any, Final, TypeVar
 
 from annotated_types import Ge, Le
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
 from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, read_rules, shown
@@ -41,7 +41,8 @@ def _require(value: T, info: core_schema.ValidationInfo) -> T:
     return value
 
 
-Required = Annotated[T | None, AfterValidator(_require)]
+Maybe = Annotated[T | None, Field(default=None)]
+Required = Annotated[T | None, Field(default=None), AfterValidator(_require)]
 Text = Required[str]
 Word = Annotated[str, AfterValidator(_require)]
 Whole = Annotated[
@@ -117,12 +118,9 @@ def _judge_errors(
 def _bounded(raw: dict[str, Any], findings: Findings, at: Location = ()) -> dict[str, Any]:
     """`raw` with its lists cut to MAX_ENTRIES: a million wrong entries are not worth a second of anybody's time."""
     for key, value in raw.items():
-        bounded = value
         if isinstance(value, list) and len(value) > MAX_ENTRIES:
             findings.add("DOC009", (*at, key), key=shown(key), limit=MAX_ENTRIES)
-            bounded = value[:MAX_ENTRIES]
+            raw = {**raw, key: value[:MAX_ENTRIES]}
         elif not at and isinstance(value, dict):
-            bounded = _bounded(value, findings, (key,))
-        if bounded is not value:
-            raw = {**raw, key: bounded}
+            raw = {**raw, key: _bounded(value, findings, (key,))}
     return raw

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentwatch.contracts.fields import Attempt, Model, Required, Text, Word, read_fields
+from agentwatch.contracts.fields import Attempt, Maybe, Model, Required, Text, Word, read_fields
 from agentwatch.contracts.reading import WRAPPER, unwrapped
 from agentwatch.contracts.rules import Findings, judge_paths, outline, sentences
 from agentwatch.contracts.shapes import Contract, Handoff, Todo
@@ -15,46 +15,46 @@ SCHEMA: Final = "composability.handoff_packet.v1"
 class EvidencePointer(Model):
     """A file the child must, or may, read."""
 
-    path: Text = None
-    purpose: Text = None
-    required: Required[bool] = None
+    path: Text
+    purpose: Text
+    required: Required[bool]
 
 
 class Risk(Model):
     """A risk the child should watch for."""
 
-    risk: Text = None
-    mitigation: Text = None
+    risk: Text
+    mitigation: Text
 
 
 class ExpectedDeliverable(Model):
     """A file the child is expected to make."""
 
-    path: Text = None
-    description: Text = None
-    must_create: Required[bool] = None
+    path: Text
+    description: Text
+    must_create: Required[bool]
 
 
 class HandoffPacket(Model):
     """The whole packet, and the checklist that came with it. None: not there, or not of the type it must have."""
 
-    handoff_schema: str | None = None
-    task_id: Text = None
-    objective: Text = None
-    evidence: Required[list[EvidencePointer]] = None
-    success_criteria: Required[list[Word]] = None
-    risks: Required[list[Risk]] = None
-    constraints: list[str] | None = None
-    deliverables: list[ExpectedDeliverable] | None = None
-    dependencies: list[str] | None = None
-    notes: list[str] | None = None
-    parent_task_id: str | None = None
-    attempt: Attempt | None = None
-    mode: str | None = None
-    session_id: str | None = None
-    decision_id: str | None = None
-    restores: str | None = None
-    todos: tuple[Todo, ...] | None = None
+    handoff_schema: Maybe[str]
+    task_id: Text
+    objective: Text
+    evidence: Required[list[EvidencePointer]]
+    success_criteria: Required[list[Word]]
+    risks: Required[list[Risk]]
+    constraints: Maybe[list[str]]
+    deliverables: Maybe[list[ExpectedDeliverable]]
+    dependencies: Maybe[list[str]]
+    notes: Maybe[list[str]]
+    parent_task_id: Maybe[str]
+    attempt: Maybe[Attempt]
+    mode: Maybe[str]
+    session_id: Maybe[str]
+    decision_id: Maybe[str]
+    restores: Maybe[str]
+    todos: Maybe[tuple[Todo, ...]]
 
 
 MODELS: Final = {Contract.HANDOFF_PACKET: HandoffPacket}

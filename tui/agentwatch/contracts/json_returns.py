@@ -9,7 +9,19 @@ from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le
 
-from agentwatch.contracts.fields import Amount, Attempt, Count, Million, Model, Required, Text, Whole, Word, read_fields
+from agentwatch.contracts.fields import (
+    Amount,
+    Attempt,
+    Count,
+    Maybe,
+    Million,
+    Model,
+    Required,
+    Text,
+    Whole,
+    Word,
+    read_fields,
+)
 from agentwatch.contracts.reading import METADATA_KEYS, OUTSIDE_THE_ENUM, STAGE_WORDS
 from agentwatch.contracts.rules import (
     MAX_ENTRIES,
@@ -82,96 +94,96 @@ _BEGAN: Final = ("started_at", "created_at")
 class Artifact(Model):
     """A file the agent created."""
 
-    type: Required[Literal["plan", "report", "summary", "implementation", "documentation"]] = None
-    path: Text = None
-    summary: Text = None
+    type: Required[Literal["plan", "report", "summary", "implementation", "documentation"]]
+    path: Text
+    summary: Text
 
 
 class ReturnMetadata(Model):
     """The returning agent, and the way by which it was reached."""
 
-    session_id: Text = None
-    agent_type: Text = None
-    delegation_depth: Required[Count] = None
-    delegation_path: Required[list[Word]] = None
-    duration_seconds: Amount | None = None
-    phase_count: Count | None = None
-    estimated_hours: Amount | None = None
-    findings_count: Count | None = None
-    attempt: Attempt | None = None
+    session_id: Text
+    agent_type: Text
+    delegation_depth: Required[Count]
+    delegation_path: Required[list[Word]]
+    duration_seconds: Maybe[Amount]
+    phase_count: Maybe[Count]
+    estimated_hours: Maybe[Amount]
+    findings_count: Maybe[Count]
+    attempt: Maybe[Attempt]
 
 
 class ReturnError(Model):
     """An error that the agent met."""
 
-    type: Text = None
-    message: Text = None
-    recoverable: Required[bool] = None
-    recommendation: Text = None
+    type: Text
+    message: Text
+    recoverable: Required[bool]
+    recommendation: Text
 
 
 class SubagentReturn(Model):
     """The whole return. None: not there, or not of the type it must have."""
 
-    status: Required[Literal["completed", "partial", "failed", "blocked"]] = None
-    summary: Text = None
-    artifacts: Required[list[Artifact]] = None
-    metadata: Required[ReturnMetadata] = None
-    errors: list[ReturnError] | None = None
-    next_steps: str | None = None
-    attempt: Attempt | None = None
+    status: Required[Literal["completed", "partial", "failed", "blocked"]]
+    summary: Text
+    artifacts: Required[list[Artifact]]
+    metadata: Required[ReturnMetadata]
+    errors: Maybe[list[ReturnError]]
+    next_steps: Maybe[str]
+    attempt: Maybe[Attempt]
 
 
 class MetaArtifact(Model):
     """A file the agent created; any word may be its type."""
 
-    type: str | None = None
-    path: Text = None
-    summary: str | None = None
+    type: Maybe[str]
+    path: Text
+    summary: Maybe[str]
 
 
 class MetaMetadata(Model):
     """The returning agent; each field is taken from `metadata`, else from the top level."""
 
-    session_id: str | None = None
-    agent_type: str | None = None
-    delegation_depth: Whole | None = None
-    delegation_path: list[str] | None = None
-    attempt: Attempt | None = None
+    session_id: Maybe[str]
+    agent_type: Maybe[str]
+    delegation_depth: Maybe[Whole]
+    delegation_path: Maybe[list[str]]
+    attempt: Maybe[Attempt]
 
 
 class ReturnMeta(Model):
     """The whole return in one shape, whichever way it was written. `more` are the keys that nobody defined."""
 
-    phases_completed: Million | None = None
-    phases_total: Million | None = None
-    status: Required[str] = None
-    summary: str | None = None
-    artifacts: list[MetaArtifact] | None = None
-    metadata: Required[MetaMetadata] = None
-    errors: list[ReturnError] | None = None
-    blockers: list[str] | None = None
-    next_steps: str | None = None
-    requires_user_review: bool | None = None
-    review_reason: str | None = None
-    files_created: list[str] | None = None
-    files_modified: list[str] | None = None
-    attempt: Attempt | None = None
-    more: dict[str, Any] | None = None
+    phases_completed: Maybe[Million]
+    phases_total: Maybe[Million]
+    status: Required[str]
+    summary: Maybe[str]
+    artifacts: Maybe[list[MetaArtifact]]
+    metadata: Required[MetaMetadata]
+    errors: Maybe[list[ReturnError]]
+    blockers: Maybe[list[str]]
+    next_steps: Maybe[str]
+    requires_user_review: Maybe[bool]
+    review_reason: Maybe[str]
+    files_created: Maybe[list[str]]
+    files_modified: Maybe[list[str]]
+    attempt: Maybe[Attempt]
+    more: Maybe[dict[str, Any]]
 
 
 class ReportMetadata(Model):
     """Metadata by which the orchestrator tracks the task."""
 
-    agent_name: Text = None
-    task_id: Text = None
-    status: Required[Literal["completed", "blocked", "failed"]] = None
-    verbosity_level: Required[Literal["summary", "detailed", "comprehensive"]] = None
-    confidence_level: Required[Annotated[float, Ge(0.0), Le(1.0)]] = None
-    token_usage: Count | None = None
-    execution_time_seconds: Count | None = None
-    error_message: str | None = None
-    attempt: Attempt | None = None
+    agent_name: Text
+    task_id: Text
+    status: Required[Literal["completed", "blocked", "failed"]]
+    verbosity_level: Required[Literal["summary", "detailed", "comprehensive"]]
+    confidence_level: Required[Annotated[float, Ge(0.0), Le(1.0)]]
+    token_usage: Maybe[Count]
+    execution_time_seconds: Maybe[Count]
+    error_message: Maybe[str]
+    attempt: Maybe[Attempt]
 
 
 class ContextEntry(Model):
@@ -184,13 +196,13 @@ class ContextEntry(Model):
 class Report(Model):
     """The whole report. `findings` are as the agent wrote them, whatever they are; `context_map` is what they map."""
 
-    report_metadata: Required[ReportMetadata] = None
-    findings: Required[dict[str, Any]] = None
-    context_map: list[ContextEntry] | None = None
-    recommendations: list[str] | None = None
-    identified_gaps: list[str] | None = None
-    blockers: list[str] | None = None
-    attempt: Attempt | None = None
+    report_metadata: Required[ReportMetadata]
+    findings: Required[dict[str, Any]]
+    context_map: Maybe[list[ContextEntry]]
+    recommendations: Maybe[list[str]]
+    identified_gaps: Maybe[list[str]]
+    blockers: Maybe[list[str]]
+    attempt: Maybe[Attempt]
 
 
 MODELS: Final = {
@@ -225,7 +237,7 @@ def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[Sub
     # Anything else that is empty, such as an object, is of the wrong type: that is said already.
     if status not in (None, "completed") and top.get("errors") in (None, []):
         findings.add("SUB050", ("errors",), status=status)
-    metadata = returned.metadata or ReturnMetadata()
+    metadata = returned.metadata or ReturnMetadata.model_validate({})
     path, depth = metadata.delegation_path, metadata.delegation_depth
     if path == []:
         findings.add("SUB047", ("metadata", "delegation_path"))
@@ -274,7 +286,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings) -> tuple[ReturnMeta, Re
 def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Return]:
     raw = {key: value for key, value in top.items() if key != "context_map"}
     report = read_fields(Contract.REPORT_CONTRACT, Report, raw, findings)
-    metadata = report.report_metadata or ReportMetadata()
+    metadata = report.report_metadata or ReportMetadata.model_validate({})
     confidence, status = metadata.confidence_level, metadata.status
     if confidence is not None and confidence < LOW_CONFIDENCE:
         place = ("report_metadata", "confidence_level")
@@ -316,7 +328,10 @@ def _fields_of(
     **more: Any,
 ) -> Return:
     """The fields that the delegation tree needs; `more` are others."""
-    metadata, errors = returned.metadata or ReturnMetadata(), returned.errors or [ReturnError()]
+    metadata, errors = (
+        returned.metadata or ReturnMetadata.model_validate({}),
+        returned.errors or [ReturnError.model_validate({})],
+    )
     path = tuple(metadata.delegation_path or ())
     recoverable = [error.recoverable for error in errors if error.recoverable is not None]
     messages = [error.message for error in errors]
@@ -391,7 +406,7 @@ def _judge_status(status: object, findings: Findings) -> Outcome | None:
         return None
     meant = _plain(status)
     outcome = _MEANS.get(meant)
-    if outcome is not None:
+    if outcome:
         if meant != status:
             findings.add("MET005", ("status",), value=status, meant=meant)
         return outcome

@@ -144,7 +144,7 @@ def scan_blocks(lines: list[str]) -> Page:
 def read_key(line: str) -> KeyLine | None:
     """The `key: value` that a line holds, or None."""
     match = _KEY.match(line) if ":" in line else None
-    if match is None:
+    if not match:
         return None
     mark, opened, key, closed, late, value = match.groups()
     value = value.strip()
@@ -157,9 +157,7 @@ def read_key(line: str) -> KeyLine | None:
 def read_bullet(line: str) -> Bullet | None:
     """The bullet that a line is, or None."""
     match = _BULLET.match(line)
-    return (
-        None if match is None or RULE.match(line) else Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4)))
-    )
+    return None if not match or RULE.match(line) else Bullet(match[3].strip(), match[2], len(match[1].expandtabs(4)))
 
 
 # The sections of a return
@@ -168,7 +166,7 @@ def read_bullet(line: str) -> Bullet | None:
 def value_below(page: Page, section: Section, key: str) -> str | None:
     """The first value of a key between a heading and the next one, None where there is none."""
     keys = (read_key(line) for line in page.lines[section.line + 1 : section.end] if key in line.lower())
-    return next((each.value for each in keys if each is not None and each.name == key), None)
+    return next((each.value for each in keys if each and each.name == key), None)
 
 
 def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
@@ -186,7 +184,7 @@ def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
         if current and current.header and (header or each.level <= current.level):
             found[current.header][-1] = current._replace(end=each.line)
             current = None
-        if header is not None:
+        if header:
             current = each._replace(header=header, end=len(page.lines))
             found.setdefault(header, []).append(current)
         is_below_another = is_below_another or (each.level > 1 and not found)
@@ -236,7 +234,7 @@ def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> tupl
             after_blank = True
             continue
         match = _ITEM.match(text) if "[" in text else None
-        if match is not None:
+        if match:
             if len(found) == MAX_ENTRIES:
                 findings.add("DOC009", index, key="The checklist", limit=MAX_ENTRIES)
                 break

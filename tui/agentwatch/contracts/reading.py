@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
-from agentwatch.contracts.json_text import JsonSource
 from agentwatch.contracts.markdown import (
     STATUS,
     Fence,
@@ -21,9 +23,9 @@ from agentwatch.contracts.markdown import (
     scan_blocks,
     value_below,
 )
-from agentwatch.contracts.rules import Findings, module_of
+from agentwatch.contracts.rules import Findings, Location, module_of
 from agentwatch.contracts.shapes import Contract, Fields, Handoff, OpenDocument, Return, TodoList
-from agentwatch.text import folded
+from agentwatch.text import folded, quoted
 
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
 _ATTEMPTS: Final = 20  # places in a text where an object seems to begin, and none can be read, that are tried
@@ -110,7 +112,7 @@ def leading_contract_of(top: dict[str, Any], name: str) -> Contract | None:
     """The contract of the first block of what a child was asked: a task and one more key of a packet make one."""
     contract = contract_of(top, name, embedded=True)
     top = unwrapped(top)
-    if contract is None and "task_id" in top and _count(top, f"{_PACKET_KEYS} constraints deliverables") > 1:
+    if not contract and "task_id" in top and _count(top, f"{_PACKET_KEYS} constraints deliverables") > 1:
         return Contract.HANDOFF_PACKET
     return contract
 
@@ -208,16 +210,151 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
     if folded(name).endswith(".json"):
         return _read_json(text, name, named) if is_object or named else None
     found = _read_unfenced_packet(text, name) or _read_json(text, name) if is_object else _read_markdown(text, name)
-    if found is not None or named is None:
+    if found or not named:
         return found
     # In a fence, a wrapper or behind other words; a packet needs as few keys as in a JSON file of this name.
     lines = lines_of(text)
     is_return = named is Contract.RETURN_FORMAT
     found = _read_last_return(lines, name) if is_return else _read_packet(lines, f"{name[:-2]}json")
-    return _read_by_name(lines, name, named) if found is None else _noted(found, "DOC014", 0)
+    return _read_by_name(lines, name, named) if not found else _noted(found, "DOC014", 0)
 
 
-# JSON
+# JSON: lines of places, and what can be had of a text that breaks off, are looked for only for a finding
+
+MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
+MAX_PARTS: Final = 20_000  # parts of a text whose places are looked for, about 30 ms
+
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},:]|[^][{},:"\s]++', re.DOTALL)
+_BEFORE_PART: Final = ("{", "[", ",")
+_DIGITS: Final = 4_000  # Python refuses to read integers of more.
+# Half of a surrogate pair: the parser would make a character of it that no encoding can write.
+_LONE_SURROGATE: Final = re.compile(
+    r"(\\\\)|(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+
+
+def _parse(text: str) -> tuple[Any, set[str]]:
+    """(a value, the numbers in it that JSON does not have, read as null, and "" where a key stands twice)."""
+    odd = set[str]()
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(made := dict(pairs)) != len(pairs):
+            odd.add("")
+        return made
+
+    def number(text: str) -> float | None:
+        if text.lstrip("-").isdigit() and len(text) < _DIGITS:
+            return int(text)
+        if math.isfinite(value := float(text)):
+            return value
+        odd.add(text)
+        return None
+
+    return json.loads(text, object_pairs_hook=members, parse_float=number, parse_int=number, parse_constant=number), odd
+
+
+def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
+    """(the rule that a break breaks, its offset): a text that ends there, or inside of a word, is only cut off."""
+    if error.msg == "Extra data":
+        return "DOC007", error.pos
+    end = len(text.rstrip(" \t\n\r"))
+    if error.msg.startswith("Unterminated") or re.fullmatch(r"[\w.+-]{0,5}", text[error.pos : end]):
+        return "DOC002", end
+    if error.msg.startswith("Illegal"):
+        # Newer versions of Python name the comma, older ones the bracket behind it.
+        return "DOC001", len(text) - len(text[error.pos + 1 :].lstrip())
+    return "DOC001", error.pos
+
+
+def _scan(text: str, most: float = math.inf) -> tuple[list[tuple[Location, int]], list[str], int, int | None]:
+    """(parts as keys in quotes and indices with offsets, `most` of them; the brackets that would close the text; where
+    the last whole part of the innermost ends; where it is too deep)."""
+    parts: list[tuple[Location, int]] = [((), len(text) - len(text.lstrip()))]
+    closing, steps = list[str](), list[Any]()
+    before, whole = "", 0
+    for match in _TOKEN.finditer(text):
+        mark, at = match[0], match.start()
+        if len(parts) > most or (mark in "{[" and len(closing) == MAX_DEPTH):
+            return parts, closing, whole, at
+        if closing and before in _BEFORE_PART and mark not in "]}":
+            if closing[-1] == "}":
+                steps[-1] = mark
+            parts.append(((*steps,), at))
+        if mark in "{[":
+            closing.append("}" if mark == "{" else "]")
+            steps.append(0)
+        elif mark in "}]":
+            del closing[-1:], steps[-1:]
+        elif mark == "," and closing and closing[-1] == "]":
+            steps[-1] += 1
+        if mark in "{[}],":
+            whole = at if mark == "," else match.end()
+        before = mark
+    return parts, closing, whole, None
+
+
+class JsonSource:
+    """One JSON text; `complete` unless it breaks off, and `whole` where `value` is all that it says."""
+
+    def __init__(self, text: str, first_line: int = 1) -> None:
+        if "\\ud" in text or "\\uD" in text:
+            # The same length as before, so that offsets stay true.
+            text = _LONE_SURROGATE.sub(lambda match: match[1] or match[2] or "\\ufffd", text)
+        self._text, self._first_line = text, first_line
+        self.value: Any = None
+        self._odd = set[str]()
+        self._broken: tuple[str, int] | None = None
+        deep = _scan(text)[3] if text.count("{") + text.count("[") > MAX_DEPTH else None
+        try:
+            if deep is None:
+                self.value, self._odd = _parse(text)
+            else:
+                self._broken = "DOC006", deep
+        except json.JSONDecodeError as error:
+            self._broken = _break_of(text, error)
+            deep = error.pos
+        if deep is not None:
+            # Read it as far as it goes, with its brackets closed.
+            _, closing, whole, _ = _scan(text[:deep])
+            for part in (text[:whole], text[:deep]):
+                with suppress(ValueError):
+                    self.value = _parse(part + "".join(reversed(closing)))[0]
+        self.whole = not self._broken
+        self.complete = not self._broken or self._broken[0] == "DOC006"
+
+    @cached_property
+    def _parts(self) -> list[tuple[Location, int]]:
+        """The parts of a sound text, by their places, with the offsets at which they begin."""
+        parts = _scan(self._text, MAX_PARTS)[0]
+        return [
+            (tuple(json.loads(step, strict=False) if isinstance(step, str) else step for step in steps), at)
+            for steps, at in parts
+        ]
+
+    def line_of(self, location: Location) -> int:
+        """The 1-based line of a place: a key's line, an array element's line, of what encloses it, or at the top."""
+        offsets = dict(self._parts)
+        above = (location[:end] for end in range(len(location) - 1, -1, -1))
+        # What the metadata lack may stand at the top.
+        return self._line(next(offsets[one] for one in (location, location[-1:], *above) if one in offsets)) + 1
+
+    def judge(self, findings: Findings) -> None:
+        """Note what is wrong with the text itself, whatever contract it follows."""
+        if self._broken:
+            findings.add(self._broken[0], self._line(self._broken[1]), limit=MAX_DEPTH)
+            return
+        known = set[Location]()
+        for location, at in self._parts if "" in self._odd else ():
+            if location in known:
+                findings.add("DOC004", self._line(at), key=quoted(".".join(map(str, location)), 60))
+            known.add(location)
+        for match in _TOKEN.finditer(self._text) if self._odd else ():
+            if match[0] in self._odd:
+                findings.add("DOC005", self._line(match.start()))
+
+    def _line(self, offset: int) -> int:
+        """The index from 0 of the line in the file."""
+        return self._first_line - 1 + self._text.count("\n", 0, offset)
 
 
 def _read_json(text: str, name: str, named: Contract | None = None) -> OpenDocument | None:
@@ -226,11 +363,11 @@ def _read_json(text: str, name: str, named: Contract | None = None) -> OpenDocum
         return None
     source = JsonSource(text)
     contract = contract_of(source.value, name)
-    if contract is not None:
+    if contract:
         return _judge(source, contract)
     # A sound object that is called as those of the dialect are: its name is no contract's.
     is_anything = named is Contract.RETURN_META and source.whole and isinstance(source.value, dict)
-    return None if named is None or is_anything else _judge(source, named, recognised=False)
+    return None if not named or is_anything else _judge(source, named, recognised=False)
 
 
 def _judge(source: JsonSource, contract: Contract, *, recognised: bool = True) -> OpenDocument:
@@ -258,11 +395,11 @@ def _read_markdown(text: str, name: str) -> OpenDocument | None:
     if ("```" in text or "~~~" in text) and "{" in text and _MAY_LEAD_WITH_PACKET.match(text):
         page = scan_blocks(lines_of(text))
         fence = next(iter(page.fences), None)
-        if fence and _leads(page, fence) and (packet := _read_fenced_packet(page, fence, name)) is not None:
+        if fence and _leads(page, fence) and (packet := _read_fenced_packet(page, fence, name)):
             return packet
     named = contract_by_name(name) is Contract.RETURN_FORMAT
     found = _read_return(lines_of(text), loose=named) if named or _MAY_BE_RETURN.search(text) else None
-    if found is None and (todos := _TODOS_FILE.search(name)):
+    if not found and (todos := _TODOS_FILE.search(name)):
         return _read_todos(lines_of(text), alone=todos[1] is not None)
     return found
 
@@ -270,7 +407,7 @@ def _read_markdown(text: str, name: str) -> OpenDocument | None:
 def _read_by_name(lines: list[str], name: str, contract: Contract) -> OpenDocument:
     """The document of a file that holds nothing, or too little, of the contract that its name says."""
     part = _read_return(lines, by_name=True) if contract is Contract.RETURN_FORMAT else None
-    if part is not None:
+    if part:
         return replace(part, document=replace(part.document, recognised=False))
     fields: Fields = Return(contract, None, None, recognised=False)
     if contract is Contract.HANDOFF_PACKET:
@@ -288,7 +425,7 @@ def _read_return(
     findings = Findings(first_line)
     page = scan_blocks(lines[:MAX_LINES])
     sections = find_sections(page, loose=loose, by_name=by_name)
-    if sections is None:
+    if not sections:
         return None
     from agentwatch.contracts import return_format
 
@@ -306,7 +443,9 @@ def _read_todos(lines: list[str], *, alone: bool) -> OpenDocument | None:
 
     findings = Findings()
     items = read_checklist(lines, findings, alone=True)
-    return OpenDocument(TodoList(items), findings.made(), complete=True, model=HandoffPacket(todos=items))
+    return OpenDocument(
+        TodoList(items), findings.made(), complete=True, model=HandoffPacket.model_validate({"todos": items})
+    )
 
 
 def _leads(page: Page, fence: Fence) -> bool:
@@ -359,7 +498,7 @@ def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
     page = scan_blocks(lines)
     for index, fence in enumerate(page.fences[:_FENCES]):
         found = _read_fenced_packet(page, fence, name, leading=index == 0 and _leads(page, fence))
-        if found is not None:
+        if found:
             return found
     objects = _objects("\n".join(lines), name, asked=True)
     return next((made for _, made in objects if isinstance(made.document, Handoff)), None)
@@ -371,20 +510,19 @@ def _read_packet(lines: list[str], name: str) -> OpenDocument | None:
 def _read_last_return(lines: list[str], name: str) -> OpenDocument | None:
     """The last return in a text; one that is open counts before those in fences and JSON, which it may quote."""
     page = scan_blocks(lines)
-    found: list[tuple[int, OpenDocument]] = []
     headed = [each for each in page.headings if each.header]
     starts = [each.line for each in headed if each.header == STATUS and value_below(page, each, "state") is not None]
     if headed and (not starts or headed[0].header != STATUS):
         starts[:1] = [0]
-    for first, end in pairwise((*starts[-_FENCES:], len(lines))):
-        if (made := _read_return(lines[first:end], loose=True, first_line=first + 1)) is not None:
-            found.append((first, made))
+
+    def read_each(places: Iterable[tuple[int, int]]) -> list[tuple[int, OpenDocument]]:
+        each = ((at, _read_return(lines[at:end], loose=True, first_line=at + 1)) for at, end in places)
+        return [(at, made) for at, made in each if made]
+
+    found = read_each(pairwise((*starts[-_FENCES:], len(lines))))
     if not found:
-        for fence in page.fences[:_FENCES]:
-            inner = lines[fence.first : fence.end]
-            if inner and (made := _read_return(inner, loose=True, first_line=fence.first + 1)) is not None:
-                found.append((fence.first, made))
         objects = _objects("\n".join(lines), name)
+        found = read_each((fence.first, fence.end) for fence in page.fences[:_FENCES])
         found += [(line, made) for line, made in objects if isinstance(made.document, Return)]
     if not found:
         return None
@@ -408,7 +546,7 @@ def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int
     position = failures = 0
     for _ in range(_OBJECTS):
         match = _OBJECT.search(text, position)
-        if match is None or failures == _ATTEMPTS:
+        if not match or failures == _ATTEMPTS:
             return
         start = match.start()
         end, part = _object_at(text, start)
@@ -417,12 +555,12 @@ def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int
         contract = contract_of(part, name, embedded=not quoted)
         if asked and isinstance(part, dict) and not text[:start].strip():
             contract = leading_contract_of(part, name)
-        if contract is not None:
+        if contract:
             line = text.count("\n", 0, start)
             yield line, _judge(JsonSource(text[start:end], 1 + line), contract)
         failures += end is None
         # Behind one of ours that breaks off, the next one begins on a line of its own: its parts are not looked at.
-        position = end or (start + 1 if contract is None else text.find("\n{", start))
+        position = end or (start + 1 if not contract else text.find("\n{", start))
         if position < 0:
             return
 

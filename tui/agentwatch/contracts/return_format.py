@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator
 
-from agentwatch.contracts.fields import Model, Required, Text, read_fields
+from agentwatch.contracts.fields import Maybe, Model, Required, Text, read_fields
 from agentwatch.contracts.markdown import (
     ATTESTATION,
     DELIVERABLES,
@@ -67,45 +67,43 @@ Number = Annotated[int, BeforeValidator(lambda text: int(text) if re.fullmatch("
 class StatusSection(Model):
     """`## Status`, with the keys of error-propagation."""
 
-    state: Required[Literal["SUCCESS", "ERROR", "PARTIAL"]] = None
-    summary: Text = None
-    error_code: str | None = None
-    retry_recommended: Literal["yes", "no"] | None = None
-    retry_hint: str | None = None
-    task_id: str | None = None
-    attempt: Number | None = None
+    state: Required[Literal["SUCCESS", "ERROR", "PARTIAL"]]
+    summary: Text
+    error_code: Maybe[str]
+    retry_recommended: Maybe[Literal["yes", "no"]]
+    retry_hint: Maybe[str]
+    task_id: Maybe[str]
+    attempt: Maybe[Number]
 
 
 class Deliverable(Model):
     """A file and what it is."""
 
     path: str
-    description: str | None = None
+    description: Maybe[str]
 
 
 class AttestationSection(Model):
     """`## Runtime Attestation`. None: the key is not there; an empty list: `- (none)`."""
 
-    runtime_model_reported: Text = None
-    runtime_mode_reported: Text = None
-    files_created: Required[list[str]] = None
-    files_modified: Required[list[str]] = None
-    limitations: list[str] | None = None
+    runtime_model_reported: Text
+    runtime_mode_reported: Text
+    files_created: Required[list[str]]
+    files_modified: Required[list[str]]
+    limitations: Maybe[list[str]]
 
 
 class ReturnFormat(Model):
     """The whole return. None: the section is not there."""
 
-    status: StatusSection | None = None
-    deliverables: list[Deliverable] | None = None
-    evidence: list[str] | None = None
-    attestation: AttestationSection | None = None
+    status: Maybe[StatusSection]
+    deliverables: Maybe[list[Deliverable]]
+    evidence: Maybe[list[str]]
+    attestation: Maybe[AttestationSection]
 
 
 MODELS: Final = {Contract.RETURN_FORMAT: ReturnFormat}
-_STATUS_KEYS: Final = tuple(StatusSection.model_fields)
-_ATTESTED: Final = tuple(AttestationSection.model_fields)
-
+_KNOWN: Final = {STATUS: tuple(StatusSection.model_fields), ATTESTATION: tuple(AttestationSection.model_fields)}
 
 Row = tuple[int, str, KeyLine | None, Bullet | None]
 """The index and text of a line of a section, and the key of the contract that it holds, or the bullet that it is."""
@@ -148,20 +146,17 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
             rule = "RET006" if folded(section.text) == folded(header) else "RET007"
             written = "#" * section.level + " " + section.text
             findings.add(rule, section.line, value=written, header=f"## {header}")
-    keys, status, attesting = Keys(), StatusSection(), AttestationSection()
-    if (listed := sections.get(STATUS)) is not None:
-        findings.at = (STATUS,)
-        status = _read_status(_rows(page, listed, _STATUS_KEYS), keys, findings)
-    if (listed := sections.get(ATTESTATION)) is not None:
-        findings.at = (ATTESTATION,)
-        attesting = _read_attestation(_rows(page, listed, _ATTESTED), keys, findings)
-        if status.state == "PARTIAL" and not attesting.limitations:
-            findings.add("RET063", ())
-    deliverables = evidence = None
-    if (listed := sections.get(DELIVERABLES)) is not None:
-        deliverables = _read_deliverables(_rows(page, listed), listed[0].line, findings)
-    if (listed := sections.get(EVIDENCE)) is not None:
-        evidence = _read_evidence(_rows(page, listed), listed[0].line, findings)
+    keys = Keys()
+    rows = {header: _rows(page, listed, _KNOWN.get(header, ())) for header, listed in sections.items()}
+    for rule, header in (("RET030", DELIVERABLES), ("RET040", EVIDENCE)):
+        if header in rows and not any(item for _, _, _, item in rows[header]):
+            findings.add(rule, sections[header][0].line)
+    status = _read_status(rows.get(STATUS), keys, findings)
+    attesting = _read_attestation(rows.get(ATTESTATION), keys, findings)
+    if ATTESTATION in rows and status.state == "PARTIAL" and not attesting.limitations:
+        findings.add("RET063", ())
+    deliverables = _read_deliverables(rows[DELIVERABLES], findings) if DELIVERABLES in rows else None
+    evidence = _read_evidence(rows[EVIDENCE], findings) if EVIDENCE in rows else None
 
     def line_of(place: Location) -> int:
         return findings.first_line + keys.lines.get(place[-1], sections[str(place[0])][0].line)
@@ -184,8 +179,7 @@ def judge(page: Page, sections: Sections, findings: Findings) -> OpenDocument:
     raw = {"status": status, "deliverables": deliverables, "evidence": evidence, "attestation": attesting}
     # It ends in the middle where exactly what would have come last is missing.
     present = [header in sections for header in HEADERS]
-    if all(present):
-        present = [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
+    present += [key in keys.values for key in (*_TEXT_KEYS, *_FILE_KEYS)]
     is_cut = not all(present) and present == sorted(present, reverse=True)
     return OpenDocument(fields, findings.made(line_of), not is_cut, ReturnFormat.model_validate(raw))
 
@@ -206,14 +200,17 @@ def _rows(page: Page, sections: Sequence[Section], known: tuple[str, ...] = ()) 
     return outside if counts else rows
 
 
-def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> StatusSection:
+def _read_status(rows: list[Row] | None, keys: Keys, findings: Findings) -> StatusSection:
+    if rows is None:
+        return StatusSection.model_validate({})
+    findings.at = (STATUS,)
     for index, text, key_line, _ in rows:
-        if key_line is not None:
+        if key_line:
             value = key_line.value
-            if (another := _KEY_IN_VALUE.search(value)) is not None:
+            if another := _KEY_IN_VALUE.search(value):
                 findings.add("RET018", index, key=another[1])
                 value = value[: another.start()].strip()
-            if key_line.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)) is not None:
+            if key_line.name in _WORD_KEYS and (marked := _MARKED_WORD.match(value)):
                 findings.add("RET017", index, key=key_line.name)
                 value = marked[2]
             keys.put(key_line, value, index, findings)
@@ -228,7 +225,7 @@ def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> StatusSecti
         findings.add("ERR006", ("error_code",), value=code)
     if status.state == "SUCCESS":
         speaking = {"error_code": code, "retry_hint": hint, "retry_recommended": again}
-        if (first := next((key for key in values if speaking.get(key)), None)) is not None:
+        if first := next((key for key in values if speaking.get(key)), None):
             findings.add("ERR007", (first,), key=first)
     elif again and not hint:
         findings.add("ERR004", ("retry_hint",))
@@ -239,16 +236,14 @@ def _read_status(rows: list[Row], keys: Keys, findings: Findings) -> StatusSecti
     return status
 
 
-def _read_deliverables(rows: list[Row], heading: int, findings: Findings) -> list[dict[str, str | None]]:
+def _read_deliverables(rows: list[Row], findings: Findings) -> list[dict[str, str | None]]:
     """The files of the bullets, without lines that are indented below one."""
     found: list[dict[str, str | None]] = []
-    if not any(item for _, _, _, item in rows):
-        findings.add("RET030", heading)
     indent: int | None = None
     for index, text, _, item in rows:
-        if indent is not None and text[:1] in " \t" and (item is None or item.indent > indent + 1):
+        if indent is not None and text[:1] in " \t" and (not item or item.indent > indent + 1):
             continue
-        if item is None:
+        if not item:
             if _BARE_PATH.match(text):
                 findings.add("RET024", index, value=text.strip())
             elif text.strip() and not _NO_TEXT.match(text):
@@ -275,32 +270,33 @@ def _read_deliverables(rows: list[Row], heading: int, findings: Findings) -> lis
     return found[:MAX_ENTRIES]
 
 
-def _read_evidence(rows: list[Row], heading: int, findings: Findings) -> list[str]:
+def _read_evidence(rows: list[Row], findings: Findings) -> list[str]:
     """Evidence pointers. Indented lines belong to their bullet."""
     found: list[str] = []
-    if not any(item for _, _, _, item in rows):
-        findings.add("RET040", heading)
     for index, text, _, item in rows:
-        if item is not None:
+        if item:
             found += [] if folded(item.text) in _LIKE_NONE else [item.text]
         elif text.strip() and not _NO_TEXT.match(text) and not (text[:1] in " \t" and found):
             findings.add("RET041", index)
     return found[:MAX_ENTRIES]
 
 
-def _read_attestation(rows: list[Row], keys: Keys, findings: Findings) -> AttestationSection:
+def _read_attestation(rows: list[Row] | None, keys: Keys, findings: Findings) -> AttestationSection:
     """The keys and lists. Words behind a gap end a list, and where all keys are there, the attestation."""
+    if rows is None:
+        return AttestationSection.model_validate({})
+    findings.at = (ATTESTATION,)
     key, indent = "", 0
     entries: list[str] | None = None
     after_blank = ended = False
     # Below a list key: in place of its entries, unless these follow.
     words: dict[str, tuple[int, str]] = {}
     for index, text, key_line, item in rows:
-        if key_line is not None:
+        if key_line:
             key, indent, ended = key_line.name, 99, False
             entries = _inline(key_line, index, findings) if key in _LIST_KEYS else None
             keys.put(key_line, key_line.value if entries is None else entries, index, findings)
-        elif item is not None and entries is not None:
+        elif item and entries is not None:
             indent = min(item.indent, indent)
             if item.indent > indent + 1:
                 findings.add("RET061", index)
@@ -313,7 +309,7 @@ def _read_attestation(rows: list[Row], keys: Keys, findings: Findings) -> Attest
         elif entries is not None and key in _FILE_KEYS and _BARE_PATH.match(text) and not (after_blank and entries):
             findings.add("RET024", index, value=text.strip())
             entries.append(text.strip().strip("`"))
-        elif item is None and _ANY_KEY.match(text):
+        elif not item and _ANY_KEY.match(text):
             if text.rstrip().endswith(":"):
                 # Another key, not of the contract, and with it the list that begins here.
                 key, entries = "", []
@@ -351,10 +347,10 @@ def _inline(key_line: KeyLine, index: int, findings: Findings) -> list[str]:
 def _split(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
     """(the path with which a bullet's text begins, the rest), without checkbox, emphasis, backticks, link, quotes."""
     text = _DRESS.sub(lambda match: match[2] or "", text, count=1)
-    if (marked := _MARKED.match(text)) is not None:
+    if marked := _MARKED.match(text):
         return next(filter(None, marked.groups())).strip(), marked[5]
     match = separator.search(text)
-    return (text, "") if match is None else (text[: match.start()].strip(" "), text[match.start() :])
+    return (text, "") if not match else (text[: match.start()].strip(" "), text[match.start() :])
 
 
 def _path_of(item: Bullet, key: str, index: int, findings: Findings) -> str | None:

@@ -168,7 +168,7 @@ def page(record: Record) -> bytes:
         "mode": params.mode and clean(params.mode),
         "mitigation": params.mitigation,
     }
-    lines = [f"# {SPECS[record.action].page}: {exact(record.task_id)}, attempt {record.attempt}", ""]
+    lines = [f"# {SPECS[record.action].word}: {exact(record.task_id)}, attempt {record.attempt}", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items() if value]
     for title, text in (("Note", record.note), ("Amended handoff", params.handoff), ("Final report", params.report)):
         if text:

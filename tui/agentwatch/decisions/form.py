@@ -187,7 +187,7 @@ def facts(
     yield Fact("task", ((name, "bold"), *standing, (f"→ {_next(task, subject, action, params)}", "")))
     if question := question_at(task, now):
         yield fact("asks", quoted(question, 400))
-    returned, latest = (one.latest.returned if one.latest else None for one in (seen, task))
+    returned, latest = (one.latest.returned for one in (seen, task))
     if (digest := subject.return_sha256) is None or returned is None:
         yield fact("return", "none yet")
     else:

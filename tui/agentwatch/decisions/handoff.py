@@ -244,7 +244,7 @@ def _failure(task: Task) -> str:
 def _files(task: Task) -> list[tuple[Seen, str]]:
     """The files of the latest attempt's handoff and return, each with its purpose."""
     latest = task.latest
-    both = ((latest.handoff, "What the station was given."), (latest.returned, "What it returned.")) if latest else ()
+    both = ((latest.handoff, "What the station was given."), (latest.returned, "What it returned."))
     return [(version, purpose) for version, purpose in both if version is not None and not version.stored]
 
 

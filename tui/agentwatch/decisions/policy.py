@@ -175,7 +175,7 @@ def _warnings(task: Task, action: Action) -> Iterator[str]:
     if action in (Action.RETRY, Action.ESCALATE):
         if task.gone:
             yield "its process is gone: the agent that handed it out has to begin the next attempt"
-        elif task.latest is None or task.latest.returned is None:
+        elif task.latest.returned is None:
             yield "it has not returned, and may still be at work"
         if task.packet is None:
             yield "no handoff was seen: the next attempt gets your note only"

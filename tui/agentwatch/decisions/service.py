@@ -150,13 +150,13 @@ class DecisionService:
     def subject(self, task: Task) -> Subject:
         """The subject of a decision about a task: its latest attempt as it was seen. Take it when the dialog opens."""
         latest = task.latest
-        over = [one.decision_id for one in latest.decisions if one.over] if latest else []
+        over = [one.decision_id for one in latest.decisions if one.over]
         return Subject(
             workspace_id=self.workspace_id,
             task_id=task.task_id,
             attempt=task.attempt,
-            handoff_sha256=latest.handoff.digest if latest and latest.handoff else None,
-            return_sha256=latest.returned.digest if latest and latest.returned else None,
+            handoff_sha256=latest.handoff.digest if latest.handoff else None,
+            return_sha256=latest.returned.digest if latest.returned else None,
             after=over[-1] if over else None,
         )
 

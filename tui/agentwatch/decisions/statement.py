@@ -69,10 +69,7 @@ class _Whole(_Strict):
 
 def subject_of(task: Task) -> tuple[dict[str, Any], ...]:
     """The handoff and the return of the latest attempt; empty where nobody wrote either."""
-    latest = task.latest
-    if latest is None:
-        return ()
-    parts = (("handoff", latest.handoff), ("return", latest.returned))
+    parts = (("handoff", task.latest.handoff), ("return", task.latest.returned))
     return tuple({"name": _name(one, part), "digest": {"sha256": one.digest}} for part, one in parts if one is not None)
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
@@ -30,6 +29,8 @@ _LONGEST_NAMES: Final = 60  # characters of the names of what a call is given be
 _DEMANDS: Final = frozenset({"criterion", "constraint", "must_create", "required_evidence"})
 """Kinds of claims that the handoff makes."""
 
+_LOOK: Final = "look at it, then accept, retry or answer"
+
 _ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 FITTER: Final = "fitter"  # the mode that a line fault is escalated to
@@ -43,7 +44,7 @@ HAVE_FAILED: Final = frozenset({State.FAILED, State.INVALID})
 def queue_rank(task: Task) -> tuple[float, ...]:
     """Open requests first, then who holds up most, then who has asked last; those out of reach behind all others."""
     request, is_lost = task.request, task.lost_since is not None
-    if request is not None and request.waits_for_operator and not is_lost:
+    if request and request.waits_for_operator and not is_lost:
         return 0, *request.rank
     return 1 + is_lost, -task.open_below, -(task.ended_at or task.alive_at or 0.0), task.first_seq
 
@@ -51,28 +52,28 @@ def queue_rank(task: Task) -> tuple[float, ...]:
 def ask(task: Task, low_confidence: float) -> str | None:
     """The one question the operator has to answer for this task, None where there is none."""
     result, latest, state = task.result, task.latest, task.own_state
-    if (request := task.request) is not None and state is State.BLOCKED:
+    if (request := task.request) and state is State.BLOCKED:
         waiting = sum(one.waits_for_operator for one in task.requests)
         more = f" (+{waiting - 1:,} more)" if waiting > 1 else ""
         return f"{request_words(request)}{more}" if waiting else None
-    if task.run is not None and task.run.waiting and state is State.BLOCKED:
+    if task.run and task.run.waiting and state is State.BLOCKED:
         return f"it waits in its own session: {task.run.waiting}"
-    if latest is None or task.inferred or task.is_session or task.binding is not None or task.ended_with is not None:
+    if task.inferred or task.is_session or task.binding or task.ended_with:
         return None
-    if result is not None and state is State.BLOCKED:
+    if result and state is State.BLOCKED:
         blocker = next(iter(result.blockers), None) or result.error_message
         if not blocker:
             return "blocked, and does not say by what: answer or abort"
         return f"answer: {blocker}{_more(len(result.blockers) - 1)}"
     was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
-    if result is not None and was_accepted and state in _ACCEPTABLE:
+    if result and was_accepted and state in _ACCEPTABLE:
         return "the return changed since you accepted it: look at it again, then accept or retry"
     if state is State.INVALID:
         child = task.agent or "the child"
-        if (words := dispute(task)) is not None:
+        if words := dispute(task):
             return f"{words}; look at both, then retry, or accept the first as it is"
-        if latest.returned is None or latest.ended_without_result:
-            return f"{child} ended without a {'return' if result is None else 'result'}; retry, or accept it as it is"
+        if not latest.returned or latest.ended_without_result:
+            return f"{child} ended without a {'return' if not result else 'result'}; retry, or accept it as it is"
         errors = [one for one in latest.returned.findings if one.severity is Severity.ERROR]
         faults = f": {errors[0].message.partition('; ')[0]}" if errors else ""
         more = f" (+{len(errors) - 1} more)" if len(errors) > 1 else ""
@@ -84,7 +85,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
     if latest.unasked:
         end = "let it go on, or abort" if state.is_open else "accept, or retry"
         return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
-    if result is None:
+    if not result:
         return None
     if result.review_reason is not None and state in (State.PARTIAL, State.COMPLETED):
         return f"review: {result.review_reason}" if result.review_reason else "the child asks for a review"
@@ -96,7 +97,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
 def request_words(request: Request) -> str:
     """The question of a request, in a line: the very command, patch or path, visibly cut."""
     query = request.queries[0] if request.queries else None
-    if request.kind is RequestKind.PERMISSION or query is None:
+    if request.kind is RequestKind.PERMISSION or not query:
         # Before the command, which may be long: what is cut off must not be that there is more to it.
         beside = f" + {_cut(', '.join(one.name for one in request.beside), _LONGEST_NAMES)}" if request.beside else ""
         lead = "allow?" if request.kind is RequestKind.PERMISSION else "fill in?"
@@ -115,12 +116,12 @@ def _cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
     return verbatim(text[:longest]) + (left_out(more, "character") if more > 0 else "")
 
 
-def is_past(task: Task, line: float, *other_signs: float) -> bool:
-    """Whether there was no sign of life since then, none of these others, and no decision that is to be carried out."""
+def is_past(task: Task, line: float) -> bool:
+    """Whether there was no sign of life since then, and no decision that is to be carried out."""
     alive_at = task.alive_at if task.inferred else task.updated_at
-    if not alive_at or alive_at >= line or (task.run is not None and task.run.process_gone is False):
+    if not alive_at or alive_at >= line or (task.run and task.run.process_gone is False):
         return False
-    if any(sign >= line for sign in other_signs) or any(one.is_open for one in task.requests):
+    if any(one.is_open for one in task.requests):
         return False
     decided = (one for attempt in task.attempts for one in attempt.decisions)
     return all(one.at < line for one in decided if one.action not in ENDING)
@@ -132,9 +133,8 @@ def _ask_about_lies(task: Task) -> str:
     first = min(false, key=lambda claim: claim.kind in _DEMANDS)
     lead = "a demand of the handoff is not met" if first.kind in _DEMANDS else "a claim is false"
     more = f", and {len(false) - 1} more" if len(false) > 1 else ""
-    do = "look at it, then accept, retry or answer"
-    if missing_artifacts(task):
-        do = "so its return breaks the contract: retry, or accept it as it is"
+    is_broken = bool(missing_artifacts(task))
+    do = "so its return breaks the contract: retry, or accept it as it is" if is_broken else _LOOK
     return f"{lead}: {first.path} ({first.detail}){more}; {do}"
 
 
@@ -178,7 +178,7 @@ def asks_for_process(task: Task, parent: Task | None) -> bool:
 def is_process_gone(task: Task) -> bool:
     """Whether a task works, and its process is gone."""
     run = task.run
-    if run is None or not run.process_gone or task.own_state is not State.WORKING:
+    if not run or not run.process_gone or task.own_state is not State.WORKING:
         return False
     return task.updated_at <= run.updated_at + _SLACK
 
@@ -187,16 +187,15 @@ def mark_of(task: Task) -> str:
     """A task in a few characters: its attempt, its state, and a digest of its question and of what that is about."""
     # Which claims are false changes with every file that the agents write, and how much of something with every look.
     question = "a claim is false" if task.contradicted else _NUMBER.sub("#", task.question or "")
-    facts: list[object] = [question]
-    if (latest := task.latest) is not None:
-        facts += [one.digest if one is not None else None for one in (latest.handoff, latest.returned, latest.rival)]
-        if (run := latest.run) is not None:
-            # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
-            is_at_rest = run.waiting or task.gone
-            facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
-        if latest.decisions:
-            decision = latest.decisions[-1]
-            facts += [decision.decision_id, decision.at, decision.expired, decision.over]
+    latest, run = task.latest, task.run
+    files = (one and one.digest for one in (latest.handoff, latest.returned, latest.rival))
+    facts: list[object] = [question, *files]
+    if run:
+        # It may wait for the same thing twice, or be gone twice, and nothing else tells the two apart.
+        is_at_rest = run.waiting or task.gone
+        facts += [run.session_id, run.state, run.ended_at, run.updated_at if is_at_rest else None]
+    for decision in latest.decisions[-1:]:
+        facts += [decision.decision_id, decision.at, decision.expired, decision.over]
     # An answer to one asks the operator again about those that are left: too often is better than never.
     facts += [one.request_id for one in task.requests if one.is_open]
     digest = blake2b(repr(facts).encode(errors="surrogatepass"), digest_size=6).hexdigest()
@@ -214,13 +213,13 @@ def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
     mark = None if aside == Aside() else mark_of(task)
     is_same = put is not None and put.mark == mark
     task.acknowledged, task.snoozed_until = False, None
-    if put is not None and is_same and put.ends_at > now and task.question is not None:
+    if put and is_same and put.ends_at > now and task.question:
         task.acknowledged = not put.snoozed
         if put.snoozed:
             task.snoozed_until = put.ends_at
             task.due = min(task.due, put.ends_at)
     is_news = (task.question is not None or not task.state.is_open) and not (task.inferred or task.past)
-    is_decided = (task.binding is not None or task.ended_with is not None) and task.request is None
+    is_decided = bool(task.binding or task.ended_with) and not task.request
     is_old = changed_at(task) <= looked_at if seen is None else seen == mark
     task.seen = not is_news or is_decided or is_old or is_same
 
@@ -231,14 +230,8 @@ def lay_aside(task: Task, aside: Aside, looked_at: float, now: float) -> None:
 def budget(task: Task, *, max_retries: int, restored: Collection[float]) -> Retry:
     """How many retries the policy leaves a task."""
     allowed = 1 + _begun(task, max(restored)) if restored else max_retries
-    result = task.result
-    return Retry(
-        allowed,
-        max(allowed - _used(task), 0),
-        result.retry_recommended if result else None,
-        result.retry_hint if result else None,
-        bool(restored),
-    )
+    recommended, hint = (task.result.retry_recommended, task.result.retry_hint) if task.result else (None, None)
+    return Retry(allowed, max(allowed - _used(task), 0), recommended, hint, bool(restored))
 
 
 def budget_words(retry: Retry) -> str:
@@ -248,13 +241,10 @@ def budget_words(retry: Retry) -> str:
     return f"{retry.remaining} of {retry.max_retries} retries left"
 
 
-def is_retry(action: Action, attempt: Attempt | None) -> bool:
+def is_retry(action: Action, attempt: Attempt) -> bool:
     """Whether what follows is a retry: not after an answer to a blocked child, nor of a part that is to be resumed."""
-    if attempt is not None and (
-        _is_to_be_resumed(attempt) or (action is Action.RESPOND and attempt.state is State.BLOCKED)
-    ):
-        return False
-    return action in SENDS_ON
+    is_answer = action is Action.RESPOND and attempt.state is State.BLOCKED
+    return action in SENDS_ON and not (is_answer or _is_to_be_resumed(attempt))
 
 
 def _is_to_be_resumed(attempt: Attempt) -> bool:
@@ -292,27 +282,25 @@ def failed_alike(task: Task) -> bool:
 
 def _used(task: Task) -> int:
     """How many retries were begun or decided."""
-    latest = task.latest
-    if latest is None:
-        return 0
     # One that was decided about a return that was rewritten since is used up as well: the ledger keeps it.
-    rewritten = sum(one.action is Action.RETRY and not one.expired for one in latest.superseded)
-    decided = latest.binding is not None and is_retry(latest.binding.action, latest)
+    rewritten = sum(one.action is Action.RETRY and not one.expired for one in task.latest.superseded)
+    decided = task.binding is not None and is_retry(task.binding.action, task.latest)
     return _begun(task) + decided + rewritten
 
 
 def _begun(task: Task, until: float = math.inf) -> int:
     """How many retries were begun until then."""
-    attempts = task.attempts
     # Attempts whose files were rewritten before anybody looked are known by their number only.
-    first = attempts[0].number - 1 if attempts else 0
-    begun = ((one.number, one.started_at, one.returned.at if one.returned else 0.0) for one in attempts)
-    last = max((number for number, at, seen_at in begun if (seen_at if at is None else at) <= until), default=first)
+    last = task.attempts[0].number - 1 if task.attempts else 0
+    for one in task.attempts:
+        seen_at = one.returned.at if one.returned else 0.0
+        if (seen_at if one.started_at is None else one.started_at) <= until:
+            last = one.number
     # An attempt after a question was no retry, as far as can be seen, unless the operator decided one.
     others = sum(
         _is_to_be_resumed(one)
-        or (one.state is State.BLOCKED and not (one.decision is not None and one.decision.action is Action.RETRY))
-        for one in attempts
+        or (one.state is State.BLOCKED and not (one.decision and one.decision.action is Action.RETRY))
+        for one in task.attempts
         if one.number < last
     )
     return max(last - 1 - others, 0)
@@ -327,6 +315,6 @@ def overrun_of(task: Task) -> list[Finding]:
         allowed = max(allowed, MITIGATED_MAX_RETRIES)
     if retries <= allowed:
         return []
-    latest = next((one for attempt in reversed(attempts) if (one := attempt.returned or attempt.handoff)), None)
+    paths = (one.path for attempt in reversed(attempts) for one in (attempt.returned, attempt.handoff) if one)
     words = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
-    return [replace(finding_of(OVERRUN, words), path=latest.path if latest is not None else "")]
+    return [finding_of(OVERRUN, words, next(paths, ""))]

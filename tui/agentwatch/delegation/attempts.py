@@ -19,7 +19,7 @@ from agentwatch.delegation.links import (
     finding_of,
 )
 from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in, todo_moved
-from agentwatch.delegation.states import answers_another_session, is_early, state_of
+from agentwatch.delegation.states import answers_another_session, is_final, state_of
 from agentwatch.delegation.task import Attempt, State, has_moved
 
 
@@ -68,7 +68,7 @@ class Attempts:
 
     def report(self, rule: Rule, other: str, path: str) -> None:
         """A file breaks a rule of linking; `other` is the other party."""
-        self.problems.append(replace(finding_of(rule, other), path=path))
+        self.problems.append(finding_of(rule, other, path))
 
     # Files
 
@@ -97,7 +97,7 @@ class Attempts:
     def _hand_off(self, version: Seen, document: Handoff) -> None:
         attempt = self.numbered(document.attempt or self.last or 1)
         before = attempt.handoff
-        if before is not None and document.attempt is None:
+        if before and not document.attempt:
             if self._is_rival(before, version):
                 is_amended = before.digest != version.digest and any(
                     one.attempt == attempt.number and one.at <= version.at for one in self._decisions
@@ -108,15 +108,15 @@ class Attempts:
                 # The same words in another place: it was moved.
                 attempt.handoff = version
                 return
-            elif attempt.returned is not None and not is_early(attempt.returned):
+            elif is_final(attempt.returned):
                 attempt = self.numbered(self.last + 1)
-        if attempt.handoff is not None and not attempt.again and self._is_rival(attempt.handoff, version):
+        if attempt.handoff and not attempt.again and self._is_rival(attempt.handoff, version):
             self.report(DUPLICATE_HANDOFF, attempt.handoff.path, version.path)
             return
-        if attempt.handoff is None and not has_moved(document.todos):
+        if not attempt.handoff and not has_moved(document.todos):
             # A checklist that is ticked off in the handoff itself moves the time of the file: then nothing tells when
             # it was handed off.
-            attempt.started_at = version.at if attempt.returned is None else min(version.at, attempt.returned.at)
+            attempt.started_at = version.at if not attempt.returned else min(version.at, attempt.returned.at)
         attempt.handoff, attempt.again = version, False
         attempt.session_id = document.session_id or attempt.session_id
         if document.todos is not None:
@@ -126,9 +126,9 @@ class Attempts:
         """A file returns the task. Returns whether that tells anything new."""
         attempt = self._returned_in(version, document)
         returned = attempt.returned
-        if returned is not None and returned[2:] == version[2:]:
+        if returned and returned[2:] == version[2:]:
             return False
-        if returned is not None and not is_early(returned) and self._is_rival(returned, version):
+        if returned and is_final(returned) and self._is_rival(returned, version):
             self._rivals[attempt.number, version.path] = version
             return True
         if attempt.started_at is None and document.outcome is Outcome.WORKING:
@@ -140,7 +140,7 @@ class Attempts:
     def _returned_in(self, version: Seen, document: Return) -> Attempt:
         attempt, last, session = self.numbered(document.attempt or self.last or 1), self.last, document.session_id
         returned = attempt.returned
-        if returned is None:
+        if not returned:
             # A session may go through all attempts of a task.
             return attempt
         is_rival = self._is_rival(returned, version)
@@ -152,18 +152,18 @@ class Attempts:
                     following = _go_on(attempt, self.numbered(last + 1))
                     following.started_at = min(one.at, version.at)
                     return following
-        if document.attempt is not None:
+        if document.attempt:
             return attempt
         if session not in (None, attempt.session_id) and (is_rival or attempt.session_id is not None):
             known = [one.number for one in self.all if one.session_id == session]
             return self.numbered(max(known, default=last + (attempt.session_id is not None)))
         # A session that goes on after its return corrects that.
         has_restarted = session is None or session != attempt.session_id
-        has_restarted &= document.outcome is Outcome.WORKING and not is_early(returned) and not is_rival
+        has_restarted &= not is_rival and is_final(returned) and not is_final(version)
         return self.numbered(last + has_restarted)
 
     def _decisions_to_go_on(self, attempt: Attempt) -> list[Decision]:
-        about = attempt.number, attempt.returned.digest if attempt.returned is not None else None
+        about = attempt.number, attempt.returned.digest if attempt.returned else None
         return [one for one in self._decisions if one.action in SENDS_ON and (one.attempt, one.return_sha256) == about]
 
     def _is_rival(self, before: Seen, version: Seen) -> bool:
@@ -174,32 +174,33 @@ class Attempts:
 
     def _add_runs(self, runs: Iterable[Ran]) -> None:
         """Have runs execute attempts, turn by turn, in the order in which these began."""
-        turns: list[tuple[float, int, int, Ran, Run]] = []
-        for order, ran in enumerate(runs):
-            if (run := ran.run) is not None:
-                # A human's session is no attempt of anybody's.
-                began = [one.began_at for one in run.rounds[1:]] if run.parent_session is not None else []
-                turns += ((at, order, number, ran, run) for number, at in enumerate((run.began_at, *began)))
+        turns = [
+            (at, order, number, ran, run)
+            for order, ran in enumerate(runs)
+            if (run := ran.run)
+            # A human's session is no attempt of anybody's.
+            for number, at in enumerate((run.began_at, *(one.began_at for one in run.rounds[1:] if run.parent_session)))
+        ]
         executing: dict[int, tuple[Attempt, int]] = {}  # by run, its attempt, and since which turn
         for _, order, number, ran, run in sorted(turns, key=lambda turn: turn[:3]):
             attempt, first = executing.get(order, (None, 0))
-            if attempt is None:
+            if not attempt:
                 attempt = self._attempt_for(run, 0)
             elif self._begins_anew(attempt, run, number):
                 attempt, first = _go_on(attempt, self._attempt_for(run, number, attempt.number)), number
             executing[order] = attempt, first
-            end = number + 1 if run.parent_session is not None else len(run.rounds)
+            end = number + 1 if run.parent_session else len(run.rounds)
             self._set_run(attempt, ran, run.part(first, end), is_later=first > 0)
 
     def _attempt_for(self, run: Run, number: int, after: int = 0) -> Attempt:
         """The attempt after one that a turn executes: with its number or its session, else the first that is free."""
         packet = packet_in(run.rounds[number].prompt) if number else run.packet
-        stated = (packet.attempt if packet is not None else None) or 0
-        if stated > after and self.numbered(stated).run is None:
+        stated = (packet.attempt if packet else None) or 0
+        if stated > after and not self.numbered(stated).run:
             return self.numbered(stated)
-        free = [one for one in self.all if one.run is None and one.number > after]
+        free = [one for one in self.all if not one.run and one.number > after]
         # Beside numbered handoffs, a packet without a number is the first.
-        first = (one for one in free if packet is None or one.packet is None or one.packet.attempt is None)
+        first = (one for one in free if not packet or not one.packet or not one.packet.attempt)
         for one in (*(one for one in free if one.session_id == run.session_id), *first):
             return one
         numbers = {one.number for one in self.all}
@@ -210,7 +211,7 @@ class Attempts:
         turn = run.rounds[number]
         if turn.asker is StartedBy.PROGRAM:
             return False
-        if packet_in(turn.prompt) is not None:
+        if packet_in(turn.prompt):
             return True
         is_parent = turn.asker is StartedBy.PARENT
         if any(one.at <= turn.began_at and (one.is_read or is_parent) for one in self._decisions_to_go_on(attempt)):
@@ -224,12 +225,11 @@ class Attempts:
         attempt.run, attempt.session_id = run, run.session_id
         if attempt.started_at is None or (is_later and attempt.again):
             attempt.started_at = run.started_at
-        if given is not None and (attempt.handoff is None or attempt.again):
+        if given and (not attempt.handoff or attempt.again):
             attempt.handoff, attempt.again = given, False
-        is_final = returned is not None and filed is not None and is_early(filed) and not is_early(returned)
-        if filed is None or filed.stored or is_final:
+        if not filed or filed.stored or (is_final(returned) and not is_final(filed)):
             attempt.returned = returned
-        todos = run.todos or (run.packet.todos if run.packet is not None else None)
+        todos = run.todos or (run.packet.todos if run.packet else None)
         if todos is not None and (self.todos_at is None or run.updated_at >= self.todos_at):
             self.todos, self.todos_at = todos, run.updated_at
 
@@ -240,20 +240,20 @@ class Attempts:
         self.all.sort(key=lambda attempt: attempt.number)
         for (number, path), version in self._rivals.items():
             attempt = self.numbered(number)
-            if attempt.returned is None or self._is_gone(path):
+            if not attempt.returned or self._is_gone(path):
                 continue
             self.report(DUPLICATE_RETURN, attempt.returned.path, path)
             said = {one.outcome for one in (attempt.result, version.document) if isinstance(one, Return)}
             # An early marker says nothing about the end.
-            if len(said - {None, Outcome.WORKING}) > 1 and attempt.rival is None:
+            if len(said - {None, Outcome.WORKING}) > 1 and not attempt.rival:
                 attempt.rival = version
         for attempt in self.all:
             attempt.state = state_of(attempt, strict=self._rules.strict, demands=self._rules.demands)
             packet, result, returned = attempt.packet, attempt.result, attempt.returned
-            if packet is None or result is None or returned is None:
+            if not packet or not result or not returned:
                 continue
-            if packet.session_id is not None and answers_another_session(attempt):
-                self.report(SESSION_MISMATCH, packet.session_id, returned.path)
+            if answers_another_session(attempt):
+                self.report(SESSION_MISMATCH, str(packet.session_id), returned.path)
             # A file belongs to the task that it names; what a session gave back, to the task that it was handed.
             if result.task_id is not None and packet.task_id not in (None, result.task_id):
                 self.report(TASK_MISMATCH, result.task_id, returned.path)
@@ -264,7 +264,7 @@ class Attempts:
         for before, attempt in pairwise(self.all):
             # A failure about which nobody decided is not over because a return says that it is of a later attempt.
             is_open = before.state in (State.FAILED, State.INVALID) and not before.decisions
-            if (is_open or before.unasked) and attempt.run is None and attempt.handoff is None and attempt.returned:
+            if (is_open or before.unasked) and not attempt.run and not attempt.handoff and attempt.returned:
                 attempt.unasked = True
                 self.report(UNASKED, str(attempt.number), attempt.returned.path)
 
@@ -276,9 +276,9 @@ class Attempts:
         returned, about = attempt.returned, decision.return_sha256
         if later:
             attempt.decisions += (decision.acted(later[0].started_at),)
-        elif about == (returned.digest if returned is not None else None):
+        elif about == (returned.digest if returned else None):
             attempt.decisions += (decision,)
-        elif returned is not None and (about is not None or decision.action is Action.ABORT):
+        elif returned and (about is not None or decision.action is Action.ABORT):
             attempt.superseded += (decision,)
             if decision.is_read or decision.action is Action.ABORT:
                 attempt.decisions += (decision.acted(returned.at) if decision.is_read else decision,)
@@ -287,25 +287,25 @@ class Attempts:
 def handed_over(ran: Ran) -> Seen | None:
     """The handoff packet in what a run was asked for; None where it was asked in words alone, or by a human."""
     run = ran.run
-    return _version(ran, run.prompt, Handoff) if run is not None and run.parent_session is not None else None
+    return _version(ran, run.prompt, Handoff) if run and run.parent_session else None
 
 
 def handed_back(ran: Ran) -> Seen | None:
     """The return that a run ended with; None where it has not ended by itself, or follows no contract."""
     run = ran.run
-    is_over = run is not None and run.parent_session is not None and run.state is RunState.ENDED
-    return _version(ran, run.said, Return) if run is not None and is_over else None
+    is_over = run and run.parent_session and run.state is RunState.ENDED
+    return _version(ran, run.said, Return) if run and is_over else None
 
 
 def _version(ran: Ran, message: Message | None, kind: type[Handoff | Return]) -> Seen | None:
-    for one in (message.packet, message.reading) if message is not None else ():
-        if message is not None and one is not None and isinstance(one.document, kind):
+    for one in (message.packet, message.reading) if message else ():
+        if message and one and isinstance(one.document, kind):
             return Seen(ran.seq, message.at, ran.path, message.digest, one.document, one.findings, stored=True)
     return None
 
 
 def _go_on(before: Attempt, attempt: Attempt) -> Attempt:
     """The attempt that goes on in the session of the one before: what that was handed, this one is as well."""
-    if attempt.handoff is None:
+    if not attempt.handoff:
         attempt.handoff, attempt.again = before.handoff, True
     return attempt

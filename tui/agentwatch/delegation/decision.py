@@ -25,14 +25,13 @@ class ActionSpec(NamedTuple):
     """All that depends on an action alone, in words of ours. `policy` says when it applies."""
 
     glyph: str
-    word: str  # in forms
+    word: str  # in forms, and above its page in the workspace
     short: str  # in a row: the decision as it was made
     decided: str = ""  # why a task stands as it does
     state: str = ""  # of the attempt until the next one is seen; blank where the decision changes none
     next: str = ""
     """The consequence for the task: `{after}` is the number of the next attempt, `{mode}` that to escalate to."""
     do_now: str = ""  # the sentence for the agent that reads it; `asking.do_now` fills it in
-    page: str = ""  # the heading of its page in the workspace
     option: tuple[str, str] = ("", "")  # the value that its option of `agentwatch decide` takes, and the help
     takes: frozenset[str] = frozenset()  # the parameters of a record that mean something
     needs: tuple[str, ...] = ()  # of `mode`, `answers` and `note`: without them it cannot be decided
@@ -52,7 +51,6 @@ SPECS: Final[Mapping[Action, ActionSpec]] = {
         state="retrying",
         next="attempt {after}",
         do_now="run {task} once more, as attempt {after}, {given}",
-        page="Retry",
         option=("", "one more attempt, with an amended handoff"),
         takes=frozenset({"mitigation", "handoff"}),
         document="handoff",
@@ -66,7 +64,6 @@ SPECS: Final[Mapping[Action, ActionSpec]] = {
         state="escalated",
         next="attempt {after}, in {mode}",
         do_now="hand {task} to the mode {mode}, {given}",
-        page="Escalate",
         option=("MODE", "hand it to another mode; `fitter` restores a line"),
         takes=frozenset({"handoff", "mode"}),
         needs=("mode",),
@@ -81,7 +78,6 @@ SPECS: Final[Mapping[Action, ActionSpec]] = {
         next="ended",
         do_now="stop {task} and what is below it, start no other attempt of it, and hand params.report up as its"
         " return: it is the final error report",
-        page="Abort",
         option=("", "end it, with a final error report"),
         takes=frozenset({"report"}),
         document="report",
@@ -98,7 +94,6 @@ SPECS: Final[Mapping[Action, ActionSpec]] = {
         next="attempt {after}, with your answer",
         do_now="give {answers} to the child of {task}: in its session, or with a new handoff, with `attempt` {after}"
         " and `decision_id` {decision_id}",
-        page="Answer",
         option=("TEXT", "answer its blocker; again for the next one"),
         takes=frozenset({"answers"}),
         needs=("answers",),
@@ -113,7 +108,6 @@ SPECS: Final[Mapping[Action, ActionSpec]] = {
         next="accepted as it is",
         do_now="go on as if {task} had succeeded: the operator accepts its return as it is; the handoff that goes on"
         " from it carries `decision_id` {decision_id}",
-        page="Accept the return",
         option=("", "take its return as it is; needs --note"),
         needs=("note",),
         note="because",

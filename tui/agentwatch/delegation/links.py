@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from posixpath import basename, dirname, split
 from sys import intern
 from typing import Final
 
 from agentwatch.contracts.rules import Rule, read_rules
 from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, TodoList
-from agentwatch.delegation.events import Seen
+from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.delegation.run import Session
 from agentwatch.delegation.task import Basis, Problem, Task
+
+MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
 
 _KINDS: Final = "handoff|return|todos"
 _SUFFIX: Final = re.compile(rf"(?:^|[._-])(?:{_KINDS})(?:[._-]?\d+)?$", re.IGNORECASE)
@@ -46,7 +50,7 @@ def slot(path: str) -> Slot:
 def _variant(name: str) -> str | None:
     """The addition in the name of a return-meta file: "" for the plain name, None outside the family."""
     for match in (re.match(pattern, name, re.IGNORECASE) for pattern in _META):
-        if match is not None:
+        if match:
             return "-".join(filter(None, (match["before"], _SESSION_SUFFIX.sub("", match["after"] or ""))))
     return None
 
@@ -107,9 +111,9 @@ RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswit
 Link = tuple[str | None, Basis, Problem | None]  # A task's parent, its basis, and what is wrong with it
 
 
-def finding_of(rule: Rule, other: str) -> Finding:
-    """The finding of a rule; `other` is the other party: a task id, a path or a session id."""
-    return Finding(rule.id, rule.severity, rule.message.format(other=other))
+def finding_of(rule: Rule, other: str, path: str = "") -> Finding:
+    """The finding of a rule in a file; `other` is the other party: a task id, a path or a session id."""
+    return Finding(rule.id, rule.severity, rule.message.format(other=other), path=path)
 
 
 def promises_artifacts(result: Return) -> bool:
@@ -120,12 +124,12 @@ def promises_artifacts(result: Return) -> bool:
 
 def missing_artifacts(task: Task) -> list[Finding]:
     """Artifacts that the latest return says are there, as far as its claims were checked: rule 6 of subagent-return."""
-    result, latest = task.result, task.latest
-    if result is None or latest is None or latest.returned is None or not promises_artifacts(result):
+    result, returned = task.result, task.latest.returned
+    if not result or not returned or not promises_artifacts(result):
         return []
     missing = (claim for claim in task.claims if claim.kind == "artifact" and claim.is_missing)
     paths = {claim.file or claim.path: claim.path for claim in missing}
-    return [replace(finding_of(ARTIFACT_MISSING, path), path=latest.returned.path) for path in paths.values()]
+    return [finding_of(ARTIFACT_MISSING, path, returned.path) for path in paths.values()]
 
 
 Named = tuple[int, str, str | None]
@@ -153,7 +157,7 @@ def find_named(tasks: Iterable[Task]) -> dict[str, Named]:
         above, seq = None, task.place.first_seq or 0
         for one in task.place.path:
             known = named.get(one)
-            if known is None or (seq, task.task_id) < known[:2]:
+            if not known or (seq, task.task_id) < known[:2]:
                 named[one] = seq, task.task_id, above
             above = one
     return named
@@ -172,28 +176,25 @@ def find_links(
         if stated == task_id:
             yield task, (None, Basis.NONE, (SELF_PARENT, task_id))
             continue
-        if stated in tasks:
-            yield task, (stated, Basis.PACKET, None)
-            continue
-        asker = next(filter(None, map(executing.get, asked_by)), None) if asked_by else None
-        before = path[-1] if path else named[task_id][2] if task_id in named else None
-        parent, basis = None, Basis.NONE
         # The longest dotted prefix of its id that is a task.
         prefix = task_id.rpartition(".")[0]
         while prefix and prefix not in tasks:
             prefix = prefix.rpartition(".")[0]
-        if asker in tasks and asker != task_id:
-            parent, basis = asker, Basis.SESSION
-        elif before in tasks:
-            parent, basis = before, Basis.DELEGATION_PATH
-        elif prefix:
-            parent, basis = prefix, Basis.DOTTED_PREFIX
-        else:
-            while directory and parent is None:
-                directory = dirname(directory)
-                parent = only.get(directory)
-                basis = Basis.DIRECTORY if parent is not None else Basis.NONE
-        yield task, (parent, basis, None if stated is None else (ORPHAN, stated))
+        enclosing = None
+        while directory and enclosing is None:
+            directory = dirname(directory)
+            enclosing = only.get(directory)
+        asker = next(filter(None, map(executing.get, asked_by)), None)
+        parents = {
+            Basis.PACKET: stated,
+            Basis.SESSION: None if asker == task_id else asker,
+            Basis.DELEGATION_PATH: path[-1] if path else named[task_id][2] if task_id in named else None,
+            Basis.DOTTED_PREFIX: prefix,
+            Basis.DIRECTORY: enclosing,
+        }
+        basis = next((basis for basis, parent in parents.items() if parent in tasks), Basis.NONE)
+        parent = parents.get(basis)
+        yield task, (parent, basis, None if stated in (None, parent) else (ORPHAN, stated))
 
 
 def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
@@ -210,3 +211,216 @@ def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
         if one in path:
             cycles += path[path.index(one) :]
     return cycles
+
+
+# Every document that was ever there
+
+
+_Handoffs = Mapping[tuple[object, ...], Sequence[tuple[int, str | None]]]
+"""By whether they are gone and slot or directory: when they were first seen, and their task."""
+
+
+@dataclass(slots=True, eq=False)
+class _File:
+    """The contents of one file, oldest first, and the task that each speaks of."""
+
+    path: str
+    slot: Slot
+    directory: str
+    versions: tuple[Seen, ...] = ()
+    tasks: tuple[str | None, ...] = ()
+    settled: tuple[str | None, ...] = ()  # those of the first versions, for the file or its handoff is gone
+    kind: object = None  # None where all versions name their task, and none is a handoff
+
+
+class Files:
+    """Every document that was ever there, and its earlier contents, by file and by task."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _File] = {}
+        self._directories = defaultdict[str, dict[str, _File]](dict)  # by the directory of their slots
+        self._paths: dict[str | None, tuple[str, ...]] = {}  # by task
+        self._gone: dict[str, None] = {}
+        self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
+        self._unread: dict[str, tuple[Slot, Unreadable]] = {}
+        # Since the last assignment
+        self._changed: dict[str, None] = {}  # directories
+        self._concerned: dict[str | None, None] = {}  # tasks
+
+    def versions(self, task_id: str) -> tuple[Seen, ...]:
+        """The versions that speak of a task, in the order they were observed."""
+        files = [self._files[path] for path in self._paths.get(task_id, ())]
+        each = (both for file in files for both in zip(file.versions, file.tasks, strict=True))
+        return tuple(sorted((version for version, task in each if task == task_id), key=attrgetter("seq")))
+
+    def tasks_of(self, path: str) -> set[str]:
+        """The tasks that the versions of a file speak of."""
+        return {task for task in self._files[path].tasks if task is not None} if path in self._files else set()
+
+    def is_gone(self, path: str) -> bool:
+        """Whether a file whose contents are remembered is not there any more."""
+        return path in self._gone
+
+    # Files that cannot be read
+
+    @property
+    def notices(self) -> list[Finding]:
+        """Findings of files that belong to no task, by their names."""
+        taken = {file.slot for file in self._files.values() if any(file.tasks)} if self._unread else set()
+        placed = [replace(one.finding, path=one.path) for near, one in self._unread.values() if near not in taken]
+        for last in (file.versions[-1] for file in self._files.values() if file.tasks[-1] is None):
+            # Other programs write reports, too.
+            is_report = last.document.contract is Contract.REPORT_CONTRACT
+            if not (last.document.recognised or is_report or last.path in self._gone):
+                placed += (replace(finding, path=last.path) for finding in last.findings)
+        return sorted(placed, key=attrgetter("path"))
+
+    def refuse(self, path: str, event: Unreadable | None) -> None:
+        """A file cannot be read; None: it can, or is gone."""
+        near = slot(path)
+        if self._unread.pop(path, None) is None and not event:
+            return
+        if event:
+            self._unread[path] = near, event
+        for file in self._directories.get(near[0], {}).values():
+            if file.slot == near:
+                self._concerned |= dict.fromkeys(file.tasks)
+
+    def unread(self, versions: Sequence[Seen]) -> list[Unreadable]:
+        """The files of a task that has these versions, and those beside them, that cannot be read."""
+        slots = {slot(version.path) for version in versions} if self._unread else set()
+        return sorted((one for near, one in self._unread.values() if near in slots), key=attrgetter("path"))
+
+    # Files that are there, and files that are gone
+
+    def _touch(self, file: _File) -> None:
+        self._concerned |= dict.fromkeys(file.tasks)
+        self._changed[file.slot[0]] = None
+
+    def see(self, seen: Seen) -> None:
+        """A file has this content now."""
+        path, document = seen.path, seen.document
+        self.refuse(path, None)
+        if not (file := self._files.get(path)):
+            file = self._files[path] = _File(path, slot(path), intern(dirname(path)))
+            self._directories[file.slot[0]][path] = file
+        self._touch(file)
+        self._gone.pop(path, None)
+        if self._heirs.pop(path, None):
+            # Its contents are its own again, and not of the file that it was renamed to.
+            file.settled = ()
+        last = file.versions[-1] if file.versions else None
+        now = seen.digest, seen.incomplete, document
+        is_same = last and (last.digest, last.incomplete, last.document) == now
+        # A return that was written later may answer a newer handoff.
+        if not last or not is_same or (isinstance(document, Return) and seen.at > last.at):
+            if last and (type(last.document) is not type(document) or isinstance(document, TodoList)):
+                # It is something else now, or a checklist.
+                file.versions, file.settled = (), ()
+            elif len(file.versions) >= MAX_VERSIONS:
+                # The first version stays: it says when the task began.
+                file.versions = file.versions[:1] + file.versions[2:]
+                file.settled = file.settled[:1] + file.settled[2:]
+            file.versions += (seen,)
+            is_named = all(own_id(version.document) for version in file.versions)
+            other = None if is_named else (type(document), document.recognised)
+            file.kind = Handoff if isinstance(document, Handoff) else other
+        if file.kind in (None, Handoff):
+            self._give(file, self._tasks_for(file, {}, is_alone=False))
+
+    def forget(self, path: str, *, undone: bool) -> None:
+        """The file is gone; `undone`: it never was there."""
+        self.refuse(path, None)
+        if not (file := self._files.get(path)):
+            return
+        self._touch(file)
+        around = self._directories[file.slot[0]]
+        if undone:
+            self._give(file, ())
+            del self._files[path], around[path]
+            self._gone.pop(path, None)
+            self._heirs = {gone: heir for gone, heir in self._heirs.items() if path not in (gone, heir)}
+        elif path not in self._gone:
+            self._assign_changed()
+            self._changed[file.slot[0]] = self._gone[path] = None
+            for one in around.values():
+                if one is file or (file.kind is Handoff and one.tasks[-1] in file.tasks):
+                    one.settled = one.tasks
+
+    # Whose they are
+
+    def assign(self) -> list[str]:
+        """Give all versions to tasks where something has changed. Returns the tasks that this concerns."""
+        lost = [path for path in self._gone if path not in self._heirs] if self._changed else ()
+        self._assign_changed()
+        there = [file for path, file in self._files.items() if path not in self._gone] if lost else ()
+        heirs = {file.versions[-1].digest: file.path for file in there}
+        for path in lost:
+            last, task = self._files[path].versions[-1], self._files[path].tasks[-1]
+            # It was renamed to a file that holds its last content, if nothing else holds its task.
+            if last.digest in heirs and not any(
+                (isinstance(version.document, Handoff) and version.path not in self._gone)
+                or own_id(version.document) == task
+                for version in self.versions(task or "")
+            ):
+                self._heirs[path] = heirs[last.digest]
+        for path in self._heirs:
+            heir = path
+            while heir in self._heirs:
+                heir = self._heirs[heir]
+            self._give(self._files[path], self._files[heir].tasks[-1:] * len(self._files[path].versions))
+        concerned, self._concerned = self._concerned, {}
+        return [task for task in concerned if task is not None]
+
+    def _assign_changed(self) -> None:
+        for directory in self._changed:
+            files = self._directories[directory].values()
+            handoffs = defaultdict[tuple[object, ...], list[tuple[int, str | None]]](list)
+            others = Counter[tuple[object, str]]()
+            for file in files:
+                is_gone = file.path in self._gone
+                if file.kind is Handoff:
+                    for place in (file.slot, file.directory):
+                        handoffs[is_gone, place].append((file.versions[0].seq, file.tasks[-1]))
+                elif file.kind is not None and not is_gone:
+                    # A checklist and a return in one directory are no rivals.
+                    others[file.kind, file.directory] += 1
+            for file in files:
+                if file.kind not in (None, Handoff) and file.path not in self._gone:
+                    is_alone = file.slot[1] == "" or others[file.kind, file.directory] == 1
+                    self._give(file, self._tasks_for(file, handoffs, is_alone=is_alone))
+        self._changed.clear()
+
+    def _tasks_for(self, file: _File, handoffs: _Handoffs, *, is_alone: bool) -> tuple[str | None, ...]:
+        tasks = [*file.settled]
+        for version in file.versions[len(tasks) :]:
+            document = version.document
+            task = own_id(document)
+            if task is None and not isinstance(document, Handoff):
+                task = _owner(file, handoffs, is_alone=is_alone and document.recognised)
+            if task is None and not (document.recognised or isinstance(document, Handoff)):
+                # What the file spoke of before it still speaks of; without that it is no task.
+                task = next((one for one in reversed(tasks) if one is not None), None)
+            elif task is None and not isinstance(document, TodoList):
+                # A checklist beside no handoff may be anybody's.
+                task = fallback_id(file.path, document)
+            tasks.append(task)
+        return tuple(tasks)
+
+    def _give(self, file: _File, tasks: tuple[str | None, ...]) -> None:
+        if file.tasks == tasks:
+            return
+        for task in dict.fromkeys((*file.tasks, *tasks)):
+            self._concerned[task] = None
+            others = tuple(one for one in self._paths.get(task, ()) if one != file.path)
+            self._paths[task] = (*others, file.path) if task in tasks else others
+        file.tasks = tasks
+
+
+def _owner(file: _File, handoffs: _Handoffs, *, is_alone: bool) -> str | None:
+    """The task of the handoff that a file without a task id belongs to: of the same stem, else the only one there."""
+    for is_gone in (False, True):
+        around, only = (handoffs.get((is_gone, place), ()) for place in (file.slot, file.directory))
+        if around or (is_alone and len(only) == 1):
+            return min(around or only)[1]
+    return None

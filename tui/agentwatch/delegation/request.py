@@ -110,9 +110,9 @@ class Request:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Lowest for what will soon not be answerable; then the newest; what was decided waits for nobody."""
+        """Lowest for what will soon not be answerable; then the newest; then what was decided, and what has ended."""
         if not self.waits_for_operator:
-            return 2, -self.asked_at
+            return 2 if self.is_open else 3, -self.asked_at
         if self.until is not None and self.until - self.asked_at <= _PROMPT:
             return 0, self.until
         return 1, -self.asked_at
@@ -164,9 +164,9 @@ class Asked(NamedTuple):
 
 
 def after(before: Requested | None, requested: Requested) -> Requested:
-    """Merge a request with a later report of it."""
-    known, request = before.request if before is not None else None, requested.request
-    if known is None or request is None or known.is_open or request.is_open:
+    """Merge a request with a later report of it: it ends once."""
+    known, request = before.request if before else None, requested.request
+    if not known or not request or known.is_open or request.is_open:
         return requested
     ended = replace(request, stage=known.stage, ended_at=known.ended_at, by=known.by, allowed=known.allowed)
     return requested._replace(request=ended)
@@ -188,20 +188,19 @@ class Requests:
     def see(self, requested: Requested) -> list[str]:
         """A request is like this now. Returns the tasks that this concerns."""
         path, before = requested.path, self.offered.pop(requested.path, None)
-        requested = after(before, requested)
-        both = [one.request for one in (before, requested) if one is not None and one.request is not None]
-        for one in both:
-            self._asked[one.session].pop(path, None)
-        if requested.request is not None:
-            self.offered[path] = requested
-            self._asked[requested.request.session][path] = requested.request
-        return [self.asker(one.session) for one in both]
+        known, request = before.request if before else None, after(before, requested).request
+        if known:
+            del self._asked[known.session][path]
+        if request:
+            self.offered[path] = requested._replace(request=request)
+            self._asked[request.session][path] = request
+        return [self.asker(one.session) for one in (known, request) if one]
 
     def decide(self, decision: Decision) -> list[str]:
         """A request was decided, or its decision has got further. Returns the tasks that this concerns."""
         self.decided[decision.decision_id] = decision
         offered = self.offered.get(decision.decision_id)
-        return [self.asker(offered.request.session)] if offered is not None and offered.request is not None else []
+        return [self.asker(offered.request.session)] if offered and offered.request else []
 
     def of_task(self, task_id: str, now: float) -> tuple[Request, ...]:
         """The requests of a task as they stand: the most pressing first, those that have ended last."""
@@ -211,23 +210,26 @@ class Requests:
             permits = self._permits(session, asked)
             for one in asked:
                 decision = self.decided.get(one.request_id)
-                if decision is not None and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
+                if decision and decision.receipt.stage is Stage.RECORDED and decision.is_expired(now):
                     decision = None
                 stand.append(_stands(one, decision, permits.get(one.request_id)))
-        is_open = sorted((one for one in stand if one.is_open), key=lambda one: (*one.rank, one.request_id))
-        ended = sorted((one for one in stand if not one.is_open), key=lambda one: (-one.asked_at, one.request_id))
-        return (*is_open, *ended)
+        return tuple(sorted(stand, key=lambda one: (*one.rank, one.request_id)))
 
     def _permits(self, session: Session, asked: Iterable[Request]) -> dict[str, Permit]:
         """By request, what the program's records say of it: each is of one request, the earlier of the earlier."""
         # Those whose call is known come first; of one call, the last: what became of it shows after that.
         left = sorted((one for run in self._runs.of_session(session) for one in run.permits), key=lambda one: one.at)
         found = dict[str, Permit]()
-        in_turn = sorted(asked, key=lambda one: (one.asked_at, one.request_id))
-        last_first = [one for one in reversed(in_turn) if one.call_id is not None]
-        for request in (*last_first, *(one for one in in_turn if one.call_id is None)):
+        for request in sorted(
+            asked,
+            key=lambda one: (
+                one.call_id is None,
+                one.asked_at if one.call_id is None else -one.asked_at,
+                one.request_id,
+            ),
+        ):
             permit = next((one for one in left if _is_of(one, request)), None)
-            if permit is not None:
+            if permit:
                 left.remove(permit)
                 found[request.request_id] = permit
         return found
@@ -236,7 +238,7 @@ class Requests:
 def _is_of(permit: Permit, request: Request) -> bool:
     if permit.at < request.asked_at:
         return False
-    if request.call_id is not None and permit.call_id:
+    if request.call_id and permit.call_id:
         return permit.call_id == request.call_id
     return (permit.tool, permit.input_sha256) == (request.tool, request.input_sha256)
 
@@ -245,14 +247,14 @@ def _stands(request: Request, decision: Decision | None, permit: Permit | None) 
     """A request with what the ledger and the program's records say of it beside its holder."""
     stage, ended_at, allowed, by = request.stage, request.ended_at, request.allowed, request.by
     is_told = stage is RequestStage.DELIVERED
-    if decision is not None:
+    if decision:
         allowed, by = decision.action is not Action.DENY, decision.operator
         is_told |= decision.receipt.stage is not Stage.RECORDED
     if stage is RequestStage.ACTED:
         by = request.by or by
-    elif permit is not None and (decision is not None or not is_told):
+    elif permit and (decision or not is_told):
         ended_at = permit.at if ended_at is None else ended_at
-        is_ours = decision is not None and _came_of(permit, decision)
+        is_ours = decision and _came_of(permit, decision)
         if is_ours and is_told:
             stage = RequestStage.ACTED
         elif not is_ours or stage is not RequestStage.UNKNOWN:
@@ -260,9 +262,9 @@ def _stands(request: Request, decision: Decision | None, permit: Permit | None) 
     elif stage is RequestStage.ELSEWHERE:
         return request
     elif is_told:
-        ended_at = decision.receipt.at if ended_at is None and decision is not None else ended_at
+        ended_at = decision.receipt.at if ended_at is None and decision else ended_at
         stage, by = RequestStage.DELIVERED, request.by or by
-    elif stage is RequestStage.OFFERED and decision is not None:
+    elif stage is RequestStage.OFFERED and decision:
         stage = RequestStage.DECIDED
     # Else nobody answers it any more; what was decided came too late.
     return replace(request, stage=stage, ended_at=ended_at, allowed=allowed, by=by)

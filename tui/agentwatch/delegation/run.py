@@ -147,13 +147,13 @@ class Run:
     @property
     def packet(self) -> Handoff | None:
         """The handoff packet that it was handed; None where it was asked in words alone, or by a human."""
-        return packet_in(self.prompt) if self.parent_session is not None else None
+        return packet_in(self.prompt) if self.parent_session else None
 
     @property
     def task_id(self) -> str:
         """That of the packet handed over, else the id of the session. A human's session is its own task."""
         packet = self.packet
-        return (packet.task_id if packet is not None else None) or self.session_id
+        return (packet.task_id if packet else None) or self.session_id
 
     @property
     def began_at(self) -> float:
@@ -197,8 +197,8 @@ def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: 
 
 def packet_in(message: Message | None) -> Handoff | None:
     """The handoff packet in a text that was handed over."""
-    reading = None if message is None else message.packet or message.reading
-    return reading.document if reading is not None and isinstance(reading.document, Handoff) else None
+    reading = None if not message else message.packet or message.reading
+    return reading.document if reading and isinstance(reading.document, Handoff) else None
 
 
 class Runs:
@@ -212,7 +212,7 @@ class Runs:
     def known(self, key: str) -> Run | None:
         """A run as it was last seen."""
         ran = self.all.get(key)
-        return ran.run if ran is not None else None
+        return ran.run if ran else None
 
     def of_task(self, task_id: str) -> list[Ran]:
         """The runs of a task, in the order in which they began."""
@@ -224,14 +224,14 @@ class Runs:
 
     def of_session(self, session: Session) -> list[Run]:
         """The runs of a session, in the order in which they began: there is one, as a rule."""
-        return [ran.run for ran in self._of("session", *session) if ran.run is not None]
+        return [ran.run for ran in self._of("session", *session) if ran.run]
 
     def below(self, session: Session) -> Iterator[Run]:
         """The runs that a session asked for, and those that these did, each behind the one that asked."""
         pending, seen = [session], {session}
         while pending:
             for ran in self._of("asked by", *pending.pop()):
-                if ran.run is not None and ran.run.session not in seen:
+                if ran.run and ran.run.session not in seen:
                     seen.add(ran.run.session)
                     pending.append(ran.run.session)
                     yield ran.run
@@ -239,7 +239,7 @@ class Runs:
     def see(self, ran: Ran) -> set[str]:
         """A run is like this now. Returns the tasks that this concerns."""
         path, before, run = ran.path, self.known(ran.path), ran.run
-        if run is None:
+        if not run:
             self.all.pop(path, None)
         else:
             self.all[path] = ran
@@ -259,6 +259,6 @@ class Runs:
 
 
 def _keys(run: Run | None) -> list[tuple[str, ...]]:
-    if run is None:
+    if not run:
         return []
     return [("task", run.task_id), ("session", *run.session), ("asked by", run.source, run.parent_session or "")]

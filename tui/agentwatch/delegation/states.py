@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from posixpath import basename, dirname
 from sys import intern
 from typing import Final
@@ -30,24 +31,24 @@ _ASKS: Final = {
 }
 
 
-def is_early(version: Seen) -> bool:
-    """Whether a return is an early marker (`in_progress`), which says nothing about the end."""
-    document = version.document
-    return isinstance(document, Return) and document.outcome is Outcome.WORKING
+def is_final(version: Seen | None) -> bool:
+    """Whether a return says something about the end: an early marker (`in_progress`) does not."""
+    document = version.document if version else None
+    return isinstance(document, Return) and document.outcome is not Outcome.WORKING
 
 
 def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
     """How an attempt stands by its handoff, its return and its run; `strict` and `demands` are those of `fold`."""
     returned, result, run = attempt.returned, attempt.result, attempt.run
-    if strict and (answers_another_session(attempt) or attempt.rival is not None):
+    if strict and (answers_another_session(attempt) or attempt.rival):
         return State.INVALID
     # Whatever a run that failed had said by then, it is not what it was asked for.
-    if run is not None and (result is None or run.state in (RunState.FAILED, RunState.CANCELED)):
+    if run and (not result or run.state in (RunState.FAILED, RunState.CANCELED)):
         if run.state is not RunState.ENDED:
             return State.BLOCKED if run.waiting else State(run.state.value)
-        is_broken = run.parent_session is not None and (run.said is None or demands)
+        is_broken = run.parent_session and (run.said is None or demands)
         return State.INVALID if is_broken else State.COMPLETED
-    if returned is None or result is None:
+    if not returned or not result:
         return State.SUBMITTED
     is_broken = strict and any(finding.severity is Severity.ERROR for finding in returned.findings)
     if is_broken or result.outcome is None or attempt.ended_without_result:
@@ -57,20 +58,19 @@ def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
 
 def answers_another_session(attempt: Attempt) -> bool:
     """subagent-return, validation rule 4: the session id must match the one of the delegation."""
-    sessions = {one.session_id for one in (attempt.packet, attempt.result) if one is not None}
+    sessions = {one.session_id for one in (attempt.packet, attempt.result) if one}
     return len(sessions - {None}) > 1
 
 
 def own_state(task: Task) -> State:
     """The state by the latest attempt: a decision stands above its return, and an open request stops who works."""
-    latest, decision, result, run = task.latest, task.binding, task.result, task.run
-    state = State.SUBMITTED if latest is None else latest.state
-    if decision is not None:
+    state, decision, result, run = task.latest.state, task.binding, task.result, task.run
+    if decision:
         is_partial = result is not None and result.outcome is Outcome.PARTIAL
         state = State(SPECS[decision.action].state or ("partial" if is_partial else "completed"))
-    if task.request is not None:
+    if task.request:
         return state if state is State.CANCELED else State.BLOCKED
-    if run is None or not run.waiting or state is not State.BLOCKED:
+    if not run or not run.waiting or state is not State.BLOCKED:
         return state
     answered = (one.ended_at for one in task.requests if one.stage is not RequestStage.GONE)
     return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
@@ -79,24 +79,24 @@ def own_state(task: Task) -> State:
 def decided_at(task: Task) -> float | None:
     """When the operator decided that a task stands as it does (epoch seconds); None where its files say so."""
     decision = task.binding
-    return decision.at if decision is not None and SPECS[decision.action].state == task.own_state else None
+    return decision.at if decision and SPECS[decision.action].state == task.own_state else None
 
 
 def ended_at(attempt: Attempt) -> float | None:
     """When an attempt ended (epoch seconds): with its return, its run or a decision; None where nobody knows."""
     returned, run, decision = attempt.returned, attempt.run, attempt.binding
     if attempt.state not in (State.SUBMITTED, State.WORKING):
-        if returned is not None:
+        if returned:
             return returned.at
-        if run is not None and run.ended_at is not None:
+        if run and run.ended_at is not None:
             return run.ended_at
-    return decision.at if decision is not None and decision.action in ENDING else None
+    return decision.at if decision and decision.action in ENDING else None
 
 
 def agent_of(task: Task) -> str | None:
     """The agent of a task: by the session store, the return, the mode, or its place in a delegation path."""
     run, packet, result = task.run, task.packet, task.result
-    if run is None and result is None and packet is None:
+    if not run and not result and not packet:
         return None if task.requests else task.task_id.rpartition("/")[2]
     by_return = (links.agent_of(result) or result.mode) if result else None
     return (run.agent if run else None) or by_return or (packet.mode if packet else None)
@@ -106,41 +106,41 @@ def title(task: Task) -> str:
     """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same."""
     task_id, parent, run, packet, result = task.task_id, task.parent_id, task.run, task.packet, task.result
     name = basename(task_id) or task_id
-    if parent is not None and task_id.startswith(parent + "."):
+    if parent and task_id.startswith(parent + "."):
         name = task_id[len(parent) + 1 :]
     elif task_id in (packet and packet.task_id, result and result.task_id):
         # A document itself gives this id: then a slash in it separates nothing.
         name = task_id
-    elif run is not None:
-        words = run.prompt.opening if run.prompt is not None and task.is_session else ""
-        if (given := next((one for one in (run.title, words, run.agent) if one and one.strip()), None)) is not None:
+    elif run:
+        words = run.prompt.opening if run.prompt and task.is_session else ""
+        if given := next((one for one in (run.title, words, run.agent) if one and one.strip()), None):
             return given
         name = task_id
-    elif task.requests and task.latest is None:
+    elif task.requests and not task.attempts:
         return f"{task.requests[0].source.partition('-')[0]} · {exact(task_id)}"
-    elif parent is None and task.agent is not None:
+    elif not parent and task.agent:
         directory, separator, extra = task_id.partition("#")
         directory = dirname(directory) if basename(directory) == task.agent else directory
         name = (basename(directory) or name) + separator + extra
     return exact(name if name.strip() else task_id)
 
 
-def silent_from(task: Task, seconds: float) -> float | None:
-    """When a working task has been silent for so long, with all below it; None if it waits, or does not work."""
+def silent_from(task: Task, seconds: float) -> float:
+    """When a working task has been silent for so long, with all below it; infinity if it waits, or does not work."""
     if task.state is not State.WORKING:
-        return None
-    if task.run is not None and task.run.process_gone:
-        return float("-inf")
+        return math.inf
+    if task.run and task.run.process_gone:
+        return -math.inf
     waits = task.below and any(one.state.is_open and one.state is not State.WORKING for one in task.below.counts)
-    return None if waits or task.alive_at is None else task.alive_at + seconds
+    return math.inf if waits or task.alive_at is None else task.alive_at + seconds
 
 
 def state_with_below(task: Task) -> State:
     """The state with those below: a task that has handed work on works; a mere name has the most urgent one below."""
     if task.inferred:
-        states = (one.state for one in task.below.counts) if task.below is not None else ()
+        states = (one.state for one in task.below.counts) if task.below else ()
         return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
-    if task.below is not None and (task.own_state is State.SUBMITTED or task.waits_for_work):
+    if task.below and (task.own_state is State.SUBMITTED or task.waits_for_work):
         return State.WORKING
     return task.own_state
 
@@ -148,7 +148,7 @@ def state_with_below(task: Task) -> State:
 def why(task: Task) -> str:
     """Why the task has its state: what was seen that made it so."""
     words = _why(task)
-    if task.latest is not None and any(one.expired for one in task.latest.decisions[-1:]):
+    if any(one.expired for one in task.latest.decisions[-1:]):
         words += "; what you decided about it has expired"
     # Interned, for a hundred thousand tasks have one of a few reasons.
     return intern(words + ("; its files were deleted since" if task.deleted else ""))
@@ -156,7 +156,7 @@ def why(task: Task) -> str:
 
 def process_words(run: Run | None) -> str:
     """Whether the process of a run still runs."""
-    if run is None or run.process_gone is None:
+    if not run or run.process_gone is None:
         return "whether its process still runs is not known"
     return "its process is gone" if run.process_gone else _OF_RUNS[RunState.WORKING]
 
@@ -164,7 +164,7 @@ def process_words(run: Run | None) -> str:
 def dispute(task: Task) -> str | None:
     """That two returns of the latest attempt say different things; None where they do not."""
     attempt, result = task.latest, task.result
-    if attempt is None or attempt.rival is None or attempt.returned is None or result is None:
+    if not attempt.rival or not attempt.returned or not result:
         return None
     rival = attempt.rival.document
     there = f"{attempt.rival.path} {rival.reported_state if isinstance(rival, Return) else None}"
@@ -177,26 +177,26 @@ def _why(task: Task) -> str:
         return "its host cannot be reached"
     if task.inferred:
         return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
-    if task.ended_with is not None and task.own_state is State.CANCELED:
+    if task.ended_with and task.own_state is State.CANCELED:
         return f"you aborted {task.ended_with}, and with it what was open below"
-    if request is not None and task.own_state is State.BLOCKED:
+    if request and task.own_state is State.BLOCKED:
         if not request.waits_for_operator:
             return "its program has not got your answer yet"
         return f"its program {_ASKS[request.kind]}" + (
             "" if request.actions else ", which is answered in its own session"
         )
-    if (decision := task.binding) is not None:
+    if decision := task.binding:
         receipt = decision.receipt
         stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
         return f"{SPECS[decision.action].decided}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
-    if run is not None and (result is None or run.reason or run.waiting):
+    if run and (not result or run.reason or run.waiting):
         return _why_of_run(task, run)
-    if attempt is None or result is None:
+    if not result:
         if task.state is State.WORKING:
             return "its checklist has moved" if has_moved(task.todos) else "it has handed work on"
         return "handed off; no sign of life yet"
     word = result.reported_state
-    if task.state is State.INVALID and (words := dispute(task)) is not None:
+    if task.state is State.INVALID and (words := dispute(task)):
         return words
     if attempt.ended_without_result:
         return f"it ended without a result: its return still says {word}"
@@ -219,4 +219,4 @@ def _why_of_run(task: Task, run: Run) -> str:
         return run.reason
     if run.state is RunState.ENDED and task.is_session:
         return "the session is idle"
-    return "it ended without a word" if run.state is RunState.ENDED and run.said is None else _OF_RUNS[run.state]
+    return "it ended without a word" if run.state is RunState.ENDED and not run.said else _OF_RUNS[run.state]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from agentwatch.contracts.rules import Rule
 from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoStatus
@@ -50,6 +50,8 @@ CONTRADICTED = "contradicted"  # what a result whose claims are false waits as, 
 
 _GOES_ON: Final = frozenset({State.WORKING, State.UNKNOWN})
 
+T = TypeVar("T")
+
 BETWEEN: Final = " › "  # stands between the name of a workspace and that of its task, where one row says both
 
 
@@ -87,64 +89,64 @@ class Counted(NamedTuple):
 class Below:
     """Sums over some tasks: those below one, as a rule."""
 
-    counts: dict[Counted, int] = field(default_factory=dict)
+    counts: Counter[Counted] = field(default_factory=Counter)
     tokens: int = 0  # used by all attempts
     active_at: float = 0.0  # the last sign of life
 
     def add(self, task: Task) -> None:
         """Count a task itself."""
-        if (kind := task.kind) is not None:
-            self.counts[kind] = self.counts.get(kind, 0) + 1
-        if task.tokens:
-            self.tokens += task.tokens
+        if task.kind:
+            self.counts[task.kind] += 1
+        self.tokens += task.tokens or 0
         self.active_at = max(self.active_at, task.updated_at)
 
     def merge(self, other: Below) -> None:
         """Count what another one does."""
         for kind, count in other.counts.items():
-            self.counts[kind] = self.counts.get(kind, 0) + count
+            self.counts[kind] += count
         self.tokens += other.tokens
         self.active_at = max(self.active_at, other.active_at)
 
+    def count(self, key: Callable[[Counted], T]) -> Counter[T]:
+        """How many tasks have each of what they are asked for."""
+        found = Counter[T]()
+        for kind, count in self.counts.items():
+            found[key(kind)] += count
+        return found
+
     @property
     def tasks(self) -> int:
-        return sum(self.counts.values())
+        return self.counts.total()
 
     @property
     def states(self) -> Counter[State]:
-        counts = Counter[State]()
-        for one, count in self.counts.items():
-            counts[one.state] += count
-        return counts
+        return self.count(lambda one: one.state)
 
     @property
     def verdicts(self) -> Counter[Verdict | None]:
         """How many completed tasks are verified, and how many tasks are contradicted; None stands for all others."""
-        counts = Counter[Verdict | None]()
-        for one, count in self.counts.items():
-            counts[one.verdict] += count
-        return counts
+        return self.count(lambda one: one.verdict)
 
     @property
     def open(self) -> int:
         """Tasks that have not ended."""
-        return sum(count for one, count in self.counts.items() if one.state.is_open)
+        return self.count(lambda one: one.state.is_open)[True]
 
     @property
     def stale(self) -> int:
         """Tasks that work and are silent, without those that are past."""
-        return sum(count for one, count in self.counts.items() if one.silent is False)
+        return self.count(lambda one: one.silent)[False]
 
     @property
     def needs_operator(self) -> int:
-        return sum(count for one, count in self.counts.items() if one.waits_as is not None)
+        return self.count(lambda one: one.waits_as is not None)[True]
 
     @property
     def worst_waiting(self) -> str | None:
         """The most urgent state that waits for someone, or `CONTRADICTED`."""
         # A lie is more urgent than the results that claim it, and less than what has no result.
         lie = State.PARTIAL.urgency + 0.5
-        words = [one.waits_as for one in self.counts if one.waits_as is not None]
+        words = [one.waits_as for one in self.counts if one.waits_as]
         return max(words, key=lambda word: lie if word == CONTRADICTED else State(word).urgency, default=None)
 
 
@@ -174,7 +176,7 @@ class Attempt:
     def binding(self) -> Decision | None:
         """The decision, as long as it is about the very return and handoff that are there now."""
         decision = self.decision
-        if decision is None or decision.over:
+        if not decision or decision.over:
             return None
         is_now = decision.return_sha256 == (self.returned.digest if self.returned else None)
         is_now = is_now and decision.handoff_sha256 in (None, self.packet_digest or decision.handoff_sha256)
@@ -184,7 +186,7 @@ class Attempt:
     def packet_digest(self) -> str | None:
         """The digest of the handoff; None without one, or where a checklist in it was ticked, which amends nothing."""
         packet = self.packet
-        if self.handoff is None or packet is None or has_moved(packet.todos):
+        if not self.handoff or not packet or has_moved(packet.todos):
             return None
         return self.handoff.digest
 
@@ -196,7 +198,7 @@ class Attempt:
     @property
     def handed_off_at(self) -> float | None:
         """Since when the files that it made count as its own: what a session made in the attempt before does, too."""
-        if self.handoff is None:
+        if not self.handoff:
             return None
         return self.handoff.at if self.again else self.started_at
 
@@ -204,7 +206,7 @@ class Attempt:
     def ended_without_result(self) -> bool:
         """Its session has ended, and the last word of its return is an early marker."""
         run, result, returned = self.run, self.result, self.returned
-        if run is None or result is None or returned is None or run.parent_session is None:
+        if not run or not result or not returned or not run.parent_session:
             return False
         has_ended = run.state is RunState.ENDED and returned.at <= (run.ended_at or run.updated_at)
         return has_ended and result.outcome is Outcome.WORKING
@@ -224,6 +226,8 @@ def has_moved(todos: tuple[Todo, ...] | None) -> bool:
     """Whether a checklist was begun, which is a sign of life."""
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
+
+NO_ATTEMPT: Final = Attempt(1)  # of a task that nobody handed out or returned
 
 Problem = tuple[Rule, str]  # A rule that the link of a task breaks, and the other party
 
@@ -283,7 +287,7 @@ class Task:
     # For the tree alone
     place: Place = Place()  # noqa: RUF009  it is immutable
     kind: Counted | None = None  # as what the sums count it; None for a name in the row of the one below it
-    own_findings: Sequence[Finding] = ()  # what its own documents and attempts break
+    own_findings: tuple[Finding, ...] = ()  # what its own documents and attempts break
     problem: Problem | None = None  # what is wrong with its link
     due: float = math.inf  # when time alone may change it
 
@@ -344,13 +348,13 @@ class Task:
         return "⚑" if self.contradicted else "◌" if self.stale else self.state.glyph
 
     @property
-    def latest(self) -> Attempt | None:
-        return self.attempts[-1] if self.attempts else None
+    def latest(self) -> Attempt:
+        return self.attempts[-1] if self.attempts else NO_ATTEMPT
 
     @property
     def run(self) -> Run | None:
         """The execution of the latest attempt as a session store shows it."""
-        return self.latest.run if self.latest else None
+        return self.latest.run
 
     @property
     def doing(self) -> Activity | None:
@@ -363,13 +367,13 @@ class Task:
         if self.known_state is not State.WORKING:
             return None
         run = self.run
-        if run is not None and run.doing is not None:
+        if run and run.doing:
             return run.doing if run.state is RunState.WORKING else None
         return self.todo_moved
 
     @property
     def decision(self) -> Decision | None:
-        return self.latest.decision if self.latest else None
+        return self.latest.decision
 
     @property
     def is_accepted(self) -> bool:
@@ -379,7 +383,7 @@ class Task:
     @property
     def binding(self) -> Decision | None:
         """The decision about the very return that is there now."""
-        return self.latest.binding if self.latest else None
+        return self.latest.binding
 
     @property
     def is_session(self) -> bool:
@@ -391,7 +395,7 @@ class Task:
     def answers_in_prose(self) -> bool:
         """It was handed a packet, which asks for a return, and came to its end with words that follow no contract."""
         latest, run = self.latest, self.run
-        if latest is None or latest.packet is None or latest.returned is not None or run is None:
+        if not latest.packet or latest.returned or not run:
             return False
         return run.parent_session is not None and run.state is RunState.ENDED and run.said is not None
 
@@ -403,17 +407,17 @@ class Task:
 
     @property
     def attempt(self) -> int:
-        return self.latest.number if self.latest else 1
+        return self.latest.number
 
     @property
     def packet(self) -> Handoff | None:
         """The handoff of the latest attempt that has one."""
-        return next((packet for attempt in reversed(self.attempts) if (packet := attempt.packet) is not None), None)
+        return next((packet for attempt in reversed(self.attempts) if (packet := attempt.packet)), None)
 
     @property
     def result(self) -> Return | None:
         """The return of the latest attempt."""
-        return self.latest.result if self.latest else None
+        return self.latest.result
 
     @property
     def reported_state(self) -> str | None:

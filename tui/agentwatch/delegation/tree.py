@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from agentwatch.contracts.shapes import Finding
 from agentwatch.delegation import links, states
 from agentwatch.delegation.asks import (
+    HAVE_FAILED,
     ask,
     asks_for_process,
     budget,
@@ -46,8 +47,7 @@ from agentwatch.delegation.events import (
     Verdict,
     overall,
 )
-from agentwatch.delegation.files import MAX_VERSIONS, Files
-from agentwatch.delegation.links import is_under_contract, place_of
+from agentwatch.delegation.links import Files, is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, State, Task, sums_of
@@ -125,24 +125,22 @@ class Tree:
             case Unreadable():
                 self._files.refuse(event.path, event)
             case Ran(run=run):
-                sessions = [one.session for one in (self.runs.known(event.path), run) if one is not None]
+                sessions = [one.session for one in (self.runs.known(event.path), run) if one]
                 before = [*map(self.runs.executing.get, sessions)]
                 concerned = self.runs.see(event)
                 self._moved |= before != [*map(self.runs.executing.get, sessions)]
                 return concerned
             case Requested():
                 return self._requests.see(event)
-            case Decided(decision=decision) if decision.request_id is not None:
+            case Decided(decision=decision) if decision.request_id:
                 return self._requests.decide(decision)
             case Decided(decision=decision):
                 self._decisions[decision.task_id][decision.decision_id] = decision
                 return [decision.task_id]
             case Checked(path=path):
-                run, checks = self.runs.known(path), self._checks[path]
-                checks[event.digest] = event
-                if len(checks) > MAX_VERSIONS:
-                    del checks[next(iter(checks))]
-                return {*self._files.tasks_of(path), *([run.task_id] if run is not None else [])}
+                run = self.runs.known(path)
+                self._checks[path][event.digest] = event
+                return {*self._files.tasks_of(path), *([run.task_id] if run else [])}
             case Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
                 is_back, self.now = at < self.now, at
@@ -153,22 +151,19 @@ class Tree:
             case Noted(path=task_id, aside=aside):
                 self.asides[task_id] = aside
                 self._touched |= {task_id} & self.tasks.keys()
-            case Looked(at=at):
-                self.looked_at = at
-                self._touched |= self.tasks.keys()
-            case Lost(at=at):
-                self.lost_since = at if self.lost_since is None else self.lost_since
-                self._touched |= self.tasks.keys()
-            case Reached():
-                self.lost_since = None
+            case Looked() | Lost() | Reached():
+                if isinstance(event, Looked):
+                    self.looked_at = event.at
+                else:
+                    self.lost_since = None if isinstance(event, Reached) else self.lost_since or event.at
                 self._touched |= self.tasks.keys()
         return ()
 
-    def _due(self, task: Task, silent_from: float | None = None) -> float:
+    def _due(self, task: Task, silent_from: float = math.inf) -> float:
         decided = [self._requests.decided.get(one.request_id) for one in task.requests]
         decided += self._decisions.get(task.task_id, {}).values()
-        times = (silent_from, *(one.expires_at for one in decided if one is not None))
-        return min((at for at in times if at is not None and at > self.now), default=math.inf)
+        ends = (one.expires_at for one in decided if one and one.expires_at is not None)
+        return min((at for at in (silent_from, *ends) if at > self.now), default=math.inf)
 
     # Each task by itself
 
@@ -181,24 +176,23 @@ class Tree:
     def _fold(self, task_id: str) -> None:
         """Make a task anew from all that is known of it."""
         versions, rans = self._files.versions(task_id), self.runs.of_task(task_id)
-        runs = [ran.run for ran in rans if ran.run is not None]
+        runs = [ran.run for ran in rans if ran.run]
         requests = self._requests.of_task(task_id, self.now)
-        task = self.tasks.get(task_id)
         if not (versions or runs or task_id in self._named or any(one.is_open for one in requests)):
-            if task is not None:
-                del self.tasks[task_id]
+            if self.tasks.pop(task_id, None):
                 self._moved = True
                 self._touched.add(task_id)
                 self._set_fitter(task_id)
             return
-        if task is None:
+        if not (task := self.tasks.get(task_id)):
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
             self._moved = True
         self._touched.add(task_id)
         task.requests, was_gone = requests, is_process_gone(task)
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
         task.inferred = not (versions or runs or requests)
-        self._fill(task, Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone), runs)
+        attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
+        self._fill(task, versions, attempts, runs)
         first_seq = versions[0].seq if versions else None
         if first_seq is None and (runs or requests):
             # By its time, and not by when it was observed: sources look at the newest session first. Who only asks is
@@ -207,63 +201,53 @@ class Tree:
             first_seq = int(began_at * 1e6) * (-1 if task.is_session or not runs else 1)
         place = Place(
             task.packet.parent_task_id if task.packet else None,
-            tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session is not None),
+            tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session),
             links.path_of(versions),
             place_of(versions),
             first_seq,
         )
         self._moved |= place != task.place
         task.place = place
-        self._judge(task, versions)
         self._set_fitter(task_id)
         if is_process_gone(task) is not was_gone:
             # Which of the tasks that a process ran asks depends on the one above.
             self._touched.update(task.children)
 
-    def _fill(self, task: Task, attempts: Attempts, runs: list[Run]) -> None:
-        """All that a task's own documents, runs and decisions say."""
+    def _fill(self, task: Task, versions: tuple[Seen, ...], attempts: Attempts, runs: list[Run]) -> None:
+        """All that a task's own documents, runs, checks and decisions say, and its question."""
         task.due = self._due(task)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
         task.agent = states.agent_of(task)
         lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
-        latest = task.latest
-        task.own_state = states.own_state(task)
-        task.ended_at = states.ended_at(latest) if latest else None
+        given, returned = task.latest.handoff, task.latest.returned
+        task.own_state, task.ended_at = states.own_state(task), states.ended_at(task.latest)
         task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
-        if task.ended_with is not None and task.own_state.is_open:
+        if task.ended_with and task.own_state.is_open:
             task.own_state, task.ended_at = State.CANCELED, ended_at
-        fitters = [one for one in self._fitters_of(task.task_id) if one.state is State.COMPLETED]
-        restored = [one.ended_at for one in fitters if one.ended_at is not None]
+        fitters = self._fitters_of(task.task_id)
+        restored = [one.ended_at for one in fitters if one.state is State.COMPLETED and one.ended_at is not None]
         task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
-        used = [one.run.tokens for one in task.attempts if one.run is not None and one.run.tokens is not None]
+        used = [one.run.tokens for one in task.attempts if one.run and one.run.tokens is not None]
         task.tokens = sum(used) if used else None
-        current = (latest.handoff, latest.returned, attempts.checklist) if latest else ()
-        placed = (replace(one, path=version.path) for version in current if version for one in version.findings)
-        task.own_findings = (*attempts.problems, *placed, *overrun_of(task))
-        if latest is not None and latest.handoff is not None and task.answers_in_prose:
-            prose = links.finding_of(links.PROSE, task.task_id)
-            task.own_findings = (*task.own_findings, replace(prose, path=latest.handoff.path))
-
-    def _judge(self, task: Task, versions: tuple[Seen, ...]) -> None:
-        """Apply the checks of a task, and work out its question."""
-        returned = task.latest.returned if task.latest is not None else None
-        checked = self._checks.get(returned.path, {}).get(returned.digest) if returned is not None else None
-        task.claims = checked.claims if checked is not None else ()
-        task.is_checked = checked is not None
+        checked = self._checks.get(returned.path, {}).get(returned.digest) if returned else None
+        task.claims, task.is_checked = checked.claims if checked else (), checked is not None
         task.verdict = overall(task.claims) if task.own_state in (State.COMPLETED, State.PARTIAL) else None
         unread = self._files.unread(versions)
+        current = (given, returned, attempts.checklist)
+        placed = (replace(one, path=version.path) for version in current if version for one in version.findings)
+        prose = [links.finding_of(links.PROSE, task.task_id, given.path)] if given and task.answers_in_prose else []
         problems = (replace(one.finding, path=one.path) for one in unread)
-        task.own_findings = (*task.own_findings, *links.missing_artifacts(task), *problems)
+        more = *overrun_of(task), *prose, *links.missing_artifacts(task), *problems
+        task.own_findings = (*attempts.problems, *placed, *more)
         hidden = [one for one in unread if one.finding.rule.startswith(_REFUSED) and is_under_contract(one.path)]
         task.gone = False
+        task.question = ask(task, self.rules.low_confidence)
         if hidden and task.own_state is not State.CANCELED:
             task.question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
-        else:
-            task.question = ask(task, self.rules.low_confidence)
         if not task.inferred:
-            task.past = is_past(task, self.rules.history_before, *(one.at for one in hidden))
+            task.past = not hidden and is_past(task, self.rules.history_before)
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in their order. A handoff to a fitter that names one carries it out."""
@@ -283,29 +267,29 @@ class Tree:
     def _set_fitter(self, task_id: str) -> None:
         """A task is a fitter, or none: the tasks that it restores, before and now, are to be folded."""
         task, before, fitter = self.tasks.get(task_id), self._fitters.pop(task_id, None), None
-        packet = task.packet if task is not None else None
-        if task is not None and packet is not None and packet.restores not in (None, task_id):
+        packet = task.packet if task else None
+        if task and packet and packet.restores not in (None, task_id):
             # In reverse: of several handoffs with the same id, the first one tells when.
             given = [(one.packet, one.handoff.at) for one in reversed(task.attempts) if one.packet and one.handoff]
-            carried = {packet.decision_id: at for packet, at in given if packet.decision_id is not None}
+            carried = {packet.decision_id: at for packet, at in given if packet.decision_id}
             # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
             is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
             fitter = _Fitter(packet.restores, carried, None if is_false else task.own_state, task.ended_at)
             self._fitters[task_id] = fitter
-        if fitter != before:
-            stations = [one.restores for one in (before, fitter) if one is not None]
-            self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
+        stations = [one.restores for one in (before, fitter) if one and fitter != before]
+        self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
 
     # All tasks together
 
     def settle(self) -> set[str]:
         """Bring what depends on several tasks, and on the time, up to date. Returns what `apply` does."""
-        self._end_aborted()
-        while self._dirty or self._moved:
+        is_open = True
+        while is_open:
             self._fold_all()
             if self._moved:
                 self._link()
             self._end_aborted()
+            is_open = bool(self._dirty) or self._moved
         touched, self._touched = self._touched, set()
         return self._sum_up(touched) | (touched - self.tasks.keys()) if touched else set()
 
@@ -344,19 +328,16 @@ class Tree:
 
     def _end_aborted(self) -> None:
         """Find the tasks that stand below an abort; those for which that is new are to be folded."""
-        aborted: dict[str, float] = {}
-        for task in filter(None, map(self.tasks.get, self._decisions)):
-            if (binding := task.binding) is not None and binding.action is Action.ABORT:
-                aborted[task.task_id] = binding.at
+        deciding = filter(None, map(self.tasks.get, self._decisions))
+        bound = ((task.task_id, task.binding) for task in deciding)
+        aborted = {task_id: one.at for task_id, one in bound if one and one.action is Action.ABORT}
         ended: dict[str, tuple[str, float]] = {}
         for task in self._order if aborted else ():
-            above = task.parent_id or ""
             # What is below another abort ends with that.
-            if above in aborted:
-                ended[task.task_id] = above, aborted[above]
-            elif above in ended:
-                ended[task.task_id] = ended[above]
-        different = {*ended.items()} ^ {*self._ended.items()}
+            above = task.parent_id or ""
+            if abort := (above, aborted[above]) if above in aborted else ended.get(above):
+                ended[task.task_id] = abort
+        different = ended.items() ^ self._ended.items()
         self._dirty |= dict.fromkeys(task_id for task_id, _ in different if task_id in self.tasks)
         self._ended = ended
 
@@ -372,7 +353,7 @@ class Tree:
                 changed.add(task.task_id)
             above = sums[task.parent_id]
             above.add(task)
-            if below is not None:
+            if below:
                 above.merge(below)
         self.totals = sums[None]
         self._line_up()
@@ -380,7 +361,7 @@ class Tree:
 
     def _line_up(self) -> None:
         """Find the tasks that ask, and those that are new."""
-        asking = [(queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask is not None]
+        asking = [(queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
         unseen = [(-changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
         self.queue, self.unseen = ([task_id for _, task_id in sorted(some)] for some in (asking, unseen))
 
@@ -393,24 +374,24 @@ class Tree:
         if task.inferred:
             task.past = is_past(task, rules.history_before)
         silent_from = states.silent_from(task, rules.stale_after)
-        task.stale = silent_from is not None and self.now >= silent_from
+        task.stale = self.now >= silent_from
         task.due = self._due(task, silent_from)
         task.title = states.title(task)
         task.findings = task.own_findings
-        if task.problem is not None:
+        if task.problem:
             versions = self._files.versions(task.task_id)
-            problem = replace(links.finding_of(*task.problem), path=versions[0].path if versions else "")
+            problem = links.finding_of(*task.problem, versions[0].path if versions else "")
             task.findings = (*task.own_findings, problem)
         task.why = states.why(task)
-        if task.gone or task.question is None:
+        if task.gone or not task.question:
             # Where something else is open, that comes first.
             task.gone = asks_for_process(task, self.tasks.get(task.parent_id or ""))
             task.question = gone_words(task) if task.gone else None
         lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
         task.ask = None if task.past or task.acknowledged or task.snoozed else task.question
-        is_lost = not task.past and (task.state.is_open or task.ask is not None)
+        is_lost = not task.past and (task.state.is_open or task.ask)
         task.lost_since = self.lost_since if is_lost else None
-        waits_as = None if task.ask is None else CONTRADICTED if task.contradicted else task.state
+        waits_as = None if not task.ask else CONTRADICTED if task.contradicted else task.state
         verdict = task.verdict if task.contradicted or task.state is State.COMPLETED else None
         counted = Counted(task.state, waits_as, verdict, task.past if task.stale else None)
         task.kind = None if task.shares_row else counted
@@ -428,25 +409,23 @@ class Tree:
 
     def put_aside(self) -> list[Task]:
         """The tasks that do not ask because they are put aside, the latest first."""
-        known = [(one.put.at, self.tasks.get(task_id)) for task_id, one in self.asides.items() if one.put is not None]
-        aside = [(at, task) for at, task in known if task is not None and (task.acknowledged or task.snoozed)]
+        known = [(one.put.at, self.tasks.get(task_id)) for task_id, one in self.asides.items() if one.put]
+        aside = [(at, task) for at, task in known if task and (task.acknowledged or task.snoozed)]
         return [task for _, task in sorted(aside, key=lambda one: (-one[0], one[1].task_id))]
 
     def past_questions(self) -> list[Task]:
-        """The past tasks about which something is open that was not acknowledged, those last alive first."""
-        past = (task for task in self.tasks.values() if task.past and task.question and not task.acknowledged)
-        return sorted(past, key=lambda task: (-task.updated_at, task.task_id))
+        """The past tasks about which something is open that was not acknowledged."""
+        return [task for task in self.tasks.values() if task.past and task.question and not task.acknowledged]
 
-    def failed_below(self, task: Task) -> Iterator[Task]:
+    def failed_below(self, task: Task) -> list[Task]:
         """The tasks below that have failed or break their contract, in preorder."""
-        for one, _ in self.preorder(task.children):
-            if one.own_state in (State.FAILED, State.INVALID) and not one.inferred:
-                yield one
+        below = self.preorder(task.children)
+        return [one for one, _ in below if one.own_state in HAVE_FAILED and not one.inferred]
 
     def ancestors(self, task_id: str) -> list[str]:
         """Ids of the tasks above, nearest first."""
         above: list[str] = []
-        while (parent_id := self.tasks[task_id].parent_id) is not None:
+        while parent_id := self.tasks[task_id].parent_id:
             above.append(task_id := parent_id)
         return above
 
@@ -457,8 +436,7 @@ class Tree:
             task_id, depth = pending.pop()
             task = self.tasks[task_id]
             yield task, depth
-            if task.children:
-                pending.extend((child, depth + 1) for child in reversed(task.children))
+            pending += ((child, depth + 1) for child in reversed(task.children))
 
     @property
     def decisions(self) -> list[Decided]:
@@ -479,12 +457,12 @@ class Tree:
     def requests_of(self, task_id: str) -> tuple[Request, ...]:
         """The requests of a task as they stand, also where it has gone with the last that was open."""
         task = self.tasks.get(task_id)
-        return self._requests.of_task(task_id, self.now) if task is None else task.requests
+        return self._requests.of_task(task_id, self.now) if not task else task.requests
 
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task that called a fitter who has ended, so that it can be decided anew."""
-        ended = (one for one in self._fitters_of(task_id) if one.state in _HAVE_ENDED)
-        return frozenset(name for one in ended for name in one.carried)
+        fitters = self._fitters_of(task_id)
+        return frozenset(name for one in fitters if one.state in _HAVE_ENDED for name in one.carried)
 
     @property
     def notices(self) -> list[Finding]:
@@ -507,7 +485,6 @@ class JoinedTree(Tree):
         super().__init__()
         self._mark = mark
         self._trees: dict[str, Tree] = {}  # by scope, in their order
-        self._tops: dict[str, Task] = {}
         self._scopes = 0
 
     def show(self, tree: Tree, name: str | None = None, workspace: str = "", why: str = "") -> tuple[str, set[str]]:
@@ -516,16 +493,13 @@ class JoinedTree(Tree):
         scope = ""
         if name is not None:
             scope = f"{self._mark}{self._scopes}/"
-            top = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
-            top.first_seq = _LAST + self._scopes
-            self._tops[scope] = self.tasks[scope] = top
+            self.tasks[scope] = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
+            self.tasks[scope].first_seq = _LAST + self._scopes
         return scope, self.update(scope, tree, tree.tasks, why)
 
     def drop(self, scope: str) -> set[str]:
         """A tree is not shown any more. Returns the keys that went."""
-        gone = {scope + task_id for task_id in self._trees.pop(scope).tasks}
-        if self._tops.pop(scope, None) is not None:
-            gone.add(scope)
+        gone = {scope + task_id for task_id in self._trees.pop(scope).tasks} | ({scope} if scope else set())
         for key in gone:
             self.tasks.pop(key, None)
         self._join()
@@ -537,20 +511,21 @@ class JoinedTree(Tree):
         keys = {scope + task_id for task_id in changed}
         for task_id in changed:
             key, task = scope + task_id, tree.tasks.get(task_id)
-            if task is None:
+            if not task:
                 self.tasks.pop(key, None)
             elif not scope:
                 self.tasks[key] = task
             else:
                 children, parent_id = [scope + child for child in task.children], scope + (task.parent_id or "")
                 self.tasks[key] = replace(task, task_id=key, parent_id=parent_id, children=children, scope=scope)
-        if (top := self._tops.get(scope)) is not None:
+        if scope:
             keys.add(scope)
+            top = self.tasks[scope]
             # It stands for what is below it and not past; for all of it, where all is past.
             tasks = [task for task in tree.tasks.values() if not task.past] or tree.tasks.values()
             top.children = [scope + task_id for task_id in tree.roots]
             top.below = sums_of(tasks) if tasks else None
-            top.own_state = max((one.state for one in tasks), key=lambda one: one.urgency, default=State.SUBMITTED)
+            top.own_state = states.state_with_below(top)
             top.why, top.lost_since = why, tree.lost_since
             top.state = State.UNKNOWN if why or top.lost_since is not None else top.own_state
             top.past = is_past(top, tree.rules.history_before)
@@ -566,11 +541,11 @@ class JoinedTree(Tree):
     def _join(self) -> None:
         """Work out what is true of all trees together."""
         trees = self._trees.values()
-        self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *self._tops]
+        self.roots = [*(self._trees[""].roots if "" in self._trees else ()), *filter(None, self._trees)]
         self.now = max([tree.now for tree in trees], default=self.now)
         lines = [tree.rules.history_before for tree in trees]
         self.rules = self.rules._replace(history_before=max(lines, default=-math.inf))
-        if not self._tops and "" in self._trees:
+        if [*self._trees] == [""]:
             # The usual one: what is true of it is known.
             tree = self._trees[""]
             self.totals, self.queue, self.unseen = tree.totals, tree.queue, tree.unseen
@@ -583,7 +558,7 @@ class JoinedTree(Tree):
     @property
     def notices(self) -> list[Finding]:
         return [
-            replace(placed, path=f"{self._tops[scope].title}: {placed.path}") if scope else placed
+            replace(placed, path=f"{self.tasks[scope].title}: {placed.path}") if scope else placed
             for scope, tree in self._trees.items()
             for placed in tree.notices
         ]

@@ -91,7 +91,7 @@ class Inspector(Background[Sequence[Checked]]):
         targets = []
         for task_id in task_ids:
             task = tree.tasks.get(task_id)
-            if task is None or (attempt := task.latest) is None or attempt.returned is None:
+            if task is None or (attempt := task.latest).returned is None:
                 continue
             runs = tuple(_runs_of(tree, attempt.run)) if attempt.run is not None else ()
             former = tree.former_places(task_id, attempt.returned)

@@ -20,8 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from agentwatch.background import Part
 from agentwatch.contracts.shapes import Return, Severity
 from agentwatch.delegation.events import Event, Gone, Seen
-from agentwatch.delegation.files import MAX_VERSIONS
-from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, agent_of, slot
+from agentwatch.delegation.links import ARTIFACT_MISSING, DUPLICATE_RETURN, MAX_VERSIONS, agent_of, slot
 from agentwatch.delegation.task import State, Task
 from agentwatch.disk import DOT, NotADirectoryOfOursError, NotRegularError, open_dot_directory
 from agentwatch.history.database import Database, UnusableError, select

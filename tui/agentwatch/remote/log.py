@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Return
 from agentwatch.delegation.events import Checked, Gone, Ran, Requested, Seen, Unreadable
-from agentwatch.delegation.files import MAX_VERSIONS
+from agentwatch.delegation.links import MAX_VERSIONS
 from agentwatch.delegation.request import after
 from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
 from agentwatch.sources.sessions.fields import messages

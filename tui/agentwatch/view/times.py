@@ -51,8 +51,7 @@ def stands_since(task: Task) -> float | None:
         return decided
     if (doing := task.doing) is not None:
         return doing.at
-    began_at = task.latest.started_at if task.latest is not None else None
-    since = began_at if task.state.is_open else task.ended_at
+    since = task.latest.started_at if task.state.is_open else task.ended_at
     return task.alive_at if since is None else since
 
 

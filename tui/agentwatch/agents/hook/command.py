@@ -156,8 +156,8 @@ class Child(NamedTuple):
 
         task, problems = find_task(workspace, settings._replace(sessions=False), self.task_id, load)
         complain_of(problems)
-        written = task.latest.returned if task is not None and task.latest is not None else None
-        if written is None or written.stored or (self.began is not None and written.at < self.began):
+        written = task.latest.returned if task else None
+        if not written or written.stored or (self.began is not None and written.at < self.began):
             return self
         # An early marker is outdated by what it says at its end.
         is_early = isinstance(written.document, Return) and written.document.outcome is Outcome.WORKING

@@ -87,7 +87,7 @@ class AttemptCase:
 
     async def words(self) -> list[Block]:
         """The words of others, each line of them behind the bar."""
-        returned = self.seen.latest.returned if self.seen.latest is not None else None
+        returned = self.seen.latest.returned
         content = await asyncio.to_thread(self.monitor.content, returned) if returned is not None else None
         nothing = [] if self.seen.result else [text(faint("The child has returned nothing that can be read."))]
         parts = [*words_of_child(self.seen), *([("whole return", content)] if content else [])]

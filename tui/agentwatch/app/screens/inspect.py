@@ -108,7 +108,7 @@ def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, cla
     """The file of a claim, and its difference."""
     workspace, name = monitor.of(task_id)[0].workspace, to_name(claim.file or claim.path)
     task = monitor.tree.tasks.get(task_id)
-    since = task.latest.handed_off_at if task and task.latest else None
+    since = task.latest.handed_off_at if task else None
     titles = "File", f"Difference since the {'last commit' if since is None else 'handoff'}"
 
     def page(shown: int, problem: str, blocks: Sequence[Block], note: str | None) -> Written:

@@ -190,7 +190,7 @@ def _provenance(view: View) -> Iterator[Block]:
         ("task", exact(task.own_id) if len(task.own_id) > _WHOLE else None),
         ("contract", task.contract and f"{task.contract} ({'Markdown' if is_markdown else 'JSON'})"),
         ("linked", linked),
-        ("session", latest.session_id if latest and latest.session_id != task.own_id else None),
+        ("session", latest.session_id if latest.session_id != task.own_id else None),
     )
     if run is not None:
         yield from fields(
@@ -200,7 +200,7 @@ def _provenance(view: View) -> Iterator[Block]:
             ("record", run.place),
         )
     yield from fields(
-        ("took", took(task, latest, view.now) if latest and latest.started_at is not None else None),
+        ("took", took(task, latest, view.now) if latest.started_at is not None else None),
         *(("handoff", version.path) for _, version in view.latest("handoff")),
         *(("return", version.path) for _, version in view.latest("returned")),
     )
