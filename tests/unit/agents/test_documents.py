@@ -79,3 +79,11 @@ def test_a_return_that_nothing_ties_waits_for_the_handoff(tmp_path: Path) -> Non
     assert "handoff" in submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).do_now
     submit_handoff(tmp_path, packet(TASK), read_only=False)
     assert submit_return(tmp_path, TASK, text, accept_invalid=False, read_only=False).accepted
+
+
+def test_a_link_in_the_place_of_a_directory_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "handoffs").symlink_to(tmp_path / "outside")
+    handed = submit_handoff(tmp_path, packet(TASK), read_only=False)
+    assert (handed.accepted, "link" in handed.do_now) == (False, True)
+    assert list((tmp_path / "outside").iterdir()) == []

@@ -183,10 +183,7 @@ def test_a_key_directory_that_cannot_be_used_is_told(keys: Keys, monkeypatch: py
         keys.rotate()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "ed25519:", "x", "ed25519:" + "A" * 44, "ed25519:" + "A" * 42 + "B=", "ED25519:" + "A" * 43 + "=", "A" * 64],
-)
+@pytest.mark.parametrize("text", ["", "ed25519:" + "A" * 44, "ed25519:" + "A" * 42 + "B=", "A" * 64])
 def test_a_public_key_has_one_form(text: str) -> None:
     with pytest.raises(KeyProblemError, match="looks like"):
         parse_public(text)

@@ -212,8 +212,8 @@ def describe_contract(name: Contract) -> ContractTold:
 def validate_return(text: str) -> Validated:
     """Whether a text may be the last message of a child. Prose or a fence around the contract is no obstacle there."""
     reading = read_document(text, "return", embedded=True)
-    if reading is None or not isinstance(reading.document, Return):
-        return Validated(**_judged(None), do_now=_NO_RETURN if reading is None else _HANDOFF, compliant=False)
+    if not reading or not isinstance(reading.document, Return):
+        return Validated(**_judged(None), do_now=_HANDOFF if reading else _NO_RETURN, compliant=False)
     judgement = _judged(reading)
     compliant = judgement["state"] != INVALID
     do_now = "send exactly this text, and nothing else, as your last message"
@@ -224,8 +224,8 @@ def validate_return(text: str) -> Validated:
 def submit_handoff(workspace: Path, text: str, *, read_only: bool) -> Submitted:
     """Write a handoff packet to `handoffs/<task id>.handoff.json`, or `.md`, if it keeps its contract."""
     reading = read_document(text, f"handoffs/packet.handoff.{ending_of(text)}")
-    document = reading.document if reading is not None else None
-    if reading is None or not isinstance(document, Handoff) or not document.recognised:
+    document = reading.document if reading else None
+    if not reading or not isinstance(document, Handoff) or not document.recognised:
         return _refused(None, _NO_PACKET)
     if reading.has_error or not document.task_id:
         return _refused(reading, "mend every error and submit it again; do not start the child before it is accepted")
@@ -242,15 +242,15 @@ def submit_return(workspace: Path, task_id: str, text: str, *, accept_invalid: b
     stem = stem_of(task_id)
     path = f"returns/{stem}.return"
     reading = read_document(text, f"{path}.{ending_of(text)}")
-    document = reading.document if reading is not None else None
-    if reading is None or not isinstance(document, Return) or not document.recognised:
+    document = reading.document if reading else None
+    if not reading or not isinstance(document, Return) or not document.recognised:
         return _refused(None, _NO_RESULT)
     stated, task, state = own_id(document), quoted(task_id), _judged(reading)["state"]
-    if stated is not None and stated != task_id:
+    if stated and stated != task_id:
         why = f"it says that it is the return of {quoted(stated)}, not of {task}: submit it for that task"
         return _refused(reading, why)
     is_handed_over = any(os.path.lexists(workspace / f"handoffs/{stem}.handoff.{ending}") for ending in ("json", "md"))
-    if stated is None and not is_handed_over and fallback_id(f"{path}.{ending_of(text)}", document) != task_id:
+    if not stated and not is_handed_over and fallback_id(f"{path}.{ending_of(text)}", document) != task_id:
         return _refused(reading, f"nothing ties it to {task}: submit the handoff of the task first, then this return")
     if read_only or (state == INVALID and not accept_invalid):
         return _refused(reading, _READ_ONLY if read_only else _BROKEN)
@@ -286,11 +286,11 @@ def stem_of(task_id: str) -> str:
 
 def _judged(reading: Document | None) -> dict[str, Any]:
     """A reading as an answer has it: `contract`, `state` (None for a handoff) and `findings`."""
-    if reading is None:
+    if not reading:
         return {"contract": None, "state": None, "findings": []}
     state, document = None, reading.document
     if isinstance(document, Return):
-        state = INVALID if reading.has_error or document.outcome is None else document.outcome.value
+        state = INVALID if reading.has_error or not document.outcome else document.outcome.value
     findings = [BrokenRule.model_validate(one) for one in reading.findings]
     return {"contract": reading.contract.value, "state": state, "findings": findings}
 

@@ -79,7 +79,7 @@ def serve(workspace: Path, settings: Settings, load: Load) -> int:
         )
         if submitted.accepted and submitted.state not in documents.WAITS:
             task = load(workspace, settings, inspects=True).tree.tasks.get(task_id)
-            if task is not None and task.contradicted and task.question is not None:
+            if task and task.contradicted and task.question:
                 submitted.do_now = documents.wait_about(task_id, task.question)
         return submitted
 
@@ -124,6 +124,11 @@ class _Wait:
         self._question = question_about(tree, self._task_id, None)
         return tree.tasks.get(self._task_id)
 
+    def _look(self) -> Task | None:
+        """How the task stands. Whether it may go on depends on whether what it claims is true."""
+        task = self._see(inspects=False)
+        return self._see(inspects=True) if is_needless(task) else task
+
     async def run(self, seconds: float) -> Waited:
         """The decision, or that it is pending after so many seconds."""
         end = time.monotonic() + seconds
@@ -134,22 +139,14 @@ class _Wait:
                 return await run_sync(self._answer, found)
             await anyio.sleep(POLL_SECONDS)
 
-    def _look(self) -> Task | None:
-        """How the task stands. Whether it may go on depends on whether what it claims is true."""
-        task = self._see(inspects=False)
-        return self._see(inspects=True) if is_needless(task) else task
-
     def _answer(self, found: Found) -> Waited:
         path = None
-        if found.decided:
-            task = self._see(desk=self._desk(), inspects=False)
-        else:
-            # How it stands now, not when the wait began.
-            task = self._look()
-            found = self._reader.find(self._question)
+        # How it stands now, not when the wait began.
+        task = self._see(desk=self._desk(), inspects=False) if found.decided else self._look()
+        found = found if found.decided else self._reader.find(self._question)
         if found.record:
             path = self._reader.hand_out(found.record)
             self._reader.note_read(found, "agentwatch mcp")
-        told = waited(found, task, self._task_id, handoff_path=path)
+        told = waited(found, task, self._task_id, path)
         told["do_now"] = told["do_now"].replace("`agentwatch wait`", "wait_for_decision")
-        return Waited(**told | {"state": task.own_state.value if task is not None else None})
+        return Waited(**told | {"state": task.own_state.value if task else None})

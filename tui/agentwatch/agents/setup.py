@@ -145,10 +145,10 @@ def run(
     `sources` gives the names of the readers that know a session of this workspace.
     """
     command, known = launcher(), programs(settings)
-    chosen = _recognised(workspace, known, sources()) if agent is None else [known[agent]]
+    chosen = [known[agent]] if agent else _recognised(workspace, known, sources())
     if not remove:
         say(f"this command starts agentwatch from any shell, until you move it: {command_line(command)}")
-        if any(PathFinder.find_spec(name, command[-1].split(os.pathsep)) is None for name in _SDK):
+        if not all(PathFinder.find_spec(name, command[-1].split(os.pathsep)) for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
     # One after the other, as two of them may share a file.
     left = [program for program in chosen if _set_up(workspace, program, write=write, remove=remove)]
@@ -163,11 +163,9 @@ def _recognised(workspace: Path, known: Mapping[str, Program], read: Set[str]) -
     if found:
         say(f"found: {', '.join(one.name for one in found)}")
         return found
-    looked = "; ".join(f"{', '.join(one.signs)} ({one.name})" for one in named)
     say(
-        f"no agent program is recognised here. Looked for, in this directory: {looked}; and for sessions that were"
-        f" begun in it.\nIf you use one of these, name it with --agent ({', '.join(one.name for one in named)}). What"
-        " follows serves any other program that reads AGENTS.md"
+        "no agent program is recognised here, by its files or its sessions. If you use one of these, name it with"
+        f" --agent ({', '.join(one.name for one in named)}). What follows serves any other program that reads AGENTS.md"
     )
     return [known["generic"]]
 
@@ -203,13 +201,13 @@ def _set_up(workspace: Path, program: Program, *, write: bool, remove: bool) -> 
 
 def checks(workspace: Path, settings: Settings) -> Iterator[Check]:
     """The checks of `doctor` on files that `init` wrote: whether it would write the same now."""
-    if (said := Journal(workspace).unanswered()) is not None:
+    if said := Journal(workspace).unanswered():
         yield note("agents", f"an answer to a program did not get through at {said}")
     is_right: dict[str, bool] = {}
     for program in programs(settings).values():
-        both = zip(plan(workspace, program, remove=False), plan(workspace, program, remove=True), strict=False)
-        for step, without in both:
-            if isinstance(step, Edit) and isinstance(without, Edit) and without.before != without.after:
+        for step in plan(workspace, program, remove=False):
+            # Nothing is started by the instructions.
+            if isinstance(step, Edit) and step.path != program.instructions and NAME in (step.before or ""):
                 is_right[step.path] = step.before == step.after and is_right.get(step.path, True)
     for path in (path for path, right in is_right.items() if not right):
         why = "what is there was written by hand, or by another agentwatch: other code may run in its place"
@@ -300,7 +298,7 @@ def _change_json(ours: Mapping[str, Any], text: str, put: bool) -> str:
         return text
     # With the indent of before.
     indent = _INDENT.search(text)
-    new = json.dumps(document, indent=indent[1] if indent is not None else 2, ensure_ascii=False)
+    new = json.dumps(document, indent=indent[1] if indent else 2, ensure_ascii=False)
     return f"{new}\n" if document else ""
 
 
@@ -332,10 +330,21 @@ def _as(kind: type[Any], value: Any) -> Any:
 
 def programs(settings: Settings) -> dict[str, Program]:
     """All programs by name; the time-outs follow from the settings."""
-    command = launcher()
-    server = {"command": command[0], "args": [*command[1:], "mcp"]}
+    command, agents = launcher(), "AGENTS.md"
     request = int(settings.mcp_wait) + _MCP_SLACK
+    mcp = {"mcpServers": {NAME: {"command": command[0], "args": [*command[1:], "mcp"]}}}
     local = {"type": "local", "command": [*command, "mcp"], "enabled": True, "timeout": request * 1000}
+    ours = {"mcp": {NAME: local}, "plugin": [_plugin(command)]}
+    call = {"type": "command", "command": command_line([*command, "hook"])}
+
+    def waits(seconds: int, **about: str) -> list[dict[str, Any]]:
+        return [about | {"hooks": [call | {"timeout": seconds + HOOK_SLACK}]}]
+
+    hooks = {
+        "SubagentStop": waits(int(settings.hook_wait)),
+        "PostToolUse": waits(0, matcher="Task|Agent"),
+        ASKS: waits(HELD_SECONDS),
+    }
     # JSON strings of plain words are TOML ones, too.
     toml = (
         f"[mcp_servers.{NAME}]\n"
@@ -344,42 +353,33 @@ def programs(settings: Settings) -> dict[str, Program]:
         f"env_vars = {json.dumps(['XDG_STATE_HOME', 'XDG_CONFIG_HOME', 'AGENTWATCH_PUBLIC_KEY'])}\n"
         f"tool_timeout_sec = {request}\n"
     )
-    mcp = {"mcpServers": {NAME: server}}
-    ours = {"mcp": {NAME: local}, "plugin": [_plugin(command)]}
-    files, agents = ("opencode.jsonc", "opencode.json"), "AGENTS.md"
+    codex = ByHand("~/.codex/config.toml", toml, "it lies outside of the workspace")
+    other = ByHand(
+        "the MCP settings of your program",
+        json.dumps(mcp, indent=2),
+        f"if it has any; let it wait {request} s for a call",
+    )
     kilo = ("kilo.jsonc", "kilo.json", ".kilo/kilo.json", ".kilo/kilo.jsonc")
-    waits = f"if it has any; let it wait {request} s for a call"
-    other = ByHand("the MCP settings of your program", json.dumps(mcp, indent=2), waits)
     everybody = (
         Program(
             "claude-code",
             (".claude", "CLAUDE.md", ".mcp.json"),
             "CLAUDE.md",
-            (Json((".mcp.json",), mcp), _claude_hooks(command, settings)),
+            (Json((".mcp.json",), mcp), Json((CLAUDE_SETTINGS,), {"hooks": hooks})),
             note=_CLAUDE_ASKS,
         ),
-        Program("opencode", (*files[::-1], ".opencode"), agents, (Json(files, ours),), note=_ASKS),
-        Program("kilo", ("kilo.json", "kilo.jsonc", ".kilo", ".kilocode"), agents, (Json(kilo, ours),), note=_ASKS),
         Program(
-            "codex",
-            (".codex",),
+            "opencode",
+            ("opencode.json", "opencode.jsonc", ".opencode"),
             agents,
-            by_hand=(ByHand("~/.codex/config.toml", toml, "it lies outside of the workspace"),),
+            (Json(("opencode.jsonc", "opencode.json"), ours),),
+            note=_ASKS,
         ),
+        Program("kilo", (*kilo[:2], ".kilo", ".kilocode"), agents, (Json(kilo, ours),), note=_ASKS),
+        Program("codex", (".codex",), agents, by_hand=(codex,)),
         Program("generic", (agents,), agents, by_hand=(other,)),
     )
     return {program.name: program for program in everybody}
-
-
-def _claude_hooks(command: Sequence[str], settings: Settings) -> Json:
-    call = {"type": "command", "command": command_line([*command, "hook"])}
-
-    def waits(seconds: int, **about: str) -> list[dict[str, Any]]:
-        return [about | {"hooks": [call | {"timeout": seconds + HOOK_SLACK}]}]
-
-    back, held = waits(0, matcher="Task|Agent"), waits(HELD_SECONDS)
-    hooks = {"SubagentStop": waits(int(settings.hook_wait)), "PostToolUse": back, ASKS: held}
-    return Json((CLAUDE_SETTINGS,), {"hooks": hooks})
 
 
 def _plugin(command: Sequence[str]) -> list[Any]:
@@ -391,4 +391,4 @@ def _plugin(command: Sequence[str]) -> list[Any]:
 def _is_ours(entry: Any) -> bool:
     """Whether an entry is ours, or was before. A group of hooks to which the user has added is the user's."""
     calls = entry.get("hooks") if isinstance(entry, dict) else [entry]
-    return isinstance(calls, list) and len(calls) == 1 and _OURS.search(json.dumps(calls)) is not None
+    return isinstance(calls, list) and len(calls) == 1 and bool(_OURS.search(json.dumps(calls)))

@@ -117,12 +117,12 @@ def signed_in(directory: Directory, trust: Trust, workspace_id: str) -> Iterator
     """The files of a mirror, the first MOST: decisions that are signed, and what is none."""
     for name in sorted(name for name in directory.names() if not name.startswith(TEMPORARY))[:MOST]:
         match = _FILE.match(name)
-        if match is None or match[2] == "md":
+        if not match or match[2] == "md":
             yield ChainProblem(name, ProblemKind.STRAY, "agentwatch did not put it there")
             continue
         with suppress(FileNotFoundError):
             found = read_signed(directory, name, trust, workspace_id)
-            if isinstance(found, ChainEntry) and found.record.request is not None:
+            if isinstance(found, ChainEntry) and found.record.request:
                 found = ChainProblem(name, ProblemKind.MISPLACED, "an answer to a request, which is never put here")
             yield found
 
@@ -131,7 +131,7 @@ def differing(directory: Directory, chain: Chain, trust: Trust, workspace_id: st
     """The files of a mirror, of the first MOST, that are not as the ledger has them."""
     for found in signed_in(directory, trust, workspace_id):
         name, match = found.name, _FILE.match(found.name)
-        if match is not None and (entry := chain.of_attempts.get(match[1])) is not None:
+        if match and (entry := chain.of_attempts.get(match[1])):
             if not _is_as_it_should_be(directory, name, entry):
                 yield ChainProblem(name, ProblemKind.FORGED, "it differs from the ledger: it was edited")
         elif isinstance(found, ChainProblem):
@@ -237,7 +237,7 @@ class ReceiptBook:
                 continue
             if stage != CLAIM or not told.won:
                 break
-        if told is None:
+        if not told:
             why = f"neither {self._own} nor the workspace can be written: {reason(trouble)}; {remedy(trouble)}"
             raise ReceiptError(f"the decision holds, and nobody can tell what becomes of it: {why}")
         return told
@@ -260,10 +260,10 @@ class ReceiptBook:
         with suppress(OSError), Directory.open(self._own, self._disk) as directory:
             _add_receipts(receipts, directory, claimed=False)
         with suppress(OSError), self._claimed() as directory:
-            public = {one.decision_id: receipts[one.decision_id] for one in records if one.request is None}
+            public = {one.decision_id: receipts[one.decision_id] for one in records if not one.request}
             _add_receipts(public, directory, claimed=True)
         for one in records:
-            if one.request is not None:
+            if one.request:
                 # Its holder claims it before the program has it: no agent has read anything.
                 receipts[one.decision_id].pop(Stage.READ, None)
         return {key: tuple(told[stage] for stage in Stage if stage in told) for key, told in receipts.items()}
@@ -303,7 +303,7 @@ def _seconds(at: str) -> float:
 def _add_receipts(receipts: dict[str, dict[Stage, Receipt]], directory: Directory, *, claimed: bool) -> None:
     for name in sorted(directory.names())[:MOST]:
         match = _RECEIPT.match(name)
-        if match is None or match[1] not in receipts:
+        if not match or match[1] not in receipts:
             continue
         told, kind = receipts[match[1]], match[2]
         _, by, at = _read(directory, name)

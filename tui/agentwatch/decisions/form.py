@@ -159,7 +159,7 @@ class DecisionForm(Form):
         if self.spec.document == "report":
             return final_report(self.task, failed, note=note, operator=operator)
         choice, mode = self["hint"], self.params().mode
-        hint = None if choice is not None and choice.choice else self.task.retry.hint
+        hint = None if choice and choice.choice else self.task.retry.hint
         return next_handoff(self.task, self.subject, text_of, note=note, hint=hint, mode=mode)
 
 
@@ -188,7 +188,7 @@ def facts(
     if question := question_at(task, now):
         yield fact("asks", quoted(question, 400))
     returned, latest = (one.latest.returned for one in (seen, task))
-    if (digest := subject.return_sha256) is None or returned is None:
+    if not (digest := subject.return_sha256) or not returned:
         yield fact("return", "none yet")
     else:
         is_same = latest is not None and latest.digest == digest
@@ -219,7 +219,7 @@ def _budget(task: Task, action: Action, params: Params) -> str:
         return f"{retries_left(task.retry)}, exactly one once the {FITTER} has restored the line"
     if action is not Action.ESCALATE and not is_retry(action, task.latest):
         return f"{retries_left(task.retry)}, before and after"
-    retry = mitigated(task) if params.mitigation is not None else task.retry
+    retry = mitigated(task) if params.mitigation else task.retry
     earns = "; the mitigation earns one" if retry.max_retries > task.retry.max_retries else ""
     return f"{retries_left(retry)} now, {max(retry.remaining - 1, 0)} after this{earns}"
 
@@ -227,7 +227,7 @@ def _budget(task: Task, action: Action, params: Params) -> str:
 def words_of_child(task: Task) -> list[tuple[str, str]]:
     """The child's words about the latest attempt, under labels of ours. Foreign."""
     parts: list[tuple[str, str | None]] = []
-    if (result := task.result) is not None:
+    if result := task.result:
         parts = [
             ("hint", result.retry_hint),
             ("blockers", "\n".join(result.blockers)),
@@ -307,11 +307,11 @@ class RequestForm(Form):
             return Missing("choose an answer, with an arrow key", "answer")
         if unread and self.action is Action.ALLOW:
             return Missing(unread, "words")
-        if (reason := refusal(self.request, self.action, self.params(), note)) is None:
+        if not (reason := refusal(self.request, self.action, self.params(), note)):
             return None
         wrong = [one.key for one in self.questions if not one.answers]
         wrong += [f"{one.key}.text" for one in self.questions if len(one.answers) > 1 and not one.several]
-        return Missing(reason, wrong[0] if wrong and self.action is Action.ANSWER else "note" if note else self.first)
+        return Missing(reason, "note" if note else (*wrong, self.first)[0])
 
 
 def _readable_rules(request: Request) -> dict[str, str]:

@@ -58,8 +58,8 @@ def next_handoff(
     if goes_to_fitter(task, mode):
         text = fitter_packet(task, decision_id=subject.decision_id, note=note)
         return Proposal(text, _FITTERS, None, partial(handoff_problems, task, subject, _FITTERS, mode=mode))
-    handoff = next((attempt.handoff for attempt in reversed(task.attempts) if attempt.packet is not None), None)
-    if handoff is None:
+    handoff = next((attempt.handoff for attempt in reversed(task.attempts) if attempt.packet), None)
+    if not handoff:
         return blank_handoff(task, subject)
     last = text_of(handoff)
     if last is None:
@@ -83,8 +83,8 @@ def handoff_problems(
     """The faults of a handoff for the next attempt, in sentences; where it is `embedded` in a session, prose may stand
     around the packet."""
     reading = read_document(text, name, handed_over=embedded)
-    packet = reading.document if reading is not None else None
-    if reading is None or not isinstance(packet, Handoff) or not packet.recognised:
+    packet = reading.document if reading else None
+    if not reading or not isinstance(packet, Handoff) or not packet.recognised:
         return ["it is no handoff packet any more"]
     if not reading.complete:
         return _errors(reading)
@@ -227,9 +227,9 @@ def is_final_report(returned: Return | None) -> bool:
 
 def _report_problems(text: str) -> list[str]:
     reading = read_document(text, _REPORT)
-    document = reading.document if reading is not None else None
+    document = reading.document if reading else None
     is_report = isinstance(document, Return) and document.recognised and document.contract is Contract.RETURN_FORMAT
-    if reading is None or not isinstance(document, Return) or not is_report:
+    if not reading or not isinstance(document, Return) or not is_report:
         return ["it is no return-format document: it needs the sections Status, Deliverables, Evidence and Attestation"]
     return _errors(reading) + ([] if document.reported_state == "ERROR" else ["state must be ERROR"])
 
@@ -245,12 +245,12 @@ def _files(task: Task) -> list[tuple[Seen, str]]:
     """The files of the latest attempt's handoff and return, each with its purpose."""
     latest = task.latest
     both = ((latest.handoff, "What the station was given."), (latest.returned, "What it returned."))
-    return [(version, purpose) for version, purpose in both if version is not None and not version.stored]
+    return [(version, purpose) for version, purpose in both if version and not version.stored]
 
 
 def _errors(reading: Document) -> list[str]:
     return [
-        finding.message if finding.line is None else f"line {finding.line}: {finding.message}"
+        f"line {finding.line}: {finding.message}" if finding.line else finding.message
         for finding in reading.findings
         if finding.severity is Severity.ERROR
     ]

@@ -31,6 +31,7 @@ PUBLIC: Final = "decisions.pub"
 RETIRED: Final = "retired"
 
 _LARGEST: Final = 64 * 1024
+_ENCRYPTED: Final = b"BEGIN ENCRYPTED PRIVATE KEY"
 _LONGEST_NAME: Final = 60
 _FILE: Final = re.compile(
     r"(ed25519:\S+)\n(?:retired (\S+)\n|name (\S[^\n]*)\ntrusted (\S+)\n(?:distrusted (\S+)\n)?)\Z"
@@ -66,7 +67,7 @@ class Keys:
     """
 
     def __init__(self, configuration: Path | None = None, disk: Disk = DISK) -> None:
-        self.directory: Final = (config_directory() if configuration is None else configuration) / "keys"
+        self.directory: Final = (configuration or config_directory()) / "keys"
         self._disk = disk
 
     # The operator's own
@@ -126,8 +127,7 @@ class Keys:
     def why_encrypted(self) -> str | None:
         """That the signing key cannot be used without a passphrase; None where it can."""
         with self._opened() as directory:
-            encrypted = b"BEGIN ENCRYPTED PRIVATE KEY" in self._pem(directory)
-            return "the key that signs decisions is encrypted" if encrypted else None
+            return "the key that signs decisions is encrypted" if _ENCRYPTED in self._pem(directory) else None
 
     def show(self) -> PublicKey:
         """The public key."""
@@ -158,7 +158,7 @@ class Keys:
         with self._opened(make=True) as directory, directory.locked():
             if role is Role.HOST and _text(directory, PUBLIC) == public.text:
                 raise KeyProblemError("that is your own key: what you sign would count as said by that host")
-            known = {one.public: one for one in _keys_in(directory, role) if one.retired_at is None}
+            known = {one.public: one for one in _keys_in(directory, role) if not one.retired_at}
             if name in (one.name for one in known.values() if one.public != public):
                 raise KeyProblemError(
                     f"{quoted(name)} is the name of another key; choose another, or distrust that one"
@@ -171,7 +171,7 @@ class Keys:
         """Trust a key no more. Its records until now stay accepted."""
         with self._opened(make=True) as directory, directory.locked():
             known = next((one for one in _keys_in(directory, role) if one.public == public), None)
-            if known is None:
+            if not known:
                 raise KeyMissingError(f"the key {public.keyid[:16]}… was never trusted here")
             known = known._replace(retired_at=known.retired_at or _now())
             about = f"name {known.name}\ntrusted {known.trusted_at}\ndistrusted {known.retired_at}"
@@ -211,10 +211,10 @@ class Keys:
     def _public(self, directory: Directory) -> PublicKey:
         """The public key, from the private one where it has no file."""
         text = _text(directory, PUBLIC)
-        return self._from_pem(self._pem(directory), None).public if text is None else parse_public(text)
+        return parse_public(text) if text else self._from_pem(self._pem(directory), None).public
 
     def _missing(self, directory: Directory | None = None) -> KeyMissingError:
-        if directory is None or _text(directory, PUBLIC) is None:
+        if not directory or not _text(directory, PUBLIC):
             return KeyMissingError(f"there is no key in {self.directory}; it is made with the first decision")
         return KeyMissingError(
             f"the signing key {self.directory / PRIVATE} is gone, its public key is still there: put it back from"
@@ -227,15 +227,13 @@ class Keys:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-        path = self.directory / PRIVATE
+        path, secret = self.directory / PRIVATE, None
+        if _ENCRYPTED in data:
+            if not passphrase:
+                raise KeyProblemError(f"{path} is encrypted; run this where it can ask for the passphrase")
+            secret = passphrase().encode() or b"\0"
         try:
-            try:
-                private = load_pem_private_key(data, None)
-            except TypeError:
-                if passphrase is None:
-                    why = f"{path} is encrypted; run this where it can ask for the passphrase"
-                    raise KeyProblemError(why) from None
-                private = load_pem_private_key(data, passphrase().encode() or b"\0")
+            private = load_pem_private_key(data, secret)
         except (ValueError, UnsupportedAlgorithm) as error:
             raise KeyProblemError(
                 f"{path} cannot be opened: the passphrase is wrong, or the file is damaged; try again, or put it back"
@@ -282,7 +280,7 @@ def _keys_in(keys: Directory, role: str) -> list[TrustedKey]:
             data, status, _ = directory.read_with_status(name, _LARGEST)
             _refuse_open(status, Path(role, name))
             match = _FILE.match(data.decode("utf-8", "replace"))
-            if match is None or (match[2] is None) is (role == RETIRED):
+            if not match or (match[2] is None) is (role == RETIRED):
                 continue
             with suppress(KeyProblemError, ValueError):
                 text, retired, called, since, until = match.groups(default="")

@@ -122,7 +122,7 @@ class Chain:
     @property
     def of_attempts(self) -> Mapping[str, ChainEntry]:
         """Those of them that agents are told: answers to requests of programs go to these programs only."""
-        return {name: entry for name, entry in self.latest.items() if entry.record.request is None}
+        return {name: entry for name, entry in self.latest.items() if not entry.record.request}
 
     def asked_for(self, signed_request: str) -> ChainEntry | None:
         """The decision that was recorded for a signed request, whatever became of it; None if it was not."""
@@ -193,7 +193,7 @@ def chain_of(files: Iterable[ChainEntry | ChainProblem], trust: Trust) -> Chain:
             kind, why = ProblemKind.REWRITTEN, "does not follow the file before it; an earlier file was replaced"
         elif before and rank.index(entry.keyid) < rank.index(before.keyid):
             kind, why = ProblemKind.UNTRUSTED, "is signed with a key that had been replaced before"
-        elif held is not None and not held.is_expired(time_of(record.created_at)):
+        elif held and not held.is_expired(time_of(record.created_at)):
             kind, why = ProblemKind.DUPLICATE, f"decides again what {name_of(held)} decided"
         else:
             entries.append(entry)
@@ -259,7 +259,7 @@ class Ledger:
         it, where it is recorded: then nothing is written. Raises LedgerError, and what `write` raises but OSError."""
         with self._told(), Directory.make(self.directory, self.disk) as directory, directory.locked():
             entry = self._read(directory, trust).asked_for(signed_request)
-            if entry is None:
+            if not entry:
                 write()
             return entry
 
@@ -272,7 +272,7 @@ class Ledger:
         """Move what is no valid decision, and all behind the first break, to `aside/`. Returns the names. Raises
         LedgerError."""
         with self._told(), Directory.make(self.directory, self.disk) as directory, directory.locked():
-            broken = {one.name for one in self._read(directory, trust).problems if number_in(one.name) is not None}
+            broken = {one.name for one in self._read(directory, trust).problems if number_in(one.name)}
             names = sorted(broken.intersection(directory.names()))
             with directory.child(ASIDE, make=0o700) as aside:
                 for name in names:
@@ -294,11 +294,11 @@ class Ledger:
     ) -> DecisionMade:
         chain = self._read(directory, trust)
         existing = chain.latest.get(draft.decision_id)
-        if existing is not None and not existing.record.is_expired(time_of(draft.created_at)):
+        if existing and not existing.record.is_expired(time_of(draft.created_at)):
             if existing.record.says_the_same(draft):
                 return DecisionMade(existing, fresh=False)
             raise AlreadyDecidedError(existing.record)
-        if chain.broken is not None:
+        if chain.broken:
             what = "look at it with `agentwatch verify`, put the file back from a backup or set the broken part aside"
             raise LedgerError(f"not recorded: the ledger is broken: {chain.broken}; {what}, then decide again")
         if returned() != draft.return_sha256:
@@ -344,7 +344,7 @@ class Ledger:
             # Names with a dot are the lock, and files that are being written.
             if name.startswith(".") or name == ASIDE:
                 continue
-            if number_in(name) is None:
+            if not number_in(name):
                 found.append(ChainProblem(name, ProblemKind.STRAY, "agentwatch did not put it there; move it away"))
                 continue
             with suppress(FileNotFoundError):  # set aside since the names were listed

@@ -21,7 +21,7 @@ from agentwatch.decisions.delivery import Claim, ReceiptBook, ReceiptError, sign
 from agentwatch.decisions.envelope import OWN_ID, VARIABLE, Trust, given
 from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.ledger import NAME, Chain, ChainEntry, ChainProblem, Ledger, ProblemKind
+from agentwatch.decisions.ledger import NAME, ChainEntry, ChainProblem, Ledger, ProblemKind
 from agentwatch.decisions.record import Record, decision_of
 from agentwatch.delegation.asks import FITTER, calls_fitter
 from agentwatch.delegation.decision import SPECS, Action, Stage
@@ -83,7 +83,7 @@ class Question(NamedTuple):
         reports = self.is_final and record.action is Action.ABORT
         return (
             # Else an agent could take what was said to a program for what was said to it.
-            record.request is None
+            not record.request
             and self.task_id in (None, record.task_id)
             and self.attempt in (None, record.attempt)
             and (not self.returns or record.return_sha256 in self.returns or reports)
@@ -168,24 +168,24 @@ class Reader:
         try:
             with open_dot_directory(self._workspace, NAME, disk=self._disk) as directory:
                 mirrored += signed_in(directory, trust, self._workspace_id)
-        except FileNotFoundError:
-            pass
         except OSError as error:
-            mirrored.append(ChainProblem(NAME, ProblemKind.UNREADABLE, f"the mirror cannot be read: {reason(error)}"))
+            if not isinstance(error, FileNotFoundError):
+                why = f"the mirror cannot be read: {reason(error)}"
+                mirrored.append(ChainProblem(NAME, ProblemKind.UNREADABLE, why))
         with suppress(LedgerError, OSError):
             chain = self._ledger.read(trust) if os.path.exists(self._ledger.directory) else None
-        known = (chain or Chain()).of_attempts
+        known, problems = (chain.of_attempts, chain.problems) if chain else ({}, ())
         mirrored = [one for one in mirrored if one.name.removesuffix(".json") not in known]
         copies = [one for one in mirrored if isinstance(one, ChainEntry)]
-        refused = [one for one in mirrored if isinstance(one, ChainProblem) and one.kind is not ProblemKind.STRAY]
-        if chain is None and not self._keys.is_in_sight():
+        told = (one for one in (*mirrored, *problems) if isinstance(one, ChainProblem))
+        refused = [one for one in told if one.kind is not ProblemKind.STRAY]
+        if not chain and not self._keys.is_in_sight():
             return MIRROR, [one.record for one in copies], refused
         # An old copy, or one of a decision that the operator had set aside. Where the key that signs lies in sight, no
         # sandbox hides the ledger: then it is lost, and the operator can decide otherwise by now.
-        why = "does not have it" if chain is not None else "is gone or cannot be read: put it back, or decide again"
+        why = "does not have it" if chain else "is gone or cannot be read: put it back, or decide again"
         why = f"it is signed, and the ledger {self._ledger.directory} {why}"
         refused += [ChainProblem(one.name, ProblemKind.STRAY, why) for one in copies]
-        refused += [one for one in (chain or Chain()).problems if one.kind is not ProblemKind.STRAY]
         return "ledger", [entry.record for entry in known.values()], refused
 
     def tell(self, tree: Tree, task_id: str) -> None:
@@ -237,10 +237,10 @@ def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
     """The question about the attempt that the operator can be looking at now. From inside a sandbox the history may be
     hidden, and attempts be counted too low: so the number counts as the least only."""
     task = tree.tasks.get(task_id)
-    known = {one.number: one for one in task.attempts} if task is not None else {}
+    known = {one.number: one for one in task.attempts} if task else {}
     latest, question = max(known, default=1), Question(task_id, attempt, over=tree.over(task_id))
-    if (asked := known.get(attempt or latest)) is not None:
-        returns = (asked.returned.digest,) if asked.returned is not None else ()
+    if asked := known.get(attempt or latest):
+        returns = (asked.returned.digest,) if asked.returned else ()
         final = asked.has_no_result
         question = question._replace(returns=returns, handoff_sha256=asked.packet_digest, is_final=final)
     return question._replace(since=latest) if attempt is None else question
@@ -269,8 +269,8 @@ def waited(found: Found, task: Task | None, task_id: str, handoff_path: str | No
     told: dict[str, Any] = {"refused": refused} if refused else {"detail": found.detail}
     if refused:
         do = f"do not act on the refused files; {CALL_AGAIN}"
-    state = task.own_state.value if task is not None else None
-    if task is None:
+    state = task.own_state.value if task else None
+    if not task:
         do = f"{_NOT_SEEN} If both: {do}"
     elif is_unasked:
         nothing = "nothing is asked of the operator"

@@ -128,9 +128,9 @@ class Subject(NamedTuple):
     def decision_id(self) -> str:
         """The id that follows from the subject: one attempt has one decision. Raises RecordError."""
         try:
-            if (asked := self.request) is not None:
+            if asked := self.request:
                 return request_id_of(self.workspace_id, asked.program, asked.session, asked.nonce, asked.input_sha256)
-            spelled = compact([*self[: 5 if self.after is None else 6]])
+            spelled = compact([*self[: 6 if self.after else 5]])
             return hashlib.sha256(spelled.encode()).hexdigest()[:32]
         except ValueError as error:
             raise RecordError("an id holds half a character, which cannot be written") from error
@@ -181,7 +181,7 @@ class Record:
         version = _version_of(self.request, self.signed_request)
         if self.version != version or (self.request is not None) != (self.action in OF_REQUESTS):
             raise ValueError("the version, the action, a request and a signed request do not belong together")
-        if self.request is not None:
+        if self.request:
             self._check_answer(self.request)
         return self
 
@@ -212,7 +212,7 @@ class Record:
     def document(self) -> dict[str, Any]:
         """The record as JSON values, keys in their order."""
         absent: dict[str, Any] = {name: True for name in _OPTIONAL if getattr(self, name) is None}
-        if self.request is None:
+        if not self.request:
             absent["params"] = {"rule"}
         document: dict[str, Any] = _ADAPTER.dump_python(self, mode="json", exclude=absent)
         return document
@@ -260,7 +260,7 @@ def draft_of(
             note=note,
             operator=operator,
             created_at=written(created_at),
-            expires_at=None if expires_at is None else written(expires_at),
+            expires_at=written(expires_at) if expires_at else None,
             signed_request=signed_request,
         )
     except ValidationError as error:
@@ -367,7 +367,7 @@ class AlreadyDecidedError(DecisionError):
     exit_code = 6
 
     def __init__(self, existing: Record) -> None:
-        next_one = "" if existing.request is not None else ", and you can decide about a new attempt"
+        next_one = "" if existing.request else ", and you can decide about a new attempt"
         said = f"{existing.operator} said {existing.action} at {existing.created_at}"
         super().__init__(f"already decided: {said}; that holds{next_one}")
         self.existing = existing
@@ -384,7 +384,7 @@ def asked_of(request: Request) -> Asked:
 def answers(record: Record, request: Request) -> bool:
     """Whether a verified record is about this very request, and says nothing that it does not take."""
     is_its_own = record.request == asked_of(request) and record.decision_id == request.request_id
-    return is_its_own and refusal(request, record.action, record.params, record.note) is None
+    return is_its_own and not refusal(request, record.action, record.params, record.note)
 
 
 def refusal(request: Request, action: Action, params: Params, note: str = "") -> str | None:
@@ -423,7 +423,7 @@ def decision_of(record: Record, receipts: tuple[Receipt, ...], waits: str = "") 
         **same,
         at=time_of(record.created_at).timestamp(),
         receipts=receipts,
-        expires_at=None if record.expires_at is None else time_of(record.expires_at).timestamp(),
+        expires_at=time_of(record.expires_at).timestamp() if record.expires_at else None,
         mode=params.mode,
         mitigation=params.mitigation and params.mitigation.value,
         answers=tuple(one.answer for one in params.answers),

@@ -120,7 +120,7 @@ class DecisionService:
         """Why the passphrase has to be typed before the next decision can be signed; None where it has not. Raises
         KeyProblemError."""
         with suppress(KeyMissingError):
-            if self._signing is None or self._signing.public != self.keys.show():
+            if not self._signing or self._signing.public != self.keys.show():
                 return self.keys.why_encrypted()
         return None
 
@@ -131,7 +131,7 @@ class DecisionService:
     def key(self) -> SigningKey:
         """The key that signs; the first decision makes it. Raises KeyProblemError."""
         try:
-            if self._signing is None or self._signing.public != self.keys.show():
+            if not self._signing or self._signing.public != self.keys.show():
                 self._signing = self.keys.load(self._passphrase)
         except KeyMissingError:
             if self.keys.trust().keys:
@@ -205,7 +205,7 @@ class DecisionService:
     def record(self, draft: Record, returned: Callable[[], str | None]) -> DecisionMade:
         """Record a decision or an answer as somebody made it; `returned`, as in `decide`, raises what is against it."""
         made, why = self.ledger.append(draft, self.key(), self.keys.trust(), returned), None
-        if draft.request is None:
+        if not draft.request:
             try:
                 mirror = self.mirror()
                 why = mirror.reason if draft.decision_id in mirror.pending else None
@@ -316,7 +316,7 @@ class DecisionWatcher(Part):
         """Write down what was carried out, and look where something may have changed. Blocks."""
         while self._acted:
             known = self._known.get(self._acted.pop())
-            if known is not None and known.receipt.stage is not Stage.ACTED:
+            if known and known.receipt.stage is not Stage.ACTED:
                 saw = "the next attempt" if known.request_id is None else "its program's record"
                 try:
                     self.desk.acted(known, f"agentwatch saw {saw}")
@@ -332,7 +332,7 @@ class DecisionWatcher(Part):
 def require_waiting(request: Request, draft: Record, gone: Callable[[], str | None]) -> None:
     """See that a request takes an answer, and that somebody waits for it. Raises NotAllowedError and
     RequestGoneError."""
-    if (why := refusal(request, draft.action, draft.params, draft.note)) is not None:
+    if why := refusal(request, draft.action, draft.params, draft.note):
         raise NotAllowedError(f"not recorded: {why}")
     if why := gone() or ("its time is over" if draft.is_expired(time_of(draft.created_at)) else None):
         raise RequestGoneError(f"not recorded: {why}")
@@ -341,7 +341,7 @@ def require_waiting(request: Request, draft: Record, gone: Callable[[], str | No
 def return_digest(workspace: Path, relative: str | None, max_bytes: int = MAX_BYTES) -> str | None:
     """The sha256 of a return as it is on disk now; None where there is none. Raises ReturnChangedError where it cannot
     be read any more."""
-    if relative is None:
+    if not relative:
         return None
     try:
         return read_file(os.path.realpath(workspace), to_name(relative), max_bytes).digest

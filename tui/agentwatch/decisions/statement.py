@@ -70,7 +70,7 @@ class _Whole(_Strict):
 def subject_of(task: Task) -> tuple[dict[str, Any], ...]:
     """The handoff and the return of the latest attempt; empty where nobody wrote either."""
     parts = (("handoff", task.latest.handoff), ("return", task.latest.returned))
-    return tuple({"name": _name(one, part), "digest": {"sha256": one.digest}} for part, one in parts if one is not None)
+    return tuple({"name": _name(one, part), "digest": {"sha256": one.digest}} for part, one in parts if one)
 
 
 def statement_of(

@@ -75,7 +75,7 @@ def run(path: str | None, load: Load) -> int:
     The workspace is `path`, else where the session was begun.
     """
     call = read_hook_call(sys.stdin.buffer.read(_LARGEST + 1))
-    if call is None:
+    if not call:
         complain(f"agentwatch hook: no payload of a hook on standard input; {_NOTHING_DONE}")
         return FAILED
     answer: HookAnswer = {}
@@ -103,7 +103,7 @@ def answer_call(call: HookCall, workspace: Path, settings: Settings, load: Load)
     or to a parent whose child has just come back (PostToolUse of Task and Agent)."""
     stops, journal = call.event == "SubagentStop", Journal(workspace)
     child = child_that_stops(call) if stops else child_that_returned(call)
-    if child is None:
+    if not child:
         return {}
     child = child.with_file(workspace, settings, load)
     row = journal.row(child.session_id, child.agent_id) if stops and call.stop_hook_active else []
@@ -149,7 +149,7 @@ class Child(NamedTuple):
 
         Session stores, which may be large, are not read.
         """
-        if self.attempt.packet is None:
+        if not self.attempt.packet:
             return self
         # Most children have no packet.
         from agentwatch.composition import find_task
@@ -161,7 +161,7 @@ class Child(NamedTuple):
             return self
         # An early marker is outdated by what it says at its end.
         is_early = isinstance(written.document, Return) and written.document.outcome is Outcome.WORKING
-        if self.attempt.returned is not None and (self.began is None or is_early):
+        if self.attempt.returned and (self.began is None or is_early):
             return self
         return self._replace(attempt=replace(self.attempt, returned=written), digests=(written.digest,))
 
@@ -202,7 +202,7 @@ def _child(call: HookCall, agent_id: str, prompt: Message | None, said: str, sta
     attempt = Attempt(1, handoff=handoff, returned=returned, run=run)
     number = (attempt.packet and attempt.packet.attempt) or 1
     spellings = (said, f"{said}\n", said.removesuffix("\n"))
-    digests = tuple(dict.fromkeys(map(digest_of, spellings))) if returned is not None else (None,)
+    digests = tuple(dict.fromkeys(map(digest_of, spellings))) if returned else (None,)
     return Child(run.task_id, call.session_id, agent_id, replace(attempt, number=number), digests)
 
 
@@ -213,7 +213,7 @@ def _transcript_at(path: str | None) -> Transcript:
         with suppress(OSError, ValueError):
             for line in Tail(Path(path or "")).read(_HEAD).lines:
                 transcript.add(line.record or {})
-                if transcript.prompt is not None:
+                if transcript.prompt:
                     return transcript
         time.sleep(_PAUSE_SECONDS)
     return transcript

@@ -85,7 +85,7 @@ def hold_child(
 ) -> HookAnswer:
     """The answer to a child that stops; `row` is how often it was sent back. Blocks as long as the settings say."""
     asker = Reader(workspace, READER, read_only=settings.read_only)
-    if row and row[0].decision_id is not None:
+    if row and row[0].decision_id:
         with suppress(KeyProblemError):  # said below, where a decision is asked for
             asker.note_acted(row[0].decision_id, "the child answered again")
     case = _Case(call, child, row, asker, Journal(workspace))
@@ -96,12 +96,11 @@ def hold_child(
         return case.answer(LET_GO, _LIMIT, f"it was sent back {MOST} times in a row, and is no better")
     waits = settings.hook_when == "always" or (settings.hook_when == "watched" and is_shown(asker.state))
     found, why = case.find(settings.hook_wait if waits else 0.0)
-    if found.record is not None:
-        answer = _carry_out(case, found, found.record)
-        if answer is not None:
+    if found.record:
+        if answer := _carry_out(case, found, found.record):
             return answer
         why = "the operator's decision was carried out, and it ended in the same words again"
-    elif found.expired is not None:
+    elif found.expired:
         why = "the decision about it has expired, so the operator must decide again"
     elif not why:
         where = f" within {settings.hook_wait:g} s" if waits else ": no screen of agentwatch shows the workspace"
@@ -111,7 +110,7 @@ def hold_child(
         failed = "its return breaks its contract"
         if settings.hook_corrects and not any(one.kind == _MEND for one in row):
             return case.answer(SENT_BACK, _MEND, failed, reason=mend(child))
-    if settings.hook_undecided == "hold" and waits and found.record is None:
+    if settings.hook_undecided == "hold" and waits and not found.record:
         return case.answer(SENT_BACK, _HELD, f"{failed}, and {why}", reason=HOLD)
     return case.answer(LET_GO, _HELD, f"{failed}, and {why}; nothing is approved by that")
 
@@ -121,7 +120,7 @@ def tell_of_child(call: HookCall, child: Child, workspace: Path, settings: Setti
     asker = Reader(workspace, READER, read_only=settings.read_only)
     case, state = _Case(call, child, [], asker, Journal(workspace)), child.state(settings)
     found, trouble = case.find(0.0)
-    if (record := found.record) is not None:
+    if record := found.record:
         asker.note_read(found, f"{READER}, session {child.session_id}"[:200])
         told = decided(record, asker.hand_out(record), workspace)
         case.answer(TOLD, state, f"the operator decided to {record.action.value}", record.decision_id)
@@ -162,11 +161,11 @@ def carry_out(record: Record, handoff_path: str | None) -> str:
         lines += [f"- {one.question or 'What you asked'}: {one.answer}" for one in record.params.answers]
     else:
         lines.append(f"Do it once more, as attempt {record.attempt + 1}.")
-    if record.params.mitigation is not None:
+    if record.params.mitigation:
         lines.append(f"What is different now: {record.params.mitigation.value.replace('_', ' ')}.")
     lines += _note(record)
     if record.params.handoff is not None:
-        where = f", which is in {handoff_path}, too" if handoff_path is not None else ""
+        where = f", which is in {handoff_path}, too" if handoff_path else ""
         lines += [f"Your handoff is this one now{where}:", "", record.params.handoff.strip(), ""]
     return _joined(
         *lines, f"{_END} It is the return of attempt {record.attempt + 1}, for decision {record.decision_id}."
@@ -176,7 +175,7 @@ def carry_out(record: Record, handoff_path: str | None) -> str:
 def mend(child: Child) -> str:
     """To the child: its return breaks its contract."""
     returned = child.attempt.returned
-    if returned is None:
+    if not returned:
         lines = [
             "Fix your return format: what you ended with follows none of the contracts, so your task counts as failed.",
             "Answer again with a return such as this one, true to what you did, and nothing else around it:",
@@ -204,7 +203,7 @@ def decided(record: Record, handoff_path: str | None, workspace: Path) -> str:
         f"Do this now, and nothing else: {do_now(record, handoff_path)}.",
         f"The signed decision is in .agentwatch/decisions/{record.decision_id}.json; read it.",
         f"Before you carry it out, claim it; only one may carry it out: {claim}",
-        *([f"handoff_path is {handoff_path}"] if handoff_path is not None else []),
+        *([f"handoff_path is {handoff_path}"] if handoff_path else []),
         *_note(record),
     )
 

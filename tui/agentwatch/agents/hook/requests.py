@@ -83,7 +83,7 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
     lets it, any other one for seconds.
     """
     at = time.time()
-    is_bounded = call.agent_id is not None or os.environ.get(_STARTED_AS, _TERMINAL) != _TERMINAL
+    is_bounded = bool(call.agent_id) or os.environ.get(_STARTED_AS, _TERMINAL) != _TERMINAL
     if settings.hook_when == "never" or call.tool == PLAN or (is_bounded and settings.hook_prompt <= 0):
         return
     holder = Holder(workspace, name="claude hook")
@@ -146,7 +146,7 @@ def request_of(call: HookCall, workspace: Path, asked: AskedCall, *, at: float, 
         queries=queries,
         asked_at=at,
         until=until,
-        prompt_hidden=call.agent_id is not None,
+        prompt_hidden=bool(call.agent_id),
         actions=actions,
         why_not=why_not,
         words=True,
@@ -163,7 +163,7 @@ def answer_of(call: HookCall, action: Action, params: Params, note: str) -> dict
         decision = {"behavior": "deny", "message": note.strip() or _DENIED}
     elif action is Action.ALLOW and call.tool != _QUESTION:
         decision = {"behavior": "allow"}
-        if params.rule is not None:
+        if params.rule:
             if params.rule not in (rules := rules_of(call)):
                 return None
             kept = {"type": "addRules", "rules": [rules[params.rule]], "behavior": "allow", "destination": "session"}
@@ -238,31 +238,23 @@ def _read_call(tool: str, given: Fields) -> tuple[str, tuple[Given, ...]]:
 class AskedCall:
     """The call in the transcript of its agent: for the receipt, and to end where it was answered in the program.
 
-    Of several that are equal the program asks about the first one of a message that has no result. It was asked about
-    at a time in epoch seconds: results of before are those of others.
+    It was asked about at a time in epoch seconds: results of before are those of equal calls.
     """
 
     def __init__(self, call: HookCall, since: float) -> None:
-        self._call = call
-        self._since = since
-        self._message: object = None
-        # The equal calls of the last message, but for those that were answered before.
-        self._answered: dict[str, bool] = {}
+        self.call_id: str | None = None
+        self._call, self._since, self._is_answered = call, since, False
         path = Path(call.transcript or os.devnull)
-        if call.agent_id is not None:
+        if call.agent_id:
             path = path.with_suffix("") / "subagents" / f"agent-{call.agent_id}.jsonl"
         size = 0
         with suppress(OSError, ValueError):
             size = path.stat().st_size
         self._tail = Tail(path, position=max(size - _HEAD, 0))
 
-    @property
-    def call_id(self) -> str | None:
-        return next(iter(self._answered), None)
-
     def was_answered(self, until: float) -> bool:
-        """The same of a call that the program may write down a moment after it asks."""
-        while not (answered := self.is_answered()) and self.call_id is None and time.time() < until:
+        """As `is_answered`, of a call that the program may write down a moment after it asks."""
+        while not (answered := self.is_answered()) and not self.call_id and time.time() < until:
             time.sleep(_PAUSE_SECONDS)
         return answered
 
@@ -270,22 +262,18 @@ class AskedCall:
         """Reads what the transcript got since the last look. What cannot be read says nothing."""
         with suppress(OSError, ValueError):
             for line in self._tail.read(_HEAD).lines:
-                self._apply(line.record or {})
-        return next(iter(self._answered.values()), False)
+                fields = line.record or {}
+                for block in objects(inner(fields, "message"), "content"):
+                    self._apply(block, moment(fields) or 0.0)
+        return self._is_answered
 
-    def _apply(self, fields: Fields) -> None:
-        message, call = inner(fields, "message"), self._call
-        for block in objects(message, "content"):
-            if block.get("type") == "tool_result":
-                call_id = text(block, "tool_use_id") or ""
-                if (moment(fields) or 0.0) < self._since:
-                    self._answered.pop(call_id, None)
-                elif call_id in self._answered:
-                    self._answered[call_id] = True
-            elif block.get("type") == "tool_use" and (block.get("name"), block.get("input")) == (call.tool, call.given):
-                if message.get("id") != self._message:
-                    self._message, self._answered = message.get("id"), {}
-                self._answered[text(block, "id") or ""] = False
+    def _apply(self, block: Fields, at: float) -> None:
+        kind, call = block.get("type"), self._call
+        if kind == "tool_use" and (block.get("name"), block.get("input")) == (call.tool, call.given):
+            self.call_id, self._is_answered = text(block, "id"), False
+        elif kind == "tool_result" and self.call_id and text(block, "tool_use_id") == self.call_id:
+            self._is_answered = at >= self._since
+            self.call_id = self.call_id if self._is_answered else None
 
 
 def is_heard(descriptor: int = 1) -> bool:
@@ -335,7 +323,7 @@ def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin
         if (number(line, "others") or 0) > offer.request.ends_others:
             # Who decides on what was shown before does not know that a denial ends more.
             return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
-        if (record := holder.look(offer)) is not None:
+        if record := holder.look(offer):
             _give(record, holder, offer, plugin)
             return {}
 
@@ -348,7 +336,7 @@ def _give(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> None
         # Nobody read it.
         return
     stage = None
-    while stage is None and not plugin.has_ended:
+    while not stage and not plugin.has_ended:
         stage = _ENDS.get(str(plugin.read().get("result")))
     if stage is RequestStage.DELIVERED:
         holder.delivered(record)
@@ -372,7 +360,7 @@ def request_told(told: Fields, workspace: Path) -> Request:
     """The request that the plugin tells of, as of one workspace. Raises ValueError where it is none."""
     asked, call, begun = inner(told, "asked"), inner(told, "call"), text(told, "directory") or workspace
     source, session_id, nonce = text(told, "program") or "", text(asked, "sessionID"), text(told, "nonce")
-    if source not in _NAMES or session_id is None or nonce is None:
+    if source not in _NAMES or not session_id or not nonce:
         raise ValueError("the plugin told of no request")
     said = text(inner(asked, "metadata"), "description") or text(call, "description") or ""
     actions: tuple[Action, ...]
@@ -421,9 +409,9 @@ def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Give
     known = {key for key, value in given.items() if (key, value) in (("description", said), ("patterns", patterns))}
     command, diff, path = (text(metadata, key) for key in ("command", "diff", "filepath"))
     parts: list[str] = []
-    if diff is not None:
+    if diff:
         parts, known = [*filter(None, [path]), diff], known | _IN_DIFFS
-    elif command is not None and text(asked, "permission") == "bash":
+    elif command and text(asked, "permission") == "bash":
         parts, known = [command], {*known, "command"}
     elif len(patterns) == 1:
         parts = [in_line(patterns[0])]
