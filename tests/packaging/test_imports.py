@@ -45,7 +45,7 @@ FRAME = ("app.notifying", "app.screens", "composition", "monitor", "view.words")
 DOCUMENTS = ("contracts.json_returns", "contracts.reading", "sources.sessions.reader", "history.database")
 BARE: dict[str, tuple[str, list[str]]] = {
     "--version": (called("--version"), [*HEAVY, "dataclasses", "pathlib", "shutil", "argparse"]),
-    "--help": (called("--help"), [*HEAVY, "dataclasses", "pathlib", "shutil"]),
+    "--help": (called("--help"), [*HEAVY, "dataclasses", "pathlib"]),
     "the first frame": (
         "import agentwatch.app.run, agentwatch.app.opening" + NO_JSON,
         [*ours("", *FRAME, "contracts", "delegation", "evidence", "history", "sources"), "sqlite3", "pydantic"],

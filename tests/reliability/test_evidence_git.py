@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 import time
 from collections.abc import Callable
+from hashlib import sha1
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,8 @@ from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker
 from agentwatch.evidence.git import Git, GitFailedError, open_git
 from agentwatch.evidence.inspect import difference
-from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, only, request, returned
+from tests.goldens.verdicts.claude import returned
+from tests.unit.evidence.repository import AFTER, BEFORE, HANDED_OFF, Repository, only, program, request
 
 
 @pytest.fixture
@@ -31,9 +32,7 @@ def repository(tmp_path: Path) -> Repository:
 
 def hostile(repository: Repository, canary: Path) -> None:
     """Every way known to make git run a program by what stands in a repository."""
-    script = repository.home / "program"
-    script.write_text(f'#!/bin/sh\necho "$0 $*" >> {canary}\ncat\n')
-    script.chmod(0o755)
+    script = program(repository.home / "program", f'echo "$0 $*" >> {canary}\ncat')
     hooks = repository.root / "hooks"
     hooks.mkdir()
     for name in ("post-index-change", "fsmonitor-watchman", "reference-transaction", "pre-auto-gc", "post-checkout"):
@@ -123,14 +122,11 @@ def hostile(repository: Repository, canary: Path) -> None:
 
 
 def snapshot(root: Path) -> dict[str, tuple[int, int, int]]:
-    found = {}
-    for path in sorted(root.rglob("*")):
-        status = path.lstat()
-        if not stat.S_ISDIR(status.st_mode):
-            found[str(path)] = (status.st_mtime_ns, status.st_size, status.st_ino)
-        else:
-            found[str(path)] = (status.st_mtime_ns, 0, status.st_ino)
-    return found
+    found = {str(path): path.lstat() for path in root.rglob("*")}
+    return {
+        path: (one.st_mtime_ns, one.st_ino, 0 if stat.S_ISDIR(one.st_mode) else one.st_size)
+        for path, one in found.items()
+    }
 
 
 def test_a_hostile_configuration_runs_nothing_and_nothing_is_written(
@@ -141,22 +137,14 @@ def test_a_hostile_configuration_runs_nothing_and_nothing_is_written(
     nested = Repository(repository.root / "nested", repository.home)
     nested.init()
     nested.write("x.md")
-    hostile_nested = (nested.root / ".git" / "config").open("a")
-    with hostile_nested as file:
+    with (nested.root / ".git" / "config").open("a") as file:
         file.write(f"[core]\n\tfsmonitor = {repository.home}/program\n")
     # The size is the same and the time another: git has to look at the content, which is where filters run.
     repository.write("tracked.md", "two\n", at=AFTER)
     repository.write("data.bin", "two\n", at=AFTER)
     repository.write("late.txt", at=AFTER)
     # An object that is missing would be fetched from the promisor.
-    blob = subprocess.run(
-        ["git", "hash-object", "--no-filters", "-t", "blob", "--stdin"],
-        input=b"one\n",
-        capture_output=True,
-        check=True,
-        cwd=tmp_path,
-    )
-    name = blob.stdout.decode().strip()
+    name = sha1(b"blob 4\0one\n", usedforsecurity=False).hexdigest()
     (repository.root / ".git" / "objects" / name[:2] / name[2:]).unlink()
     for variable in ("GIT_EXTERNAL_DIFF", "GIT_PAGER", "PAGER", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_EDITOR"):
         monkeypatch.setenv(variable, f"{repository.home}/program")
@@ -171,7 +159,6 @@ def test_a_hostile_configuration_runs_nothing_and_nothing_is_written(
     assert not canary.exists(), canary.read_text()
     assert not (tmp_path / "trace").exists()
     assert snapshot(repository.root) == before
-    assert result.git == ""
     told = {(claim.kind, claim.path): claim.verdict for claim in result.claims}
     assert told["modified", "tracked.md"] is Verdict.VERIFIED
     assert told["modified", "locked.md"] is Verdict.CONTRADICTED
@@ -181,37 +168,12 @@ def test_a_hostile_configuration_runs_nothing_and_nothing_is_written(
 def test_the_canary_would_sing(repository: Repository, tmp_path: Path) -> None:
     """The same repository, asked in the ordinary way, does run programs: so the test above can fail."""
     canary = tmp_path / "canary"
-    script = repository.home / "program"
-    script.write_text(f"#!/bin/sh\necho ran >> {canary}\ncat\n")
-    script.chmod(0o755)
+    script = program(repository.home / "program", f"echo ran >> {canary}\ncat")
     (repository.root / ".gitattributes").write_text("*.md filter=evil\n")
     repository.git("config", "filter.evil.clean", str(script))
     repository.write("tracked.md", "two\n", at=AFTER)
     repository.git("status", "--porcelain=v2")
     assert canary.exists()
-
-
-def test_what_an_agent_writes_into_temporary_places_runs_nothing(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Codex's `workspace-write` allows that. The agent here is quick: it writes just before git starts."""
-    canary, shared, program = tmp_path / "canary", tmp_path / "shared", tmp_path / "bin" / "git"
-    shared.mkdir()
-    program.parent.mkdir()
-    (tmp_path / "evil").write_text(f"#!/bin/sh\ntouch {canary}\n")
-    (tmp_path / "evil").chmod(0o755)
-    program.write_text(
-        f'#!/bin/sh\nfind {shared} -name config -exec sh -c \'printf "[core]\\nfsmonitor={tmp_path}/evil\\n" >> "$1"\''
-        f' - {{}} \\;\nexec {shutil.which("git")} "$@"\n'
-    )
-    program.chmod(0o755)
-    for variable in ("TMPDIR", "TEMP", "TMP"):
-        monkeypatch.setenv(variable, str(shared))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    (result,) = Checker(repository.root).check([request(returned(modified=["tracked.md"]))])
-    difference(repository.root, "tracked.md", None)
-    assert (only(result).verdict, result.git, canary.exists()) == (Verdict.CONTRADICTED, "", False)
 
 
 def test_a_difference_leaves_the_index_as_it_is(repository: Repository) -> None:
@@ -227,20 +189,12 @@ def test_a_git_that_an_agent_put_into_the_workspace_is_not_run(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     canary = tmp_path / "canary"
-    planted = repository.root / "bin" / "git"
-    planted.parent.mkdir()
-    planted.write_text(f"#!/bin/sh\ntouch {canary}\n")
-    planted.chmod(0o755)
+    planted = program(repository.root / "bin" / "git", f"touch {canary}")
     (tmp_path / "way").symlink_to(planted.parent)
     monkeypatch.setenv("PATH", f"{planted.parent}:{tmp_path}/way:.:bin::{os.environ['PATH']}")
     monkeypatch.chdir(planted.parent)
     (result,) = Checker(repository.root).check([request(returned(created=["tracked.md"]))])
-    assert (only(result).verdict, result.git, canary.exists()) == (Verdict.CONTRADICTED, "", False)
-
-
-def replace_by_a_pipe(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    os.mkfifo(path)
+    assert (only(result).verdict, canary.exists()) == (Verdict.CONTRADICTED, False)
 
 
 def point_elsewhere(made: Repository) -> None:
@@ -249,8 +203,10 @@ def point_elsewhere(made: Repository) -> None:
     (made.root / ".git").write_text(f"gitdir: {other.root}/.git\n")
 
 
-def reftable(git: Path) -> None:
+def reftable(made: Repository) -> None:
     """As git keeps its references in a format that is not read here."""
+    made.init()
+    git = made.root / ".git"
     (git / "HEAD").write_text("ref: refs/heads/.invalid\n")
     shutil.rmtree(git / "refs")
     (git / "refs").mkdir()
@@ -264,76 +220,57 @@ UNUSABLE: dict[str, tuple[Callable[[Repository], object], str]] = {
     "pipe": (lambda of: os.mkfifo(of.root / ".git"), "it is not followed"),
     "link": (lambda of: (of.root / ".git").symlink_to("/"), "it is not followed"),
     "empty directory": (lambda of: (of.root / ".git").mkdir(), "no HEAD"),
+    "reftable": (reftable, "names no commit, though there are some"),
     "none": (lambda of: None, "not in a git repository"),
 }
-BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "HEAD": (lambda git: (git / "HEAD").write_text("ref: ../../../../etc/passwd\n"), "no HEAD that can be read"),
-    "pipe for HEAD": (lambda git: replace_by_a_pipe(git / "HEAD"), "no HEAD"),
-    "pipe for the index": (lambda git: replace_by_a_pipe(git / "index"), "index of the git repository is not a reg"),
-    "index": (lambda git: (git / "index").write_bytes(b"DIRC" + b"\xff" * 100), "git cannot read this repository"),
-    "missing commit": (lambda git: (git / "HEAD").write_text("1" * 40 + "\n"), "git cannot read this repository"),
-    "reftable": (reftable, "names no commit, though there are some"),
-}
 
 
-@pytest.mark.parametrize("kind", [*UNUSABLE, *BROKEN])
+@pytest.mark.parametrize("kind", UNUSABLE)
 def test_without_a_usable_repository_the_disk_still_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     repository = Repository(tmp_path / "workspace", tmp_path / "home")
-    if kind in UNUSABLE:
-        make, words = UNUSABLE[kind]
-        make(repository)
-    else:
-        repository.init()
-        harm, words = BROKEN[kind]
-        harm(repository.root / ".git")
+    make, words = UNUSABLE[kind]
+    make(repository)
     if kind == "no program":
         monkeypatch.setenv("PATH", str(tmp_path))
     repository.write("x.md", at=AFTER)
     repository.write("y.md", at=BEFORE)
     (result,) = Checker(repository.root).check([request(returned(created=["x.md", "y.md", "z.md"]))])
-    assert words in result.git
-    contradicted = Verdict.CONTRADICTED
+    assert words in result.claims[0].detail
     # Without any repository there is nobody to ask; with one, what it would have said is missing.
     new = Verdict.VERIFIED if kind == "none" else Verdict.UNVERIFIABLE
-    assert [claim.verdict for claim in result.claims] == [new, contradicted, contradicted]
+    assert [claim.verdict for claim in result.claims] == [new, Verdict.CONTRADICTED, Verdict.CONTRADICTED]
 
 
-def test_a_repository_without_a_commit_knows_nothing_from_before(tmp_path: Path) -> None:
+def test_a_repository_without_a_commit_knows_nothing_of_before(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "workspace", tmp_path / "home")
     repository.init()
     repository.write("x.md", at=AFTER)
     (result,) = Checker(repository.root).check([request(returned(created=["x.md"]))])
-    assert (only(result).verdict, result.git) == (Verdict.VERIFIED, "")
+    assert only(result).verdict is Verdict.VERIFIED
 
 
-def test_a_repository_of_sha256(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sha256", "sha1"])
+def test_packed_references_are_read(tmp_path: Path, kind: str) -> None:
     repository = Repository(tmp_path / "workspace", tmp_path / "home")
-    repository.init("--object-format=sha256")
+    repository.init(f"--object-format={kind}")
     repository.write("x.md", at=BEFORE)
     repository.commit(at=BEFORE)
-    (result,) = Checker(repository.root).check([request(returned(created=["x.md"]))])
-    assert (result.git, only(result).detail[:34]) == ("", "claimed created but tracked before")
-
-
-def test_packed_references_are_read(repository: Repository) -> None:
     repository.git("pack-refs", "--all")
-    (result,) = Checker(repository.root).check([request(returned(created=["tracked.md"]))])
-    assert (result.git, only(result).detail[:34]) == ("", "claimed created but tracked before")
+    (result,) = Checker(repository.root).check([request(returned(created=["x.md"]))])
+    assert only(result).detail.startswith("claimed created but tracked before")
 
 
 def test_a_git_that_does_not_answer_is_killed_with_its_children(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = tmp_path / "bin" / "git"
-    slow.parent.mkdir()
     pids = tmp_path / "pids"
-    slow.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >> {pids}\necho $$ >> {pids}\nwait\n")
-    slow.chmod(0o755)
+    slow = program(tmp_path / "bin" / "git", f"sleep 600 &\necho $! >> {pids}\necho $$ >> {pids}\nwait")
+    repository.write("x.md", at=AFTER)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
     (result,) = Checker(repository.root, git_seconds=0.3).check([request(returned(created=["x.md"]))])
-    assert result.git == "git did not answer within 0.3 s"
+    assert "git did not answer within 0.3 s" in only(result).detail
     deadline = time.monotonic() + 10
     for pid in pids.read_text().split():
         while _runs(int(pid)) and time.monotonic() < deadline:
@@ -348,7 +285,7 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def program(repository: Repository, *command: str, seconds: float = 10.0) -> Git:
+def other(repository: Repository, *command: str, seconds: float = 10.0) -> Git:
     """Another program in the place of git."""
     return open_git(str(repository.root), seconds=seconds)._replace(
         command=command, environment={"PATH": os.environ["PATH"]}
@@ -356,19 +293,18 @@ def program(repository: Repository, *command: str, seconds: float = 10.0) -> Git
 
 
 def test_a_program_that_writes_too_much_is_cut(repository: Repository) -> None:
-    git = program(repository, "yes")
-    output = git.ask(max_bytes=1_000, cuts=True)
-    assert (len(output.text), output.cut) == (1_000, True)
+    git = other(repository, "yes")
+    assert len(git.ask(max_bytes=1_000, cuts=True)) == 1_000
     with pytest.raises(GitFailedError, match="too many"):
         git.ask(max_bytes=1_000)
 
 
 def test_a_program_reads_no_terminal(repository: Repository) -> None:
-    assert program(repository, "cat").ask().text == b""
+    assert other(repository, "cat").ask() == b""
 
 
 def test_a_program_that_closes_its_output_and_stays_is_killed(repository: Repository) -> None:
-    git = program(repository, "sh", "-c", "exec >&- 2>&-; sleep 600", seconds=0.3)
+    git = other(repository, "sh", "-c", "exec >&- 2>&-; sleep 600", seconds=0.3)
     with pytest.raises(GitFailedError, match="did not answer"):
         git.ask()
 

@@ -52,13 +52,13 @@ def source_of(
     parsed: ParsedDocuments | None = None,
 ) -> Source:
     """The files of a workspace, and its sessions unless left out. With `dates`, git may say how old a file is."""
-    from agentwatch.evidence.git import Commits
+    from agentwatch.evidence.git import commit_times
 
     files = FilesSource(
         workspace,
         settings,
         read_document=None if parsed is None else parsed.open,
-        committed=Commits(workspace).time_of if dates else None,
+        committed=commit_times(workspace) if dates else None,
     )
     return CombinedSource([files, sessions or sessions_of(workspace, session)]) if settings.sessions else files
 

@@ -16,8 +16,6 @@ from unittest.mock import patch
 
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
-from agentwatch.decisions.record import Subject
-from agentwatch.decisions.service import DecisionService
 from agentwatch.sources.files.read import read_file
 from agentwatch.state import state_directory
 
@@ -77,16 +75,8 @@ class Stage:
         return self.workspace / ".agentwatch" / "decisions"
 
     @property
-    def configuration(self) -> Path:
-        return Path(self.environment["XDG_CONFIG_HOME"]) / "agentwatch"
-
-    @property
-    def desk(self) -> DecisionService:
-        return DecisionService(self.workspace, state=self.state, configuration=self.configuration)
-
-    @property
     def keys(self) -> Keys:
-        return self.desk.keys
+        return Keys(self.root / "config" / "agentwatch")
 
     def give_back(self, text: str) -> None:
         """Write the return as agents should: whole."""
@@ -95,10 +85,6 @@ class Stage:
 
     def digest(self, name: str = "api.return.md") -> str:
         return read_file(str(self.workspace), name, 1 << 20).digest
-
-    def subject(self) -> Subject:
-        desk = self.desk
-        return Subject(desk.workspace_id, TASK, 1, self.digest("api.handoff.json"), self.digest())
 
     def start(self, *words: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Begin a command about the workspace."""

@@ -29,7 +29,7 @@ def test_a_key_that_others_can_read_is_refused(stage: Stage) -> None:
 def test_a_sound_machine_has_no_complaint(stage: Stage) -> None:
     found = stage.run("doctor", stage.workspace)
     assert found.code == 0, found.out
-    for about in ("state directory", "signing key", "workspace", "git", "history", "ledger"):
+    for about in ("state directory", "signing key", "workspace", "history", "ledger"):
         assert re.search(rf"^[✓!] {about}: ", found.out, re.MULTILINE), about
     assert sorted(path.name for path in stage.workspace.iterdir()) == ["api.handoff.json", "api.return.md"]
     assert list(stage.root.rglob(".agentwatch-doctor-*")) == []
@@ -39,31 +39,20 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(stage: Stage) -> None:
     assert stage.decide("--retry").code == 0
     name = stage.recorded()[0]
     (stage.state / "decisions" / name).write_bytes(b"{}")
+    stage.state.chmod(0o755)
     found = stage.run("doctor", stage.workspace)
     assert found.code == 1
     assert f"✗ ledger: “{name}”" in found.out
+    assert f"✗ state directory: others can look into it: chmod 700 {stage.state}" in found.out
     broken = stage.run("doctor", stage.workspace, environment={"XDG_STATE_HOME": "/dev/null/nowhere"})
     assert broken.code == 1
     assert "✗ state directory: " in broken.out
 
 
-def test_the_doctor_finds_wrong_keys_and_views_of_the_settings(stage: Stage) -> None:
+def test_the_doctor_reads_the_settings(stage: Stage) -> None:
     settings = stage.keys.directory.parent / "config.toml"
     settings.write_text("[views]\nlate = 'since:x'\n[keys]\nfollow = 'q'\n", "utf-8")
     doctor = stage.run("doctor", stage.workspace)
     assert doctor.code == 1
     assert f"✗ settings: {settings}:2: the view “late” is wrong: " in doctor.out
-    assert (
-        f"✗ settings: {settings}:4: follow and quit would both have the key q; give one of them another key"
-        in doctor.out
-    )
-    settings.write_text("[keys]\nfollow = 'F'\n", "utf-8")
-    assert stage.run("doctor", stage.workspace).code == 0
-
-
-def test_a_state_directory_that_others_can_look_into_is_a_fault(stage: Stage) -> None:
-    assert stage.decide("--retry").code == 0
-    stage.state.chmod(0o755)
-    found = stage.run("doctor", stage.workspace)
-    assert found.code == 1
-    assert f"✗ state directory: others can look into it: chmod 700 {stage.state}" in found.out
+    assert f"✗ settings: {settings}:4: follow and quit would both have the key q" in doctor.out

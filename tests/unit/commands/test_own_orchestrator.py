@@ -58,7 +58,7 @@ class Shop:
         }
         self.program = root / "orchestrate.py"
         self.started: list[subprocess.Popen[bytes]] = []
-        self.orchestrator = self.start()
+        self.start()
 
     def start(self) -> subprocess.Popen[bytes]:
         """Another process of the orchestrator."""
@@ -75,10 +75,7 @@ class Shop:
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def asking(self) -> list[tuple[str, str]]:
-        ran = subprocess.run(
-            ["agentwatch", "pending", "--json"], cwd=self.place, env=self.environment, capture_output=True, check=False
-        )
-        return [(task["state"], task["ask"]) for task in json.loads(ran.stdout)["tasks"]]
+        return [(task["state"], task["ask"]) for task in json.loads(self.runs("pending", "--json"))["tasks"]]
 
     def runs(self, *words: str) -> str:
         command = ["agentwatch", *words]
@@ -111,34 +108,22 @@ def until_asks(shop: Shop, state: str) -> str:
     return asking[0][1]
 
 
-def test_the_orchestrator_of_the_manual_answers_hands_on_and_ends_as_is_decided(shop: Shop) -> None:
+def test_the_orchestrator_of_the_manual_carries_out_each_once(shop: Shop) -> None:
     shop.until_attempts(1)
     assert "Which port?" in until_asks(shop, "blocked")
-    shop.decide("--respond", "8080", "--note", "As before.")
-    shop.until_attempts(2)
-    assert shop.attempts()[1]["notes"] == ["The operator answers: 8080", "The operator says: As before."]
-    until_asks(shop, "failed")
-    shop.decide("--escalate", "debug", "--note", "Take more time.")
-    shop.until_attempts(3)
-    assert shop.attempts()[2]["attempt"] == 3
-    assert "Take more time." in json.dumps(shop.attempts()[2])
-    assert shop.orchestrator.wait(DEADLINE) == 0
-    assert shop.asking() == []
-
-
-def test_the_orchestrator_of_the_manual_goes_on_after_a_crash_and_carries_out_nothing_twice(shop: Shop) -> None:
-    shop.until_attempts(1)
-    until_asks(shop, "blocked")
     shop.crash()
-    shop.decide("--respond", "8080")
+    shop.decide("--respond", "8080", "--note", "As before.")
     # It died right after its claim, then after the next attempt.
     told = json.loads(shop.runs("wait", "shop.api"))
     shop.runs("claim", told["decision_id"], "--by", "shop")
     shop.start()
     shop.until_attempts(2)
+    assert shop.attempts()[1]["notes"] == ["The operator answers: 8080", "The operator says: As before."]
     until_asks(shop, "failed")
     shop.crash()
     both = shop.start(), shop.start()
-    shop.decide("--escalate", "debug")
+    shop.decide("--escalate", "debug", "--note", "Take more time.")
     assert [one.wait(DEADLINE) for one in both] == [0, 0]
     assert [packet.get("attempt", 1) for packet in shop.attempts()] == [1, 2, 3]
+    assert "Take more time." in json.dumps(shop.attempts()[2])
+    assert shop.asking() == []

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
@@ -25,6 +26,7 @@ from tests.unit.decisions.test_policy import returned
 from tests.unit.history.recorded import Workspace
 from tests.unit.requests.asked import question, request
 
+Printed = Callable[[Random, Path, str], list[tuple[str, dict[str, object]]]]
 LINES = 25
 """Tasks of an example, with all commands of each: with the usual number of examples 10,000 lines for each shell."""
 
@@ -43,22 +45,43 @@ def name(random: Random, workspace: str) -> str:
     return "".join(parts)
 
 
-def tree_of(random: Random, workspace: str) -> Tree:
-    seen, tree = Workspace(), Tree()
+def decisions(random: Random, workspace: Path, root: str) -> list[tuple[str, dict[str, object]]]:
+    """Lines that decide about tasks, each with what it means."""
+    seen, tree, desk = Workspace(), Tree(), DecisionService(workspace, read_only=True)
     for number in range(LINES):
         packet = {
             "handoff_schema": "handoff-v1",
-            "task_id": name(random, workspace),
-            "objective": name(random, workspace),
-            "evidence": [{"path": "a", "purpose": name(random, workspace), "required": True}],
-            "success_criteria": [name(random, workspace)],
+            "task_id": name(random, root),
+            "objective": name(random, root),
+            "evidence": [{"path": "a", "purpose": name(random, root), "required": True}],
+            "success_criteria": [name(random, root)],
             "risks": [{"risk": "r", "mitigation": "m"}],
         }
-        tree.apply(seen.seen(f"{number}.handoff.json", json.dumps(packet)))
-        said = " ".join(name(random, workspace).split())
-        state = random.choice(("ERROR", "BLOCKED", "PARTIAL"))
-        tree.apply(seen.seen(f"{number}.return.md", returned(state).replace("It is so.", said)))
-    return tree
+        said = returned(random.choice(("ERROR", "BLOCKED", "PARTIAL")))
+        said = said.replace("It is so.", " ".join(name(random, root).split()))
+        for path, text in ((f"{number}.handoff.json", json.dumps(packet)), (f"{number}.return.md", said)):
+            tree.apply(seen.seen(path, text))
+    lines = []
+    for task in tree.tasks.values():
+        digest = task.latest.returned.digest if task.latest and task.latest.returned else "none"
+        about = {"path": str(workspace), "task": task.task_id, "attempt": task.attempt, "return_sha256": digest}
+        for action, line in pending.commands(task, desk, workspace).items():
+            note = "TEXT" if action is Action.ACCEPT else ""
+            lines.append((line, about | {"given": action, "note": note, "handoff": None, "mitigation": None}))
+    assert len(lines) > len(tree.tasks)
+    return lines
+
+
+def answers(random: Random, workspace: Path, root: str) -> list[tuple[str, dict[str, object]]]:
+    """Lines that answer requests, each with what it means."""
+    lines = []
+    for _ in range(LINES):
+        given = {one: name(random, root) for one in ("command", "session_id", "nonce", "tool", "said")}
+        is_question = random.random() < 0.5
+        one = question(workspace, session_id=given["tool"]) if is_question else request(workspace, **given)
+        means = {"path": str(workspace), "request": one.request_id, "given": "option" if is_question else "allow"}
+        lines.append((pending.request_line(one, workspace) or "", {**means, "deny": None, "rule": None}))
+    return lines
 
 
 def words_of(shell: str, lines: list[str], directory: str) -> list[list[str]]:
@@ -72,54 +95,24 @@ def words_of(shell: str, lines: list[str], directory: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
-@given(st.integers(0, 2**64))
+@pytest.mark.parametrize(
+    ("command", "printed", "ways"),
+    [("decide", decisions, OF_ATTEMPTS), ("answer", answers, ("allow", "option"))],
+)
+@given(seed=st.integers(0, 2**64))
 @pytest.mark.slow
-def test_no_id_path_note_or_title_changes_what_a_printed_command_means(shell: str, seed: int) -> None:
+def test_nothing_foreign_changes_what_a_printed_line_means(
+    shell: str, command: str, printed: Printed, ways: Sequence[str], seed: int
+) -> None:
     random = Random(seed)
     with tempfile.TemporaryDirectory() as root, patch.object(pending, "called", lambda: ("agentwatch",)):
         workspace = Path(root).resolve() / name(random, "w").replace("/", "").strip(".")[:40].ljust(1, "w")
         workspace.mkdir()
-        tree, desk = tree_of(random, str(workspace)), DecisionService(workspace, read_only=True)
-        asked = [
-            (task, action, line)
-            for task in tree.tasks.values()
-            for action, line in pending.commands(task, desk, workspace).items()
-        ]
-        assert len(asked) > len(tree.tasks)
-        found = words_of(shell, [line for _, _, line in asked], root)
+        lines = printed(random, workspace, root)
+        found = words_of(shell, [line for line, _ in lines], root)
         assert list(Path(root).iterdir()) == [workspace]
-        for (task, action, _), words in zip(asked, found, strict=True):
-            assert words[0] == "decide"
-            options = parse("decide", words[1:])
-            where, digest = options.path, task.latest.returned.digest if task.latest and task.latest.returned else None
-            given = {one for one in OF_ATTEMPTS if getattr(options, one) not in (None, False)}
-            assert (where, options.task, given) == (str(workspace), task.task_id, {action})
-            note = "TEXT" if action is Action.ACCEPT else ""
-            assert (options.note, options.handoff, options.mitigation) == (note, None, None)
-            assert (options.attempt, options.return_sha256, options.yes) == (task.attempt, digest or "none", False)
-
-
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: Path(shell).name)
-@given(st.integers(0, 2**64))
-@pytest.mark.slow
-def test_nothing_that_a_program_asks_changes_what_a_printed_answer_means(shell: str, seed: int) -> None:
-    random = Random(seed)
-    with tempfile.TemporaryDirectory() as root, patch.object(pending, "called", lambda: ("agentwatch",)):
-        workspace = Path(root).resolve() / name(random, "w").replace("/", "").strip(".")[:40].ljust(1, "w")
-        workspace.mkdir()
-        asked = []
-        for _ in range(LINES):
-            given = {one: name(random, root) for one in ("command", "session_id", "nonce", "tool", "said")}
-            make = random.choice((request, question))
-            asked.append(make(workspace, **given) if make is request else make(workspace, session_id=given["tool"]))
-        found = words_of(shell, [pending.request_line(one, workspace) for one in asked], root)
-        assert list(Path(root).iterdir()) == [workspace]
-        for one, words in zip(asked, found, strict=True):
-            assert words[0] == "answer"
-            options = parse("answer", words[1:])
-            assert (options.path, options.request) == (str(workspace), one.request_id)
-            assert (bool(options.allow), bool(options.option)) == (
-                one.actions[0] == "allow",
-                one.actions[0] == "answer",
-            )
-            assert (options.deny, options.rule, options.yes) == (None, None, False)
+        for (_, means), words in zip(lines, found, strict=True):
+            assert words[0] == command
+            options = vars(parse(command, words[1:]))
+            (options["given"],) = [one for one in ways if options[one] not in (None, False)]
+            assert {key: options[key] for key in means} | {"yes": options["yes"]} == {**means, "yes": False}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from agentwatch.delegation.events import Claim
@@ -30,17 +30,9 @@ class Repository:
 
     def git(self, *arguments: str, at: float = BEFORE) -> str:
         stamp = f"@{int(HANDED_OFF + at)} +0000"
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_AUTHOR_NAME": "A",
-            "GIT_AUTHOR_EMAIL": "a@example.org",
-            "GIT_AUTHOR_DATE": stamp,
-            "GIT_COMMITTER_NAME": "A",
-            "GIT_COMMITTER_EMAIL": "a@example.org",
-            "GIT_COMMITTER_DATE": stamp,
-        }
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
+        for who in ("AUTHOR", "COMMITTER"):
+            environment |= {f"GIT_{who}_NAME": "A", f"GIT_{who}_EMAIL": "a@example.org", f"GIT_{who}_DATE": stamp}
         done = subprocess.run(
             ["git", *arguments], cwd=self.root, env=environment, check=True, capture_output=True, text=True
         )
@@ -64,26 +56,17 @@ class Repository:
         os.utime(self.root / path, (HANDED_OFF + at, HANDED_OFF + at))
 
 
-def returned(
-    created: Iterable[str] = (),
-    modified: Iterable[str] = (),
-    deliverables: Iterable[str] = (),
-    evidence: Iterable[str] = (),
-    *,
-    state: str = "SUCCESS",
-    summary: str = "Done.",
-) -> str:
-    """A return-format text."""
+def program(path: Path, text: str) -> Path:
+    """A shell script that can be run."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
 
-    def listed(entries: Iterable[str], more: str = "") -> str:
-        return "".join(f"- {entry}{more}\n" for entry in entries) or "- (none)\n"
 
-    return (
-        f"## Status\nstate: {state}\nsummary: {summary}\n\n"
-        f"## Deliverables\n{listed(deliverables, ' — a file')}\n## Evidence\n{listed(evidence)}\n"
-        "## Runtime Attestation\nruntime_model_reported: m\nruntime_mode_reported: code\n"
-        f"files_created:\n{listed(created)}files_modified:\n{listed(modified)}"
-    )
+def packet(**more: object) -> str:
+    """A handoff."""
+    return json.dumps({"task_id": "a", "objective": "o", "evidence": [], "success_criteria": [], "risks": []} | more)
 
 
 def request(text: str, handoff: str | None = None, at: float | None = HANDED_OFF, name: str = "a.return.md") -> Request:

@@ -15,8 +15,9 @@ from agentwatch.config import Settings
 from agentwatch.delegation.task import State, Task
 from agentwatch.history.store import Recorder
 from agentwatch.sources.files.source import FilesSource
+from tests.goldens.verdicts.claude import returned
 from tests.unit.evidence import repository as repositories
-from tests.unit.evidence.repository import Repository, returned
+from tests.unit.evidence.repository import Repository
 
 HANDED_OFF = 1_700_000_000.0
 """Long ago: what is still at work is told by the clock."""

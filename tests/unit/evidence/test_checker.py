@@ -11,6 +11,7 @@ import pytest
 from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker
 from agentwatch.evidence.claims import MAX_CLAIMS
+from tests.goldens.verdicts.claude import returned
 from tests.unit.evidence.repository import (
     AFTER,
     BEFORE,
@@ -19,32 +20,25 @@ from tests.unit.evidence.repository import (
     check,
     only,
     request,
-    returned,
 )
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
 
-def handoff(**more: object) -> str:
-    packet = {"task_id": "a", "objective": "o", "evidence": [], "success_criteria": [], "risks": []}
-    return json.dumps({**packet, **more})
-
-
 @pytest.mark.parametrize(
-    ("name", "document", "kinds"),
+    ("document", "kinds"),
     [
-        ("x/.return-meta.json", {"status": "implemented", "artifacts": ["a.md", {"path": "b.md"}]}, [V, C]),
-        ("x/.return-meta.json", {"status": "partial", "artifacts": ["b.md"]}, [C]),
-        ("x/.return-meta.json", {"status": "in_progress", "artifacts": ["a.md", "b.md"]}, [V, U]),
-        ("x/.return-meta.json", {"status": "implemented", "artifacts": [], "files_modified": ["tracked.md"]}, [C]),
+        ({"status": "implemented", "artifacts": ["a.md", {"path": "b.md"}]}, [V, C]),
+        ({"status": "in_progress", "artifacts": ["a.md", "b.md"]}, [V, U]),
+        ({"status": "implemented", "artifacts": [], "files_modified": ["tracked.md"]}, [C]),
     ],
 )
 def test_artifacts_of_the_drifted_dialect(
-    repository: Repository, name: str, document: dict[str, object], kinds: list[Verdict]
+    repository: Repository, document: dict[str, object], kinds: list[Verdict]
 ) -> None:
     repository.write("a.md")
     text = json.dumps({**document, "session_id": "s", "agent_type": "a", "delegation_path": ["o", "a"]})
-    result = Checker(repository.root).check([request(text, name=name)])[0]
+    result = Checker(repository.root).check([request(text, name="x/.return-meta.json")])[0]
     assert [claim.verdict for claim in result.claims] == kinds
 
 
@@ -77,32 +71,6 @@ def test_a_workspace_that_is_gone_is_said_to_be(plain: Repository) -> None:
     claim = only(checker.check([request(returned(created=["x.md"]))])[0])
     assert claim.verdict is U
     assert "cannot be looked at" in claim.detail
-
-
-def test_many_handoffs_with_commits_between_them(repository: Repository) -> None:
-    for number in range(5):
-        repository.write(f"{number}.md", at=AFTER)
-        repository.commit(at=number * 100)
-    asked = [
-        request(returned(created=[f"{number}.md" for number in range(5)]), at=HANDED_OFF + when * 100 + 50)
-        for when in range(-1, 5)
-    ]
-    results = Checker(repository.root).check(asked)
-    contradicted = [sum(claim.verdict is C for claim in result.claims) for result in results]
-    assert contradicted == [0, 1, 2, 3, 4, 5]
-
-
-def test_a_shallow_clone_says_what_it_can(repository: Repository, tmp_path: Path) -> None:
-    repository.write("x.md", at=AFTER)
-    repository.commit(at=AFTER)
-    repository.git("clone", "-q", "--depth", "1", f"file://{repository.root}", str(tmp_path / "clone"))
-    clone = Repository(tmp_path / "clone", repository.home)
-    for name in ("tracked.md", "x.md"):
-        clone.touch(name, AFTER)
-    result = check(clone.root, returned(modified=["tracked.md", "x.md"]))
-    assert result.git == ""
-    # All files of a clone are new by their times, and whether its first commit made or changed them, nobody can tell.
-    assert [claim.verdict for claim in result.claims] == [U, U]
 
 
 def test_a_workspace_below_the_top_finds_what_is_on_a_branch_in_its_own_directory(repository: Repository) -> None:

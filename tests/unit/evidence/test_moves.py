@@ -13,7 +13,8 @@ from agentwatch.delegation.events import Verdict
 from agentwatch.evidence.checker import Checker
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-from tests.unit.evidence.repository import AFTER, Repository, only, request, returned
+from tests.goldens.verdicts.claude import returned
+from tests.unit.evidence.repository import AFTER, Repository, only, request
 
 V, C, U = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 CLAIMED = "specs/7_api/notes/x.md"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentwatch.evidence.claims import claims_of
-from tests.unit.evidence.repository import returned
+from tests.goldens.verdicts.claude import returned
 
 
 @pytest.mark.parametrize(

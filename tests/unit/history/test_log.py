@@ -14,17 +14,11 @@ from hypothesis import strategies as st
 from agentwatch.cli.log import log_document, log_line
 from agentwatch.contracts.shapes import Document, Fields
 from agentwatch.delegation.decision import Action, Decision, Receipt, Stage
-from agentwatch.delegation.events import Decided, Event, Gone, Ran, Tick
+from agentwatch.delegation.events import Decided, Event, Ran, Tick
 from agentwatch.delegation.run import Activity, ActivityKind, Message, Run, RunState, StartedBy, Turn
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
-from agentwatch.history.log import (
-    RequestChange,
-    StateChange,
-    StateChanges,
-    state_changes,
-    story,
-)
+from agentwatch.history.log import RequestChange, StateChange, StateChanges, state_changes, story
 from agentwatch.view.document import tree_document
 from tests.unit.delegation.asking import decided, request, requested, session
 from tests.unit.delegation.asking import ran as ran_session
@@ -36,130 +30,75 @@ from tests.unit.sessions.store import NOW, STORY, Store
 ERROR = "## Status\nstate: ERROR\nsummary: no\n"
 
 
-def states(events: list[Event]) -> list[tuple[str, str | None, str | None, int]]:
-    return [(one.task_id, one.before, one.after, one.attempt) for one in state_changes(events, Tree())]
+def told(events: Iterable[Event], now: float = 1_000.0) -> list[str]:
+    changes = state_changes(story(events, now), Tree())
+    return [f"{one.at:g} {one.task_id}: {one.before} → {one.after} {one.attempt}" for one in changes]
 
 
-def test_a_task_comes_works_ends_and_is_tried_again() -> None:
-    workspace = Workspace()
-    events: list[Event] = [
-        workspace.seen("x.handoff.json", packet("x")),
-        workspace.seen("x.return.md", "## Status\nstate: ERROR\nsummary: no\n"),
-        workspace.seen("x.handoff.json", packet("x", "build it otherwise")),
-    ]
-    found = states(events)
-    assert found[0] == ("x", None, "submitted", 1)
-    assert found[1][:2] == ("x", "submitted")
-    assert found[2] == ("x", found[1][2], "submitted", 2)
-    assert [change.at for change in state_changes(events, Tree())] == [one.at for one in events]
+# Files
 
 
-def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
-    workspace = Workspace()
-    seen = workspace.seen("x.handoff.json", packet("x"))
-    tree = Tree()
-    log = StateChanges(tree)
-    assert [one.after for one in log.after(tree.apply(seen), 1.0)] == [State.SUBMITTED]
-    gone = Gone(2, 7.0, "x.handoff.json")
-    for change in log.after(tree.apply(gone), gone.at):
-        assert (change.at, change.before, change.after) == (7.0, State.SUBMITTED, None)
-    assert log.after({"x", "never heard of"}, 8.0) == []
-
-
-def remembered(events: list[Event]) -> list[tuple[float, str, str | None, str | None]]:
-    tree = Tree()
-    found = state_changes(story(events, 0.0), tree)
-    return [(one.at, one.task_id, one.before, one.after) for one in found]
-
-
-def test_a_task_whose_files_are_deleted_stays_and_none_of_them_becomes_a_task() -> None:
-    workspace = Workspace()
-    events: list[Event] = [
-        workspace.seen("one/a.handoff.json", packet("x")),
-        workspace.seen("one/a.return.md", ERROR),
-    ]
-    before = remembered(events)
-    assert [one[1:] for one in before] == [("x", None, "submitted"), ("x", "submitted", "invalid")]
-    for order in (("handoff.json", "return.md"), ("return.md", "handoff.json")):
-        assert remembered([*events, *(workspace.gone(f"one/a.{name}") for name in order)]) == before
-
-
-def test_a_renamed_file_is_told_where_it_was_renamed_and_not_where_it_was_written() -> None:
+@pytest.mark.parametrize("order", [("handoff.json", "return.md"), ("return.md", "handoff.json")])
+def test_files_that_are_deleted_or_renamed_make_no_other_task(order: tuple[str, str]) -> None:
     workspace = Workspace()
     events: list[Event] = [
         workspace.seen("one/a.handoff.json", packet("x")),
         written := workspace.seen("one/a.return.md", ERROR),
     ]
-    before = remembered(events)
-    events.append(workspace.gone("one/a.return.md"))
-    events.append(workspace.seen("one/other.return.md", ERROR, at=written.at))
-    assert remembered(events) == before
-    events.append(workspace.gone("one/other.return.md"))
-    assert remembered(events) == before
+    before = told(events)
+    assert before == ["1001 x: None → submitted 1", "1002 x: submitted → invalid 1"]
+    assert told([*events, *(workspace.gone(f"one/a.{name}") for name in order)]) == before
+    events += [workspace.gone("one/a.return.md"), workspace.seen("one/other.return.md", ERROR, at=written.at)]
+    assert told(events) == told([*events, workspace.gone("one/other.return.md")]) == before
 
 
-def test_what_was_gone_at_a_start_makes_nothing_later_that_was_written_before() -> None:
+def test_what_was_gone_at_a_start_delays_nothing() -> None:
     workspace = Workspace()
     events: list[Event] = [
         workspace.seen("a.handoff.json", packet("a")),
         workspace.gone("a.handoff.json")._replace(at=9_000.0),
         workspace.seen("b.handoff.json", packet("b"), at=1_500.0),
     ]
-    assert remembered(events) == [(1_001.0, "a", None, "submitted"), (1_500.0, "b", None, "submitted")]
+    assert told(events) == ["1001 a: None → submitted 1", "1500 b: None → submitted 1"]
+
+
+# Lines
 
 
 def test_no_foreign_text_reaches_the_terminal_as_it_is() -> None:
     hostile = "x\x1b]52;c;aGk=\x07\n\u202e[/red]"
     shown = log_line(StateChange(0.0, hostile, None, State.FAILED, 1, hostile))
-    assert shown.isprintable()
-    assert len(shown.splitlines()) == 1
+    assert (shown.isprintable(), len(shown.splitlines())) == (True, 1)
 
 
 def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
     make = Activity(10.0, ActivityKind.TOOL, "Bash", "make \x1b[31m")
-    steps = [None, make, make._replace(over=True), make._replace(at=20.0, repeats=2), None]
     todo = Activity(30.0, ActivityKind.TODO, about="Test")
-    steps += [todo, todo._replace(over=True)]
-    run = Run(
-        source="x",
-        session_id="s",
-        parent_session=None,
-        state=RunState.WORKING,
-        place="/store",
-        started_at=5.0,
-        updated_at=5.0,
-    )
+    again = make._replace(at=20.0, repeats=2)
+    steps = [None, make, make._replace(over=True), again, None, todo, todo._replace(over=True)]
+    run = replace(ROOT, session_id="s", process_gone=False)
     events: list[Event] = [
         Ran(number, number * 10.0, "x:s", replace(run, doing=doing, updated_at=number * 10.0))
         for number, doing in enumerate(steps)
     ]
-    told = StateChanges(Tree(), with_activity=True).apply(events)
-    assert [log_line(change).partition("  s  ")[2] for change in told][1:] == [
+    changes = list(StateChanges(Tree(), with_activity=True).apply(events))
+    assert [log_line(change).partition("  s  ")[2] for change in changes[1:]] == [
         "· Bash make ␛[31m",
         "· Bash ×2 make ␛[31m",
         "· ◐ Test",
         "· ✓ Test",
     ]
+    assert log_document(changes[1]).plain()["activity"]["about"] == make.about
     assert len(list(state_changes(events, Tree()))) == 1
-    (first,) = (one for one in StateChanges(Tree(), with_activity=True).apply(events[:2]) if one.at)
-    assert log_document(first).plain()["activity"]["about"] == make.about
-
-
-# Requests
-
-ONE = request(command="rm \x1b[31m-r build")
-HISTORY: list[Event] = [
-    ran_session(session()),
-    requested(ONE),
-    decided(ONE),
-    decided(ONE, stage=Stage.DELIVERED, at=1_111.0),
-]
 
 
 def test_the_log_tells_each_step_of_a_request_once_and_who_took_it() -> None:
-    told = StateChanges(Tree()).apply(story([*HISTORY, ran_session(session(updated_at=1_115.0), 9)], 2_000.0))
-    lines = [log_line(one) for one in told if isinstance(one, RequestChange)]
-    assert [one.split("  ", 2)[2] for one in lines] == [
+    one = request(command="rm \x1b[31m-r build")
+    taken = decided(one, stage=Stage.DELIVERED, at=1_111.0)
+    events = [ran_session(session()), requested(one), decided(one), taken, ran_session(session(updated_at=1_115.0), 9)]
+    changes = StateChanges(Tree()).apply(story(events, 2_000.0))
+    lines = [log_line(change) for change in changes if isinstance(change, RequestChange)]
+    assert [line.split("  ", 2)[2] for line in lines] == [
         "allow? Bash  rm ␛[31m-r build: waits for you",
         "allow? Bash  rm ␛[31m-r build: allowed, not delivered yet, dev@laptop",
         "allow? Bash  rm ␛[31m-r build: allowed and delivered; what came of it is not known yet, dev@laptop",
@@ -167,7 +106,8 @@ def test_the_log_tells_each_step_of_a_request_once_and_who_took_it() -> None:
     assert lines[0].startswith("1970-01-01T00:18:20Z  s1  ")
 
 
-# The story
+# Sessions
+
 
 ROOT = Run(
     source="agents",
@@ -180,7 +120,6 @@ ROOT = Run(
     process_gone=True,
     model="m",
 )
-Line = tuple[float, str, str | None, str | None, int]
 
 
 def message(document: Fields | None, at: float) -> Message:
@@ -189,138 +128,146 @@ def message(document: Fields | None, at: float) -> Message:
 
 def child(task_id: str, began: float, ended: float | None, **more: object) -> Run:
     """A run that was handed a packet, and returned at `ended`."""
-    last = 290.0 if ended is None else ended
-    run = Run(
-        source="agents",
-        session_id=f"{task_id}-{began:g}",
-        parent_session="root",
-        state=RunState.WORKING,
-        place="/store",
-        started_at=began,
-        updated_at=last,
-        model="m",
-    )
-    run = replace(run, prompt=message(handoff(task_id), began))
+    over: dict[str, object] = {"updated_at": 290.0}
     if ended is not None:
-        run = replace(run, state=RunState.ENDED, ended_at=ended, said=message(returned("completed"), ended))
-    return replace(run, **more)  # type: ignore[arg-type]
+        said = message(returned("completed"), ended)
+        over = {"updated_at": ended, "state": RunState.ENDED, "ended_at": ended, "said": said}
+    name, prompt = f"{task_id}-{began:g}", message(handoff(task_id), began)
+    begun = replace(ROOT, session_id=name, parent_session="root", started_at=began, process_gone=False, prompt=prompt)
+    return replace(begun, **(over | more))  # type: ignore[arg-type]
+
+
+def failed(task_id: str, began: float, ended: float) -> Run:
+    return child(task_id, began, ended, said=message(returned("failed"), ended))
+
+
+def round_of(began: float, ended: float, outcome: str) -> Turn:
+    return Turn(began, state=RunState.ENDED, said=message(returned(outcome), ended), ended_at=ended)
 
 
 def ran(*runs: Run) -> list[Event]:
     return [Ran(seq, run.updated_at, f"agents:{run.session_id}", run) for seq, run in enumerate(runs, 1)]
 
 
-def told(events: Iterable[Event], now: float = 1_000.0) -> list[Line]:
-    return [
-        (one.at, one.task_id, one.before, one.after, one.attempt) for one in state_changes(story(events, now), Tree())
-    ]
-
-
-def test_a_session_is_told_when_it_began_and_when_it_ended() -> None:
-    # Readers give the newest first.
-    assert told(ran(child("late", 200.0, None), child("early", 110.0, 150.0), ROOT)) == [
-        (100.0, "root", None, "working", 1),
-        (110.0, "early", None, "working", 1),
-        (150.0, "early", "working", "completed", 1),
-        (200.0, "late", None, "working", 1),
-    ]
-
-
-def test_a_retry_in_another_session_is_the_next_attempt() -> None:
-    failed = child("a", 110.0, 150.0, said=message(returned("failed"), 150.0))
-    assert told(ran(child("a", 160.0, 170.0), failed, ROOT))[1:] == [
-        (110.0, "a", None, "working", 1),
-        (150.0, "a", "working", "failed", 1),
-        (160.0, "a", "failed", "working", 2),
-        (170.0, "a", "working", "completed", 2),
-    ]
-
-
-def test_the_rounds_of_a_child_are_told_and_those_of_a_human_are_not() -> None:
-    first = replace(Turn(110.0, state=RunState.ENDED), said=message(returned("partial"), 130.0), ended_at=130.0)
-    talk = replace(ROOT, state=RunState.ENDED, said=message(None, 300.0), ended_at=300.0)
-    talk = replace(talk, rounds=(Turn(100.0, state=RunState.ENDED, said=message(None, 120.0)), Turn(150.0)))
-    assert told(ran(talk, child("a", 110.0, 150.0, rounds=(first, Turn(140.0))))) == [
-        (100.0, "root", None, "working", 1),
-        (110.0, "a", None, "working", 1),
-        (130.0, "a", "working", "partial", 1),
-        (140.0, "a", "partial", "working", 1),
-        (150.0, "a", "working", "completed", 1),
-        (300.0, "root", "working", "completed", 1),
-    ]
-
-
-def test_a_retry_in_the_same_session_is_told_as_an_attempt_of_its_own() -> None:
-    said = message(returned("failed"), 130.0)
-    first = Turn(110.0, state=RunState.ENDED, said=said, ended_at=130.0)
-    run = child("a", 110.0, 150.0, rounds=(first, Turn(140.0, asker=StartedBy.HOOK)))
-    receipts = (Receipt(Stage.RECORDED, 135.0), Receipt(Stage.READ, 136.0))
+def retry(at: float, returned_at: int, *read: Receipt, expires_at: float | None = None) -> Decided:
     decision = Decision(
         decision_id="d1",
         task_id="a",
         attempt=1,
-        handoff_sha256=None,
-        return_sha256=said.digest,
+        handoff_sha256=f"{110:064}",
+        return_sha256=f"{returned_at:064}",
         action=Action.RETRY,
-        at=135.0,
-        receipts=receipts,
+        at=at,
+        receipts=(Receipt(Stage.RECORDED, at), *read),
+        expires_at=expires_at,
     )
-    assert told([*ran(ROOT, run), Decided(0, 135.0, "d1", decision)])[1:] == [
-        (110.0, "a", None, "working", 1),
-        (130.0, "a", "working", "failed", 1),
-        (135.0, "a", "failed", "retrying", 1),
-        (140.0, "a", "retrying", "working", 2),
-        (150.0, "a", "working", "completed", 2),
-    ]
+    return Decided(0, at, "d1", decision)
 
 
-def test_a_decision_stands_between_what_it_was_about_and_what_came_of_it() -> None:
-    failed = child("a", 110.0, 150.0, said=message(returned("failed"), 150.0))
-    assert failed.said is not None
-    assert failed.prompt is not None
-    receipts = (Receipt(Stage.RECORDED, 155.0),)
-    decision = Decision(
-        decision_id="d1",
-        task_id="a",
-        attempt=1,
-        handoff_sha256=failed.prompt.digest,
-        return_sha256=failed.said.digest,
-        action=Action.RETRY,
-        at=155.0,
-        receipts=receipts,
-        expires_at=158.0,
-    )
-    decided = Decided(0, 155.0, "d1", decision)
-    again = child("a", 160.0, None)
-    assert [line[:4] for line in told([decided, *ran(again, failed, ROOT)], now=157.0)[2:]] == [
-        (150.0, "a", "working", "failed"),
-        (155.0, "a", "failed", "retrying"),
-        (160.0, "a", "retrying", "working"),
-    ]
-    # Nobody had read it when its time was over.
-    assert [line[:4] for line in told([decided, *ran(again, failed, ROOT)], now=200.0)[3:]] == [
-        (155.0, "a", "failed", "retrying"),
-        (158.0, "a", "retrying", "failed"),
-        (160.0, "a", "failed", "working"),
-    ]
+def test_a_task_that_nothing_speaks_of_any_more_goes() -> None:
+    tree = Tree()
+    log = StateChanges(tree)
+    assert [one.after for one in log.after(tree.apply(*ran(ROOT)), 1.0) if isinstance(one, StateChange)] == ["working"]
+    (change,) = log.after(tree.apply(Ran(2, 7.0, "agents:root", None)), 7.0)
+    assert isinstance(change, StateChange)
+    assert (change.at, change.before, change.after) == (7.0, State.WORKING, None)
+    assert log.after({"root", "never heard of"}, 8.0) == []
 
 
-def test_no_session_is_told_to_have_begun_or_ended_later_than_its_last_sign_of_life() -> None:
-    first = Turn(9e11, state=RunState.ENDED, said=message(returned("partial"), 9e11), ended_at=9e11)
-    odd = child("a", 9e11, 9e11, updated_at=150.0, rounds=(first, Turn(9e11)))
-    assert [line[0] for line in told(ran(ROOT, odd))] == [100.0, 150.0, 150.0, 150.0, 150.0]
+TALK = replace(
+    ROOT,
+    state=RunState.ENDED,
+    said=message(None, 300.0),
+    ended_at=300.0,
+    rounds=(Turn(100.0, state=RunState.ENDED, said=message(None, 120.0)), Turn(150.0)),
+)
+FIRST, FAILED = failed("a", 110.0, 150.0), round_of(110.0, 130.0, "failed")
+
+
+@pytest.mark.parametrize(
+    ("events", "lines"),
+    [
+        # Readers give the newest first.
+        (
+            ran(child("late", 200.0, None), child("early", 110.0, 150.0), ROOT),
+            [
+                "100 root: None → working 1",
+                "110 early: None → working 1",
+                "150 early: working → completed 1",
+                "200 late: None → working 1",
+            ],
+        ),
+        # A retry in another session.
+        (
+            ran(child("a", 160.0, 170.0), FIRST, ROOT),
+            [
+                "100 root: None → working 1",
+                "110 a: None → working 1",
+                "150 a: working → failed 1",
+                "160 a: failed → working 2",
+                "170 a: working → completed 2",
+            ],
+        ),
+        # The rounds of a child are told, and those of a human are not.
+        (
+            ran(TALK, child("a", 110.0, 150.0, rounds=(round_of(110.0, 130.0, "partial"), Turn(140.0)))),
+            [
+                "100 root: None → working 1",
+                "110 a: None → working 1",
+                "130 a: working → partial 1",
+                "140 a: partial → working 1",
+                "150 a: working → completed 1",
+                "300 root: working → completed 1",
+            ],
+        ),
+        # A retry in the same session is an attempt of its own.
+        (
+            [
+                *ran(ROOT, child("a", 110.0, 150.0, rounds=(FAILED, Turn(140.0, asker=StartedBy.HOOK)))),
+                retry(135.0, 130, Receipt(Stage.READ, 136.0)),
+            ],
+            [
+                "100 root: None → working 1",
+                "110 a: None → working 1",
+                "130 a: working → failed 1",
+                "135 a: failed → retrying 1",
+                "140 a: retrying → working 2",
+                "150 a: working → completed 2",
+            ],
+        ),
+    ],
+)
+def test_a_session_is_told_as_it_happened(events: list[Event], lines: list[str]) -> None:
+    assert told(events) == lines
+
+
+@pytest.mark.parametrize(
+    ("now", "lines"),
+    [
+        (157.0, ["155 a: failed → retrying 1", "160 a: retrying → working 2"]),
+        # Nobody had read it when its time was over.
+        (200.0, ["155 a: failed → retrying 1", "158 a: retrying → failed 1", "160 a: failed → working 2"]),
+    ],
+)
+def test_a_decision_stands_before_what_came_of_it(now: float, lines: list[str]) -> None:
+    decision = retry(155.0, 150, expires_at=158.0)
+    assert told([decision, *ran(child("a", 160.0, None), FIRST, ROOT)], now)[3:] == lines
+
+
+def test_nothing_is_told_later_than_the_last_sign_of_life() -> None:
+    odd = child("a", 9e11, 9e11, updated_at=150.0, rounds=(round_of(9e11, 9e11, "partial"), Turn(9e11)))
+    assert [line.split()[0] for line in told(ran(ROOT, odd))] == ["100", *["150"] * 4]
 
 
 @given(st.lists(drawn_steps, max_size=14))
 def test_the_story_ends_with_the_tree_of_what_it_is_made_of(steps: list[Step]) -> None:
     events = record(steps)
-    ends = story(events, 0.0)
-    of_the_story, of_the_source = (tree_of(told) for told in (ends, events))
+    of_the_story, of_the_source = tree_of(story(events, 0.0)), tree_of(events)
     assert tree_document(of_the_story, "/w") == tree_document(of_the_source, "/w")
 
 
 @pytest.mark.parametrize("program", ["claude-code", "codex", "opencode", "roo"])
-def test_every_store_tells_each_attempt_in_order_and_ends_as_it_stands(program: str, tmp_path: Path) -> None:
+def test_every_store_tells_each_attempt_in_order(program: str, tmp_path: Path) -> None:
     store = Store(program, tmp_path)
     try:
         store.finish()
@@ -329,10 +276,9 @@ def test_every_store_tells_each_attempt_in_order_and_ends_as_it_stands(program: 
         runs = list(watch.runs.values())
         Random(1).shuffle(runs)
         events = story(runs, NOW)
-        assert (
-            tree_document(tree_of([*events, Tick(0, NOW)]), "workspace")["tasks"]
-            == (tree_document(tree_of([*watch.runs.values(), Tick(0, NOW)]), "workspace")["tasks"])
-        )
+        both = [tree_of([*some, Tick(0, NOW)]) for some in (events, watch.runs.values())]
+        of_the_story, of_the_source = (tree_document(tree, "workspace")["tasks"] for tree in both)
+        assert of_the_story == of_the_source
         lines = list(state_changes(events, Tree()))
         assert [one.at for one in lines] == sorted(one.at for one in lines)
         for task_id, states in STORY.items():

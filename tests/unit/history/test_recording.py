@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
@@ -21,7 +19,7 @@ from agentwatch.history.recording import outline_of, read_recording, read_versio
 from agentwatch.sources.sessions.reader import message
 from tests.unit.delegation.asking import request, requested
 from tests.unit.delegation.events import Recorder, returned
-from tests.unit.history.recorded import META, Workspace, digest_of, meta, packet, tree_of
+from tests.unit.history.recorded import META, Workspace, digest_of, meta, packet
 
 HOSTILE = "x\x1b]52;c;aGk=\x07\u202e\udcff[/red]"
 FINDING = Finding("SRC001", Severity.WARNING, "not UTF-8")
@@ -55,9 +53,7 @@ def changed(path: Path, number: int, line: str | bytes) -> Path:
 
 
 @pytest.mark.parametrize("has_texts", [True, False])
-def test_what_is_read_is_what_was_written_and_a_text_that_was_dropped_leaves_its_outline(
-    tmp_path: Path, *, has_texts: bool
-) -> None:
+def test_what_is_read_is_what_was_written(tmp_path: Path, *, has_texts: bool) -> None:
     workspace, events = session()
     path = exported(tmp_path, None if has_texts else lambda _: None)
     read = read_recording(path)
@@ -110,8 +106,6 @@ def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path: Path) ->
     ("change", "words"),
     [
         ({"state": "asleep"}, "`run` is no run"),
-        ({"session_id": None}, "`run` is no run"),
-        ({"prompt": "do it"}, "`run` is no run"),
         ({"rounds": [{"prompt": None}]}, "`run` is no run"),
         ({"rounds": [{"began_at": 1e300}]}, "a time in `run`"),
         ({"started_at": 1e300}, "a time in `run`"),
@@ -128,7 +122,7 @@ def test_a_session_that_cannot_be_is_told(tmp_path: Path, change: dict[str, obje
     assert str(error.value).startswith(f"{path}:3: ")
 
 
-def test_a_file_that_is_there_is_never_replaced_and_half_a_recording_is_not_left_behind(tmp_path: Path) -> None:
+def test_no_file_is_replaced_and_no_half_of_one_left(tmp_path: Path) -> None:
     def interrupted() -> Iterator[str]:
         yield "{}"
         raise KeyboardInterrupt
@@ -150,20 +144,14 @@ SEEN = {"at": 1.0, "path": "a.json", "digest": "a" * 64, "text": packet("a"), "o
     ("line", "words"),
     [
         (b'{"at": 1.0, "pa', "no JSON"),
-        (b"\xff\xfe", "no JSON"),
         (b"[" * 100_000, "nested too deeply|no JSON"),
-        (b"", "no JSON"),
         (b"[]", "no JSON object"),
         (b'{"at": NaN}', "`at` is no time"),
         (json.dumps({**SEEN, "at": 1e300}), "`at` is no time"),
-        (json.dumps({**SEEN, "at": True}), "`at` is no time"),
-        (json.dumps({**SEEN, "at": -1}), "`at` is no time"),
         (json.dumps({**SEEN, "path": 7}), "no path"),
         (json.dumps({**SEEN, "digest": "a"}), "`digest` is neither"),
-        (json.dumps({"at": 1.0, "path": "a.json"}), "`digest` is neither"),
         (json.dumps({**SEEN, "text": "# Only prose"}), "neither `text` nor `outline`"),
         (json.dumps({**SEEN, "text": None, "outline": "--------h{"}), "neither `text` nor `outline`"),
-        (json.dumps({**SEEN, "text": ["x"], "outline": {"x": 1}}), "neither `text` nor `outline`"),
     ],
 )
 def test_a_bad_line_is_told_with_its_place(tmp_path: Path, line: str | bytes, words: str) -> None:
@@ -176,38 +164,15 @@ def test_a_bad_line_is_told_with_its_place(tmp_path: Path, line: str | bytes, wo
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", ":1: no recording of agentwatch"),
-        ("# Notes\n", ":1: no recording of agentwatch"),
         ('{"schema_version": 1}\n', ":1: no recording of agentwatch"),
         ('{"agentwatch_recording": 2}\n', ":1: a recording of another version (2); update agentwatch"),
         ('{"agentwatch_recording": 1}\n', "it holds nothing to replay"),
-        ('{"agentwatch_recording": 1}\nx\n', ":2: no JSON"),
-        (None, "cannot be read"),
     ],
 )
-def test_what_is_no_recording_is_refused_with_what_to_do(tmp_path: Path, content: str | None, words: str) -> None:
-    path = tmp_path / "r"
-    if content is not None:
-        path.write_text(content, "utf-8")
+def test_what_is_no_recording_is_refused_with_what_to_do(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "r").write_text(content, "utf-8")
     with pytest.raises(UsageError, match=re.escape(words)):
-        read_recording(path)
-
-
-returns = st.sampled_from(["in_progress", "implemented", "blocked", "nonsense"])
-
-
-@given(st.lists(st.tuples(returns, st.integers(1, 4)), max_size=12))
-def test_without_any_text_the_attempts_are_counted_and_judged_as_before(steps: list[tuple[str, int]]) -> None:
-    workspace = Workspace()
-    versions: list[Event] = [workspace.seen("a.handoff.json", packet("a"))]
-    versions += [workspace.seen("a/.return-meta.json", meta(status, f"sess_{number}")) for status, number in steps]
-    again: list[Event] = []
-    for seen in versions:
-        assert isinstance(seen, Seen)
-        reading = read_version(seen.path, outline_of(seen), lambda: None)
-        assert reading is not None
-        again.append(seen._replace(document=reading.document, findings=reading.findings))
-    assert tree_of(again).tasks == tree_of(versions).tasks
+        read_recording(tmp_path / "r")
 
 
 def test_a_version_that_is_nothing_of_its_name_today_stays_what_it_was() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentwatch.cli.command import argument, command
-from agentwatch.contracts.shapes import Contract, Document, Finding, Return, Severity
+from agentwatch.contracts.reading import read_document
+from agentwatch.contracts.shapes import Contract, Return, Severity
 from agentwatch.delegation.links import ARTIFACT_MISSING, finding_of, promises_artifacts
 from agentwatch.errors import UsageError
 from agentwatch.evidence.disk import FileKind, beside, look, place_of
@@ -90,29 +91,18 @@ def _files(paths: Sequence[str]) -> Iterable[_File]:
         lone = Path(os.path.abspath(path))  # noqa: PTH100
         found = [_File(to_path(path), os.path.realpath(lone.parent), lone.name, is_named=True)]
         if os.path.isdir(path) and not os.path.islink(path):
-            found, root, base = [], os.path.realpath(path), str(Path(path))
-            start = "" if base == "." else f"{base.rstrip('/')}/"
+            found, root = [], os.path.realpath(path)
             for place, listing in walk(root, pruning(None)):
                 closed = os.strerror(listing.errno or 0) if isinstance(listing, OSError) else ""
                 names = [place] if isinstance(listing, OSError) else [join(place, name) for name in listing[1]]
-                found += (_File(to_path(f"{start}{one}" if one else base), root, one, closed=closed) for one in names)
+                found += (_File(to_path(str(Path(path, one))), root, one, closed=closed) for one in names)
         for one in sorted(found, key=lambda one: one.relative):
             files.setdefault(one.place, one)
     return files.values()
 
 
-def _checked(path: str, findings: Iterable[Finding], reading: Document | None = None) -> CheckedFile:
-    """The findings of a file, and the state of a task that has only this document, as the delegation tree has it."""
-    state, document = None, reading.document if reading is not None else None
-    if reading is not None and isinstance(document, Return):
-        state = "invalid" if reading.has_error or document.outcome is None else document.outcome.value
-    elif document is not None and document.recognised:
-        state = "submitted"
-    documents = [FindingDoc.of(finding, path=path) for finding in findings]
-    return CheckedFile(path=path, contract=document.contract if document else None, state=state, findings=documents)
-
-
 def _check_file(file: _File) -> CheckedFile | None:
+    """The findings of a file, and the state of a task that has only this document, as the delegation tree has it."""
     try:
         if file.closed:
             raise FileRefusedError(NOT_READABLE, reason=file.closed)  # noqa: TRY301  it is refused like any other
@@ -120,55 +110,51 @@ def _check_file(file: _File) -> CheckedFile | None:
     except FileRefusedError as refused:
         # What a file holds that cannot be read is not known, whatever it is called.
         is_told = file.is_named or looks_like_ours(file.relative) or refused.rule == NOT_READABLE
-        return _checked(file.path, [refused.finding]) if is_told else None
+        findings = [FindingDoc.of(refused.finding, path=file.path)]
+        return CheckedFile(path=file.path, contract=None, state=None, findings=findings) if is_told else None
     except FileNotFoundError:
         # Deleted since it was listed: there is nothing to check any more.
         return None
-    # Only here: the models are slow to load.
-    from agentwatch.contracts.reading import read_document
-
     reading = read_document(text.text, file.path)
     if reading is None:
         return None
+    document, state = reading.document, "submitted" if reading.document.recognised else None
     # Only its name says that it is a report, as other programs call theirs.
-    if not reading.document.recognised and reading.contract is Contract.REPORT_CONTRACT:
+    if not document.recognised and reading.contract is Contract.REPORT_CONTRACT:
         stem = file.place.removesuffix(".report.json")
         if not any(os.path.lexists(f"{stem}.handoff{end}") for end in (".json", ".md")):
             return None
-    findings = [*text.findings, *reading.findings]
-    severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
-    for path in _missing(file, reading.document) if isinstance(reading.document, Return) else ():
-        line = next((number for number, words in enumerate(text.text.splitlines(), 1) if path in words), None)
-        findings.append(replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line))
-    return _checked(file.path, findings, reading)
+    found = [*text.findings, *reading.findings]
+    if isinstance(document, Return):
+        state = "invalid" if reading.has_error or document.outcome is None else document.outcome.value
+        severity = Severity.WARNING if reading.contract is ARTIFACT_MISSING.warns_in else ARTIFACT_MISSING.severity
+        for path in _missing(file, document):
+            line = next((number for number, words in enumerate(text.text.splitlines(), 1) if path in words), None)
+            found.append(replace(finding_of(ARTIFACT_MISSING, path), severity=severity, line=line))
+    findings = [FindingDoc.of(finding, path=file.path) for finding in found]
+    return CheckedFile(path=file.path, contract=reading.contract, state=state, findings=findings)
 
 
 def _missing(file: _File, document: Return) -> Iterator[str]:
     """The artifacts of a completed return that are nowhere in its project: rule 6 of subagent-return.
 
-    Their paths are relative to the project. Finished work may have been archived as a whole, so such a path
-    is looked for beside the return, too. Where the project begins is not known of a lone file: then none is.
+    Their paths are relative to the project: the directory of git, else where the command was called, else the directory
+    that it was given. Finished work may have been archived as a whole, so each is looked for beside the return, too.
     """
-    project = _project(file) if promises_artifacts(document) else None
-    if project is None:
-        return
-    returned = file.place.removeprefix(project).strip("/")
-    for path in document.artifacts:
-        place = place_of(path, project).relative
-        places = [] if place is None else [place, *beside(place, returned)]
-        if places and all(look(project, one).kind is FileKind.MISSING for one in places):
-            yield path
-
-
-def _project(file: _File) -> str | None:
-    """The directory that paths in a return are relative to: that of git, else where the command was called."""
-    place, here = Path(file.place).parent, os.path.realpath(".")
-    for above in (place, *place.parents):
-        if os.path.lexists(above / ".git"):
-            return str(above)
+    place, here = Path(file.place), Path.cwd().resolve()
+    projects = [one for one in place.parents if os.path.lexists(one / ".git")]
     if place.is_relative_to(here):
-        return here
-    return None if file.is_named else file.root
+        projects.append(here)
+    elif not file.is_named:
+        projects.append(Path(file.root))
+    if not (projects and promises_artifacts(document)):
+        return
+    project = projects[0]
+    for path in document.artifacts:
+        artifact = place_of(path, str(project)).relative
+        places = [] if artifact is None else [artifact, *beside(artifact, str(place.relative_to(project)))]
+        if places and all(look(str(project), one).kind is FileKind.MISSING for one in places):
+            yield path
 
 
 def _line(finding: FindingDoc) -> str:

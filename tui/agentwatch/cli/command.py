@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -198,12 +196,11 @@ def _parser_of(name: str) -> Parser:
     """Reads the arguments of a command, and writes its help."""
     found = load_command(name)
     text = (found.run.__doc__ or "").strip()
-    formatter = argparse.HelpFormatter if name else argparse.RawDescriptionHelpFormatter
     parser = Parser(
         prog=f"agentwatch {name}".strip(),
         description=text if name else text.replace("\n    ", "\n") + f"\n\n{_overview()}",
         epilog=found.exit_codes,
-        formatter_class=partial(formatter, width=_columns() - 2),
+        formatter_class=argparse.HelpFormatter if name else argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument(_END, action="store_true", dest="end", help=argparse.SUPPRESS)
@@ -223,11 +220,3 @@ def _overview() -> str:
     more = "`agentwatch help` lists the topics of the manual, `agentwatch help tutorial` is its first.\n"
     more += "`agentwatch COMMAND --help` tells more. A directory named like a command is watched as ./NAME."
     return "\n\n".join((*groups, more))
-
-
-def _columns() -> int:
-    """The width of the terminal, as `shutil` finds it, which takes 3 ms to load."""
-    try:
-        return int(os.environ.get("COLUMNS", "")) or os.get_terminal_size().columns or 80
-    except (OSError, ValueError):
-        return 80

@@ -17,10 +17,8 @@ from agentwatch.config import Settings, load, where
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
 from agentwatch.decisions.keys import Keys
 from agentwatch.decisions.service import DecisionService
-from agentwatch.evidence.git import open_git
 from agentwatch.history.store import History
-from agentwatch.shell import FLEET, find_program, needing
-from agentwatch.sources.worktrees import NoRepositoryError
+from agentwatch.shell import FLEET, needing
 from agentwatch.state import leads_through, state_directory
 from agentwatch.text import Check, bad, good, note, say_checks
 from agentwatch.view.query import view_faults
@@ -47,7 +45,6 @@ def doctor(options: Namespace) -> int:
             _written("workspace", workspace, "agents in a sandbox get no decisions")
             if not settings.read_only
             else note("workspace", "read_only is set, so decisions are not delivered there"),
-            *_of_git(workspace),
             *_of_history(workspace),
             *_of_ledger(desk),
             *_of_settings(settings),
@@ -98,18 +95,6 @@ def _of_key(desk: DecisionService) -> Iterator[Check]:
             yield good("signing key", f"{private}, with a passphrase")
     except DecisionError as error:
         yield (note if isinstance(error, KeyMissingError) else bad)("signing key", str(error))
-
-
-def _of_git(workspace: Path) -> Iterator[Check]:
-    if find_program("git") is None:
-        yield note("git", "not found: claims about changed files cannot be checked against it")
-        return
-    try:
-        top = open_git(os.path.realpath(workspace)).top
-    except NoRepositoryError as error:
-        yield note("git", f"{error}: claims are checked against the disk alone")
-    else:
-        yield good("git", f"the repository {top} is asked, without its configuration")
 
 
 def _of_history(workspace: Path) -> Iterator[Check]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from agentwatch.cli.command import PLACES, SESSION, argument, command, flag
 from agentwatch.cli.shared import print_workspaces
-from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import Task, sums_of
 from agentwatch.errors import UsageError
 from agentwatch.monitor import Monitor
+from agentwatch.report.account import verdict_of
 from agentwatch.sources import complain_of
 from agentwatch.text import clean, say
+from agentwatch.view.order import Group, Order, chain_name
 from agentwatch.view.plain import summary
-from agentwatch.view.query import found_in, parse
-from agentwatch.view.words import history_words, in_line, plural, question_at, state_words, why_at
+from agentwatch.view.query import Found, found_in, parse
+from agentwatch.view.words import in_line, plural, question_at, state_words, why_at
 
 _LEVELS: Final = 40
 """Levels that are indented."""
@@ -48,8 +49,6 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
 
         say_document(tree_document(tree, monitor.directory, monitor.problems, found, dict(monitor.settings.prices)))
     else:
-        from agentwatch.view.order import Group, Order, chain_name
-
         order = Order(tree)
         order.apply(tree.tasks, tree.now)
         for row in order.rows(shown=None if found is None else found.shown):
@@ -58,7 +57,7 @@ def print_tree(monitor: Monitor, options: Namespace, say_document: Callable[[Any
             else:
                 task = tree.tasks[row.row_id]
                 say(_line(task, row.depth, chain_name(tree.tasks, task), tree.now))
-        say(_summary(monitor, None if found is None else sums_of(found.matches.values()).tasks))
+        say(" ".join(filter(None, _last_line(monitor, found))))
     complain_of(monitor.problems)
     asks = tree.totals.needs_operator if found is None else any(one.needs_operator for one in found.matches.values())
     return 1 if options.fail and (asks or monitor.problems) else 0
@@ -76,25 +75,11 @@ def _line(task: Task, depth: int, chain: str, now: float) -> str:
     return "  ".join(filter(None, parts))
 
 
-def _summary(monitor: Monitor, found: int | None) -> str:
-    tree, total = monitor.tree, monitor.tree.totals.tasks
-    files = len({placed.path for placed in tree.notices})
-    now = sums_of(task for task in tree.tasks.values() if not task.past)
-    states = sorted(now.states.items(), key=lambda item: (-item[1], item[0]))
-    false, history, where = now.verdicts[Verdict.CONTRADICTED], history_words(tree), clean(monitor.directory)
-    lost = f"{clean(monitor.host)} cannot be reached" if tree.lost_since is not None else ""
-    counted = plural(now.tasks, "task") + (f", and {total - now.tasks:,} of history" if now.tasks < total else "")
-    counted += f": {', '.join(f'{count} {state}' for state, count in states)}" if states else ""
-    if not total:
-        counted = f"nothing is known of {where}" if lost else f"no handoffs or returns in {where}"
-    parts = [
-        f"{found:,} found" if found is not None else "",
-        counted,
-        f"{false} contradicted" if false else "",
-        f"{now.stale} silent" if now.stale else "",
-        f"{now.needs_operator} need you" if total else "",
-        lost,
-        f"{history}: see `agentwatch tree --where is:history`" if history else "",
-        f"{plural(files, 'other file')} with problems: `agentwatch check` tells them" if files else "",
-    ]
-    return "; ".join(filter(None, parts))
+def _last_line(monitor: Monitor, found: Found | None) -> Iterator[str]:
+    if found is not None:
+        yield f"{sums_of(found.matches.values()).tasks:,} found."
+    if monitor.tree.lost_since is not None:
+        yield f"{clean(monitor.host)} cannot be reached."
+    yield verdict_of(monitor.tree, len(monitor.problems))
+    if files := len({placed.path for placed in monitor.tree.notices}):
+        yield f"{plural(files, 'other file')} with problems: `agentwatch check` tells them."

@@ -26,7 +26,7 @@ _NUMBER: Final = re.compile(r"\d+(?: tasks?\b)?")
 _LONGEST_SHOWN: Final = 300  # characters of a command or a question that a task asks with
 _LONGEST_NAMES: Final = 60  # characters of the names of what a call is given besides
 
-_DEMANDS: Final = frozenset({"criterion", "constraint", "must_create", "required_evidence"})
+_DEMANDS: Final = frozenset({"criterion", "must_create", "required_evidence"})
 """Kinds of claims that the handoff makes."""
 
 _LOOK: Final = "look at it, then accept, retry or answer"

@@ -12,14 +12,7 @@ from typing import Final, NamedTuple
 
 from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.evidence.claims import ClaimKind, Stated
-from agentwatch.evidence.disk import (
-    DiskFacts,
-    FileKind,
-    beside,
-    is_document,
-    look,
-    place_of,
-)
+from agentwatch.evidence.disk import DOCUMENT, DiskFacts, FileKind, beside, look, place_of
 from agentwatch.evidence.git import SECONDS, SLACK, GitFacts, GitView, NotInRepositoryError, ask_git, elsewhere
 from agentwatch.sources.files.read import FileRefusedError, read_file
 from agentwatch.sources.files.walk import to_name, to_path
@@ -41,18 +34,15 @@ _Judged = tuple[Verdict, str]
 
 
 class Request(NamedTuple):
-    """The statements of a return, to be checked. Names are paths relative to the workspace; times are in epoch seconds.
-
-    `handoff_at` is the time of the handoff as it is now, where that is another version than the one handed off.
-    `stored`: it is no file but a session's. `former` are the names under which the return lay before; `gone`: it is not
-    there any more. `changed_since` says what others changed since a time, as logs show.
-    """
+    """The statements of a return, to be checked. Names are paths relative to the workspace; times are in epoch seconds,
+    `handoff_at` that of the handoff as it is now. `stored`: it is no file but a session's. `former` are the names under
+    which it lay before; `gone`: it is not there any more. `changed_since` says what others changed since a time."""
 
     stated: Sequence[Stated]
     returned_name: str
     handoff_name: str | None = None
     handed_off_at: float | None = None
-    returned_at: float | None = None
+    returned_at: float = math.inf
     handoff_at: float | None = None
     stored: bool = False
     former: tuple[str, ...] = ()
@@ -61,12 +51,10 @@ class Request(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The claims of a return, the looks of the paths whose change should cause another check, and why git said
-    nothing, if so."""
+    """The claims of a return, and the looks of the paths whose change should cause another check."""
 
     claims: tuple[Claim, ...]
     looks: dict[str, DiskFacts]
-    git: str = ""
 
 
 class _Handed(NamedTuple):
@@ -74,8 +62,8 @@ class _Handed(NamedTuple):
     so. Its time can be set back: for sure it was there only since `sure`."""
 
     at: float | None = None
-    sure: float = -math.inf
-    why: str = "no handoff is known"
+    sure: float = 0.0
+    why: str = "nobody knows when the task was handed off"
 
 
 class Checker:
@@ -85,42 +73,32 @@ class Checker:
         self._root, self._git_seconds = os.path.realpath(workspace), git_seconds
         self._has_git, self._without_git = False, ""
         self._view: GitView | None = None
+        self._elsewhere: Callable[[str], str]
 
     def check(self, requests: Sequence[Request]) -> list[Result]:
         """A result for each request, in their order. Blocks for as long as git takes."""
         # Each path is judged, and looked at, once.
         self._place, self._look = cache(partial(place_of, workspace=self._root)), cache(partial(look, self._root))
-        self._view, self._without_git = None, ""
+        self._view, self._without_git, self._elsewhere = None, "", lambda _: ""
         times = [one.handed_off_at for one in requests if one.handed_off_at is not None]
         try:
             self._view = ask_git(self._root, times, seconds=self._git_seconds)
             self._has_git = True
+            since = min(one.handed_off_at or 0.0 for one in requests)
+            self._elsewhere = elsewhere(self._view.git, since)
         except NotInRepositoryError as error:
             self._without_git = "the git repository is gone" if self._has_git else str(error)
         except NoRepositoryError as error:
             self._has_git, self._without_git = True, str(error)
-        results = [self._result(request) for request in requests]
-        missing = {to_name(one.file) for result in results for one in result.claims if one.is_missing and one.file}
-        if missing and self._view is not None:
-            since = min(_finite(one.handed_off_at, 0.0) for one in requests)
-            found = {to_path(name): words for name, words in elsewhere(self._view.git, missing, since).items()}
-            for at, result in enumerate(results):
-                claims = tuple(
-                    one._replace(verdict=_OPEN, detail=f"missing here, but {found[one.file]}", is_missing=False)
-                    if one.is_missing and one.file in found
-                    else one
-                    for one in result.claims
-                )
-                results[at] = result._replace(claims=claims)
-        return results
+        return [self._result(request) for request in requests]
 
     def _result(self, request: Request) -> Result:
-        """The verdicts on all that a return states; what git has elsewhere is not known yet."""
+        """The verdicts on all that a return states."""
         handed = self._handed(request)
         claims = tuple(self._judge(one, request, handed) for one in request.stated)
         watched = {to_name(one.file) for one in claims if one.file}
         watched |= {self._place(one.claim.path).relative or "." for one in request.stated if one.is_file}
-        return Result(claims, {path: self._look(path) for path in sorted(watched)}, self._without_git)
+        return Result(claims, {path: self._look(path) for path in sorted(watched)})
 
     def _judge(self, one: Stated, request: Request, handed: _Handed) -> Claim:
         claim = one.claim._replace(path=one.claim.path[:_LONGEST_CLAIM])
@@ -141,9 +119,9 @@ class Checker:
 
     def _changed(self, since: float, request: Request) -> str:
         """A file that was changed after a time, by whatever hand: what no log shows, git may."""
-        first, last = since + SLACK, _finite(request.returned_at, math.inf) + SLACK
+        first, last = since + SLACK, request.returned_at + SLACK
         for path in sorted(self._view.changed_since(first)) if self._view is not None else ():
-            is_own = is_document(path) or path.startswith(_OWN)
+            is_own = DOCUMENT.search(path) or path.startswith(_OWN)
             if not is_own and first < self._look(path).mtime_ns / _NANOSECONDS <= last:
                 return f"{to_path(path)} was changed"
         return ""
@@ -151,11 +129,10 @@ class Checker:
     def _handed(self, request: Request) -> _Handed:
         """When the handoff of a request was written, as far as anybody can tell."""
         at, returned_at = request.handed_off_at, request.returned_at
-        if at is None or not math.isfinite(at):
-            no_time = "nothing tells when the handoff was written"
-            return _Handed() if request.handoff_name is None else _Handed(why=no_time)
+        if at is None:
+            return _Handed()
         now = at if request.handoff_at is None else request.handoff_at
-        if returned_at is not None and (at > returned_at or at == returned_at < now):
+        if at > returned_at or at == returned_at < now:
             return _Handed(why="the handoff was written after its return")
         name = self._place(to_name(request.handoff_name or "")).relative
         if name is None:
@@ -172,8 +149,9 @@ class Checker:
 
     def _git_facts(self, path: str, handed_off_at: float | None) -> GitFacts | None:
         # Of a directory git knows nothing: of the files in it, one may be new and another not.
-        is_known = self._view is not None and self._look(path).kind is not FileKind.DIRECTORY
-        return self._view.facts(path, handed_off_at) if self._view is not None and is_known else None
+        if self._view is None or self._look(path).kind is FileKind.DIRECTORY:
+            return None
+        return self._view.facts(path, handed_off_at)
 
     # Claimed files
 
@@ -195,9 +173,11 @@ class Checker:
             verdict, detail = _missing(one, git, is_gone=request.gone)
         else:
             verdict, detail = self._found(one, there, disk, git, handed)
+        is_missing = verdict is _NO and disk.kind is FileKind.MISSING
+        if is_missing and (place := self._elsewhere(there)):
+            verdict, detail, is_missing = _OPEN, f"missing here, but {place}", False
         if there != path:
             detail = f"moved since, to {there}: {detail}"
-        is_missing = verdict is _NO and disk.kind is FileKind.MISSING
         return claim._replace(verdict=verdict, detail=detail, file=to_path(there), is_missing=is_missing)
 
     def _found(self, one: Stated, path: str, disk: DiskFacts, git: GitFacts | None, handed: _Handed) -> _Judged:
@@ -283,21 +263,13 @@ def _missing(one: Stated, git: GitFacts | None, *, is_gone: bool) -> _Judged:
         return _OPEN, "a pattern, not a path: name the files one by one"
     if was_there and kind not in (ClaimKind.CREATED, ClaimKind.MUST_CREATE):
         return _OPEN, "missing: git had it before the handoff; to delete a file changes it, too"
-    return (
-        _NO,
-        f"missing: {'git had it before the handoff, and it is gone' if was_there else 'no such file in the workspace'}",
-    )
+    why = "git had it before the handoff, and it is gone" if was_there else "no such file in the workspace"
+    return _NO, f"missing: {why}"
 
 
 def _is_older(nanoseconds: int, time: float) -> bool:
     """A file with this time was last written before that one."""
-    if not math.isfinite(time):
-        return False
     if nanoseconds % _NANOSECONDS == 0:
         # Some file systems keep whole seconds only.
         return nanoseconds // _NANOSECONDS < math.floor(time)
     return nanoseconds / _NANOSECONDS < time - SLACK
-
-
-def _finite(time: float | None, otherwise: float) -> float:
-    return time if time is not None and math.isfinite(time) else otherwise

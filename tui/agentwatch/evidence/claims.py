@@ -29,7 +29,6 @@ class ClaimKind(StrEnum):
     MUST_CREATE = "must_create"
     REQUIRED_EVIDENCE = "required_evidence"
     CRITERION = "criterion"
-    CONSTRAINT = "constraint"
     SUMMARY = "summary"
 
     @property
@@ -98,9 +97,7 @@ def claims_of(
     if packet is None or packet.contract is not Contract.HANDOFF_PACKET:
         packet = read_stored(handoff_text or "", handed_over=True)
     if packet is not None and packet.contract is Contract.HANDOFF_PACKET:
-        made = [one.claim.path for one in found if one.is_file and ClaimKind(one.claim.kind).is_made]
-        made = [path for path in made if path not in (returned_name, handoff_name)]
-        found += _demanded(packet.model, opened, opened.document.outcome, returned_text, made)
+        found += _demanded(packet.model, opened, opened.document.outcome, returned_text)
     # Beside a word that says that something was removed stand, among others, the paths.
     removed = {word.strip("`*\"'(),;.:") for words in _SAID_REMOVED.findall(returned_text) for word in words}
     claims = [
@@ -231,25 +228,10 @@ def path_doubt(word: str) -> str | None:
 # Demands of a handoff
 
 _LOOKED_AT: Final = 256 * 1024
-_CODE: Final = re.compile(
-    r".*\.(?:bash|bat|c|cc|clj|cpp|cs|css|cxx|dart|ex|exs|erl|go|gradle|groovy|h|hpp|hs|html|java|jl|js|jsx|kt|kts"
-    r"|lean|lua|m|ml|mjs|cjs|php|pl|pm|ps1|py|pyi|r|rb|rs|sass|scala|scss|sh|sql|svelte|swift|ts|tsx|vue|zig|split)\Z",
-    re.IGNORECASE,
-)
-_CHANGE: Final = r"(?:edit|change|modif|writ|touch)\w*"
-_CONSTRAINTS: Final = {
-    re.compile(r"\W*markdown[ -]only(?: \w+)?\W*|\W*only markdown(?: \w+)?\W*", re.IGNORECASE): re.compile(
-        r"(?!.*\.(?:md|markdown|mdx)\Z)", re.IGNORECASE
-    ),
-    re.compile(rf"\W*(?:no|do not|don't|never) (?:code {_CHANGE}|{_CHANGE} code)\W*", re.IGNORECASE): _CODE,
-}
-"""Constraints, and the paths that break them. One that says more is not understood: half of a sentence is a guess."""
 
 
-def _demanded(
-    packet: Any, opened: OpenDocument, outcome: Outcome | None, text: str, made: list[str]
-) -> Iterator[Stated]:
-    """The demands of a handoff as claims of the return, which `made` these files."""
+def _demanded(packet: Any, opened: OpenDocument, outcome: Outcome | None, text: str) -> Iterator[Stated]:
+    """The demands of a handoff as claims of the return."""
     for one in packet.deliverables or ():
         if one.must_create and one.path:
             yield _file(ClaimKind.MUST_CREATE, one.path, "" if outcome is Outcome.COMPLETED else _UNFINISHED)
@@ -265,16 +247,6 @@ def _demanded(
             yield _text(ClaimKind.REQUIRED_EVIDENCE, one.path, why, verdict)._replace(is_file=True)
     for criterion in filter(str.strip, packet.success_criteria or ()):
         yield _text(ClaimKind.CRITERION, criterion, "success criterion: whether it is met was not checked")
-    for constraint in packet.constraints or ():
-        for words, paths in _CONSTRAINTS.items():
-            if words.fullmatch(constraint):
-                verdict, why = (
-                    Verdict.UNVERIFIABLE,
-                    "no claimed file breaks it; what else was changed was not looked at",
-                )
-                if broken := sorted(filter(paths.match, made)):
-                    verdict, why = Verdict.CONTRADICTED, f"the return itself claims {', '.join(broken[:3])}"
-                yield _text(ClaimKind.CONSTRAINT, constraint, why, verdict)
 
 
 def is_named(path: str, text: str) -> bool:

@@ -21,14 +21,10 @@ from agentwatch.sources.files.walk import to_name
 
 _ELSEWHERE: Final = re.compile(r"~(?:[^/]*/|\Z)|[A-Za-z][A-Za-z0-9+.-]{1,31}://|[A-Za-z]:[\\/]|\\\\")
 _GONE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
-_DOCUMENTS: Final = re.compile(
+DOCUMENT: Final = re.compile(
     r"(?:\.(?:md|markdown|mdx|rst)|\.(?:handoff|return|report)\.json|return-meta[\w.-]*\.json)\Z", re.IGNORECASE
 )
-
-
-def is_document(path: str) -> bool:
-    """Whether a file is one that no test is about: an agent writes of its work last."""
-    return _DOCUMENTS.search(path) is not None
+"""Files that no test is about: an agent writes of its work last."""
 
 
 class ClaimedPlace(NamedTuple):

@@ -1,10 +1,9 @@
 """The answers of git about the files of a workspace, without letting it read the repository's own configuration.
 
 git gets an empty git directory that comes with this package, and borrows objects and index by environment variables;
-its settings stand in its arguments. So only those who may change agentwatch itself can change what git is told. What
-the real configuration names is unknown to it, whenever it is written: no filter, fsmonitor, hook, textconv, external
-diff, alias, include, pager, credential helper or transport can run, and a promisor remote is never asked. Nothing is
-written anywhere. Files that a filter rewrites (large file storage) are compared as they lie on disk.
+its settings stand in its arguments. So no filter, fsmonitor, hook, textconv, external diff, alias, include, pager,
+credential helper or transport can run, and a promisor remote is never asked. Nothing is written anywhere. Files that a
+filter rewrites (large file storage) are compared as they lie on disk.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path, PurePosixPath
 from threading import Timer
 from typing import IO, Final, NamedTuple, cast
@@ -29,7 +29,7 @@ from agentwatch.sources.worktrees import NoRepositoryError, git_directories, wor
 from agentwatch.sources.worktrees import git_text as _text
 
 SECONDS: Final = 10.0
-COPY_SECONDS: Final = 120.0  # the times of the files of a copy would have all of it ask for somebody
+COPY_SECONDS: Final = 30.0  # the times of the files of a copy would have all of it ask for somebody
 MAX_BYTES: Final = 32 * 1024 * 1024
 SLACK: Final = 0.05  # seconds by which two clocks may differ: a file's time comes from a coarser one than a program's
 
@@ -37,7 +37,6 @@ _PACKED: Final = 64 * 1024 * 1024
 _CONFIGURATION: Final = 1024 * 1024
 _MOST: Final = 20_000  # references that are read
 _TIPS: Final = 5_000
-_ASKED: Final = 200  # paths that git is given at once: of more, it looks at everything
 _FAN_OUT: Final = 2  # letters of a directory of stored objects
 _SHA256: Final = 64
 _LATEST: Final = 2**31 - 1  # the last second that older versions of git understand
@@ -76,20 +75,10 @@ class GitFailedError(NoRepositoryError):
     """git could not answer, and why, in words."""
 
 
-class Output(NamedTuple):
-    """The output of a program. `cut`: it wrote more than was wanted and was killed."""
-
-    text: bytes
-    cut: bool = False
-
-
 class Git(NamedTuple):
-    """git on a work tree and its repository, whose paths are absolute and resolved.
-
-    `prefix` is the workspace below the work tree, "" or ending in `/`. `head` is the commit checked out, None before
-    the first one; `tips` are the objects that it and all branches and tags name. `command` has the options that stand
-    for a configuration; the `environment` is all of it: nothing that the agent or a shell has set is inherited.
-    """
+    """git on a work tree and its repository, whose paths are absolute and resolved. `prefix` is the workspace below the
+    work tree, "" or ending in `/`. `head` is the commit checked out, None before the first one; `tips` are the objects
+    that it and all branches and tags name. The `environment` is all of it: nothing is inherited."""
 
     top: str
     common_directory: str
@@ -100,7 +89,7 @@ class Git(NamedTuple):
     environment: dict[str, str]
     seconds: float
 
-    def ask(self, *arguments: str, max_bytes: int = MAX_BYTES, cuts: bool = False) -> Output:
+    def ask(self, *arguments: str, max_bytes: int = MAX_BYTES, cuts: bool = False) -> bytes:
         """Run one command of git to its end, or `cuts` what it writes at `max_bytes`; it is killed with all its
         children when its time is over. Raises GitFailedError."""
         end, null = time.monotonic() + self.seconds, subprocess.DEVNULL
@@ -141,7 +130,7 @@ class Git(NamedTuple):
             raise GitFailedError(f"git cannot read this repository: it ended with {code}")
         if is_cut and not cuts:
             raise GitFailedError("git lists too many changes")
-        return Output(text[:max_bytes], is_cut)
+        return text[:max_bytes]
 
 
 def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
@@ -159,6 +148,10 @@ def open_git(workspace: str, *, seconds: float = SECONDS) -> Git:
         raise GitFailedError("git is not installed")
     if os.path.lexists(index) and not _is_regular(index):
         raise GitFailedError("the index of the git repository is not a regular file")
+    for place in {top, workspace}:
+        # git would wait for somebody to write into it.
+        if any(Path(place, name).is_fifo() for name in (".gitignore", ".gitattributes")):
+            raise GitFailedError(f"a named pipe stands for what git reads in {place}")
     empty = str(_EMPTY / ("sha256" if len(head or "") == _SHA256 else "sha1"))
     environment = _ENVIRONMENT | {
         "PATH": trusted_path(),
@@ -210,11 +203,9 @@ def _is_regular(path: str) -> bool:
 
 
 class GitFacts(NamedTuple):
-    """The answer about one path. None where git cannot say, or `tracked_before` and `committed` without a handoff.
-
-    `tracked_before`: git had it at the handoff. `committed`: a commit has changed it since. `changed`: it differs from
-    the last commit; None where the index has lost it. `untracked`: git sees it and does not know it.
-    """
+    """The answer about one path, None where git cannot say. `tracked_before`: git had it at the handoff. `committed`: a
+    commit has changed it since. `changed`: it differs from the last commit. `untracked`: git sees it and does not know
+    it."""
 
     tracked_before: bool | None
     committed: bool | None
@@ -223,11 +214,9 @@ class GitFacts(NamedTuple):
 
 
 class GitView(NamedTuple):
-    """One round of answers. Paths are relative to the workspace, and `tracked` are those of the last commit.
-
-    `touched` has by path the (time, letter of git) of the commits since the oldest handoff, the newest first; it tells
-    of the handoffs since `known_since`. What the index has lost is `changed` and `untracked`.
-    """
+    """One round of answers. Paths are relative to the workspace, and `tracked` are those of the last commit. `touched`
+    has by path the (time, letter of git) of the commits since the oldest handoff, the newest first; it tells of the
+    handoffs since `known_since`. What the index has lost is `changed` and `untracked`."""
 
     git: Git
     tracked: set[str]
@@ -255,10 +244,8 @@ class GitView(NamedTuple):
 
 
 def ask_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECONDS) -> GitView:
-    """Ask git once for everything, given the times of the handoffs. Raises NoRepositoryError with the reason.
-
-    `workspace` is absolute and resolved; each process may take `seconds`.
-    """
+    """Ask git once for everything, given the times of the handoffs; `workspace` is absolute and resolved, and each
+    process may take `seconds`. Raises NoRepositoryError with the reason."""
     git = open_git(workspace, seconds=seconds)
     # What was made, or put there, after a handoff knows nothing of what was before: a time can be set back, but not
     # when an inode was changed.
@@ -270,7 +257,7 @@ def ask_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECON
         with os.scandir(f"{git.common_directory}/objects") as objects:
             known_since = math.inf if any(len(entry.name) == _FAN_OUT for entry in objects) else began
         return GitView(git, set(), touched, known_since, *differing)
-    if times := [time for time in handoffs if math.isfinite(time) and began <= time]:
+    if times := [time for time in handoffs if began <= time]:
         # A history that breaks off says nothing of the past; what is there now can still be told.
         known_since = math.inf
         with contextlib.suppress(GitFailedError):
@@ -286,13 +273,12 @@ def ask_git(workspace: str, handoffs: Iterable[float], *, seconds: float = SECON
 def commit_before(git: Git, head: str, time: float) -> str | None:
     """The commit that was checked out, as far as history tells, at this time; None where there was none."""
     age = min(max(math.floor(time) - 1, 0), _LATEST)
-    return git.ask("rev-list", "-1", f"--min-age={age}", head).text.decode().strip() or None
+    return git.ask("rev-list", "-1", f"--min-age={age}", head).decode().strip() or None
 
 
-def _words(output: Output) -> list[str]:
-    words = [word for word in os.fsdecode(output.text).split("\0") if word]
-    # The last word of what was cut may be half a name.
-    return words[:-1] if output.cut else words
+def _words(output: bytes) -> list[str]:
+    # Behind the last NUL there is nothing, or half a name of what was cut.
+    return [word for word in os.fsdecode(output).split("\0")[:-1] if word]
 
 
 def _tracked(git: Git, head: str) -> set[str]:
@@ -301,11 +287,11 @@ def _tracked(git: Git, head: str) -> set[str]:
     return {name.removeprefix(git.prefix) for name in _words(output)}
 
 
-def _differing(git: Git, *names: str) -> tuple[set[str], set[str]]:
-    """The files that are (changed or deleted, untracked), of all the workspace or of these names."""
-    places, changed, untracked = [git.prefix + name for name in names], set[str](), set[str]()
+def _differing(git: Git) -> tuple[set[str], set[str]]:
+    """The files that are (changed or deleted, untracked)."""
+    changed, untracked = set[str](), set[str]()
     status = ("status", "--porcelain=v1", "-z", "--ignore-submodules=all", "--no-renames", "--untracked-files=all")
-    for entry in _words(git.ask(*status, "--", *(places or [git.prefix or "."]))):
+    for entry in _words(git.ask(*status, "--", git.prefix or ".")):
         # How it stands to a commit, which git sees none of, and to the index.
         how, path = entry[:2], entry[3:].removeprefix(git.prefix)
         if how == "??":
@@ -313,7 +299,7 @@ def _differing(git: Git, *names: str) -> tuple[set[str], set[str]]:
         elif how[1:] != " " or git.head is None:
             changed.add(path)
     if git.head is not None:
-        staged = _changes(git, ["diff-index", "--cached", git.head], places)
+        staged = _changes(git, "diff-index", "--cached", git.head)
         changed |= {one.path for one in staged if one.letter != "U"}
     return changed, untracked
 
@@ -328,10 +314,10 @@ class _Change(NamedTuple):
     path: str
 
 
-def _changes(git: Git, question: Sequence[str], places: Sequence[str] = (), *, cuts: bool = False) -> Iterator[_Change]:
+def _changes(git: Git, *question: str, cuts: bool = False) -> Iterator[_Change]:
     """The changes that git lists, in its order, without those of a mode alone."""
     options = ("--raw", "--no-abbrev", "-z", "--no-renames", "--ignore-submodules=all", "--no-ext-diff")
-    words = iter(_words(git.ask(*question, *options, "--", *(places or [git.prefix or "."]), cuts=cuts)))
+    words = iter(_words(git.ask(*question, *options, "--", git.prefix or ".", cuts=cuts)))
     at, commit = 0.0, ""
     try:
         for word in words:
@@ -349,48 +335,58 @@ def _changes(git: Git, question: Sequence[str], places: Sequence[str] = (), *, c
 
 def _log(git: Git, *asked: str, cuts: bool = False) -> Iterator[_Change]:
     """The changes of the commits that a log lists, the newest first."""
-    return _changes(git, ["log", "--format=%ct %H", *asked], cuts=cuts)
+    return _changes(git, "log", "--format=%ct %H", *asked, cuts=cuts)
 
 
-def elsewhere(git: Git, missing: Collection[str], since: float) -> dict[str, str]:
-    """By path, the work tree, or the commit since a time (epoch seconds), that has a missing file, in words. Whoever
-    committed the work to a branch and went back, or removed it later, has not lied."""
-    found: dict[str, str] = {}
-    try:
-        for tree in worktrees_of(git.top):
-            there = f"{tree}/{git.prefix}".rstrip("/")
-            found |= {path: f"the work tree {tree} has it" for path in missing if look(there, path).is_there}
-        if named := git.tips[:_TIPS]:
-            age = f"--max-age={max(math.floor(since), 0)}"
-            for change in _log(git, "--full-history", "--diff-filter=AMT", "--ignore-missing", age, *named):
-                for path in {change.path, *map(str, PurePosixPath(change.path).parents)}.intersection(missing):
+def elsewhere(git: Git, since: float) -> Callable[[str], str]:
+    """Tells of a missing path, in words, which work tree, or which commit since a time (epoch seconds), has it.
+
+    Whoever committed the work to a branch and went back, or removed it later, has not lied.
+    """
+    trees = worktrees_of(git.top)
+
+    @cache
+    def commits() -> tuple[dict[str, str], str]:
+        found, age = dict[str, str](), f"--max-age={max(math.floor(since), 0)}"
+        options = ("--full-history", "--diff-filter=AMT", "--ignore-missing", age)
+        try:
+            for change in _log(git, *options, *git.tips[:_TIPS]) if git.tips else ():
+                for path in (change.path, *map(str, PurePosixPath(change.path).parents)):
                     found.setdefault(path, f"commit {change.commit} has it")
-    except NoRepositoryError as error:
-        return dict.fromkeys(missing, f"git could not be asked whether a commit has it ({error})") | found
-    return found
+        except GitFailedError as error:
+            return found, f"git could not be asked whether a commit has it ({error})"
+        return found, ""
+
+    def words_of(path: str) -> str:
+        there = (tree for tree in trees if look(f"{tree}/{git.prefix}".rstrip("/"), path).is_there)
+        if tree := next(there, None):
+            return f"the work tree {tree} has it"
+        found, problem = commits()
+        return found.get(path, problem)
+
+    return words_of
 
 
-class Commits:
-    """When what the files of a workspace hold was committed, asked once for all of them. It may take the
-    `COPY_SECONDS`: a thread is to call it."""
+def commit_times(workspace: Path) -> Callable[[str, float], float | None]:
+    """Tells when the content of a file, by its name and when it was written, was first committed, under whatever name.
 
-    def __init__(self, workspace: Path) -> None:
-        self._workspace = os.path.realpath(workspace)
-        self._times: dict[str, float] | None = None
-        self._asked_at = 0.0
+    Names are relative to the workspace, times in epoch seconds. None where git cannot say, or the file holds something
+    else by now. git is asked once for all of them, which may take the `COPY_SECONDS`: a thread is to call it.
+    """
 
-    def time_of(self, name: str, written: float) -> float | None:
-        """When what a file holds was first committed, under whatever name, in seconds since the epoch.
+    @cache
+    def ask() -> tuple[float, dict[str, float]]:
+        asked_at = time.time()
+        with contextlib.suppress(NoRepositoryError):
+            git = open_git(os.path.realpath(workspace), seconds=COPY_SECONDS)
+            return asked_at, _committed_at(git, git.head) if git.head is not None else {}
+        return asked_at, {}
 
-        `name` is relative to the workspace, `written` when the file was last written. None where git cannot say, or
-        the file holds something else by now.
-        """
-        if self._times is None:
-            self._asked_at, self._times = time.time(), {}
-            with contextlib.suppress(NoRepositoryError):
-                git = open_git(self._workspace, seconds=COPY_SECONDS)
-                self._times = _committed_at(git, git.head) if git.head is not None else {}
-        return self._times.get(name) if written <= self._asked_at else None
+    def time_of(name: str, written: float) -> float | None:
+        asked_at, times = ask()
+        return times.get(name) if written <= asked_at else None
+
+    return time_of
 
 
 def _committed_at(git: Git, head: str) -> dict[str, float]:
@@ -401,6 +397,5 @@ def _committed_at(git: Git, head: str) -> dict[str, float]:
         first[change.blob] = change.at
         if is_candidate(change.path):
             blobs.setdefault(change.path, change.blob)
-    # Where all were copied, git has to read each file that it looks at: of few, only those.
-    changed, _ = _differing(git, *(blobs if len(blobs) <= _ASKED else ()))
-    return {name: first[blobs[name]] for name in _tracked(git, head).intersection(blobs) - changed}
+    held = _tracked(git, head).intersection(blobs) - _differing(git)[0]
+    return {name: first[blobs[name]] for name in held}

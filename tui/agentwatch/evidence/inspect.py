@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -59,7 +58,7 @@ def difference(workspace: Path, path: str, handed_off_at: float | None, *, secon
     try:
         git = open_git(root, seconds=seconds)
         base = git.head
-        if base is not None and handed_off_at is not None and math.isfinite(handed_off_at):
+        if base is not None and handed_off_at is not None:
             base = commit_before(git, base, handed_off_at)
         if base is None:
             return Inspection(problem="git has no commit to compare with: everything is new.")
@@ -68,10 +67,10 @@ def difference(workspace: Path, path: str, handed_off_at: float | None, *, secon
     except NoRepositoryError as error:
         return Inspection(problem=f"git cannot show the difference: {error}.")
     # Of a file that was only touched there is a heading and nothing below.
-    shown = _cut(output.text.decode("utf-8", "replace") if output.text.count(b"\n") > 1 else "")
+    shown = _cut(output.decode("utf-8", "replace") if output.count(b"\n") > 1 else "")
     if not shown.text:
         return Inspection(problem="git sees no difference since the handoff, or does not track this file.")
-    return shown._replace(truncated=shown.truncated or output.cut)
+    return shown
 
 
 def _cut(text: str) -> Inspection:

@@ -26,11 +26,8 @@ _AGAIN_SHARE: Final = 0.1  # the same of checking again returns that were checke
 
 
 class Target(NamedTuple):
-    """The latest return of a task, the handoff it answers, and when that was given (epoch seconds).
-
-    `former` are the names under which the return lay before. A file may hold the return of another task by now: each
-    task is checked for itself. `runs` are that of the attempt, where there is one, and those of the agents it asked.
-    """
+    """The latest return of a task, the handoff it answers, and when that was given (epoch seconds). `former` are the
+    names under which the return lay before, `runs` that of the attempt, if any, and those of the agents it asked."""
 
     task_id: str
     returned: Seen
@@ -38,12 +35,6 @@ class Target(NamedTuple):
     handed_off_at: float | None = None
     former: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """The part that tells one target of a task from another."""
-        handoff = self.handoff.digest if self.handoff else None
-        return self.returned.path, self.returned.digest, handoff, self.former
 
 
 class _Known(NamedTuple):
@@ -96,8 +87,9 @@ class Inspector(Background[Sequence[Checked]]):
             runs = tuple(_runs_of(tree, attempt.run)) if attempt.run is not None else ()
             former = tree.former_places(task_id, attempt.returned)
             target = Target(task_id, attempt.returned, attempt.handoff, attempt.handed_off_at, former, runs)
-            if self._given.get(task_id) != target.identity:
-                self._given[task_id] = target.identity
+            key = (target.returned.path, target.returned.digest, target.handoff and target.handoff.digest, former)
+            if self._given.get(task_id) != key:
+                self._given[task_id] = key
                 targets.append(target)
         return targets
 

@@ -9,29 +9,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Set
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from agentwatch.delegation.events import Claim, Verdict
 from agentwatch.evidence.claims import NOT_UNDERSTOOD
 from agentwatch.evidence.log import Done, ToolLog, short
-from agentwatch.evidence.output import (
-    EMPTY,
-    FAULTS,
-    FORGIVING,
-    RESULT,
-    SKIPPED,
-    STATUSES,
-    TIME,
-    Counts,
-    Quantity,
-    number,
-    quantities_in,
-    read_quantities,
-)
+from agentwatch.evidence.output import STATUSES, TIME, Counts, Quantity, number, quantities_in, read_quantities
 from agentwatch.evidence.shell import (
-    CHECKING_NOTHING,
     LISTING,
     LOOKING,
     RUNNERS,
@@ -49,7 +35,7 @@ from agentwatch.evidence.shell import (
 
 LONGEST_TEXT: Final = 2_000
 _MOST: Final = 20
-_MOST_WORDS: Final = 16  # words of a command in a clause without ticks, and of a clause about checks as such
+_MOST_WORDS: Final = 16  # words of a command in a clause without ticks
 
 _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 
@@ -57,8 +43,8 @@ _YES, _NO, _OPEN = Verdict.VERIFIED, Verdict.CONTRADICTED, Verdict.UNVERIFIABLE
 class Mention(NamedTuple):
     """A command that a clause names, and where it stands in it; without a line, the tests as such."""
 
-    start: int
-    end: int
+    start: int = 0
+    end: int = 0
     line: Line | None = None
 
 
@@ -80,24 +66,48 @@ class Statement(NamedTuple):
     kinds: set[str]
 
     @property
-    def tests(self) -> dict[str, list[int]]:
-        """The numbers of tests, by how they ended."""
-        found: dict[str, list[int]] = {}
-        for one in self.quantities:
-            if one.subject in ("", "tests") and one.number.isdigit():
-                found.setdefault(one.status or ("passed" if self.passes else ""), []).append(int(one.number))
-        return found
+    def tests(self) -> list[Quantity]:
+        """The numbers of tests."""
+        return [one for one in self.quantities if one.subject in ("", "tests") and one.number.isdigit()]
 
     @property
     def passed(self) -> list[int]:
         """The numbers of tests that are said to have passed."""
-        return self.tests.get("passed", [])
+        wanted = ("passed", "") if self.passes else ("passed",)
+        return [int(one.number) for one in self.tests if one.status in wanted]
 
     @property
     def admits(self) -> bool:
         """It tells of failures."""
-        return self.fails or bool(self.exit_code) or any(map(_is_failure, self.quantities))
+        return self.fails or bool(self.exit_code) or any(one.is_failure for one in self.quantities)
 
+
+_RESULT: Final = re.compile(
+    r"^(?:ok {2}\t(?!.*\[no tests)|BUILD SUCCESSFUL|\[INFO\] BUILD SUCCESS|[^\w\n]*congratulations :\)"
+    r"|.*\bSuccessfully ran targets? |[^\w\n]*Tasks: +\d+ successful|Executed \d+ out of \d+ tests?: \d+ tests? pass"
+    r"|All tests passed)",
+    re.MULTILINE,
+)
+"""A runner of tests says in other words than counts that some were run and passed."""
+_EMPTY: Final = re.compile(
+    r"NO-SOURCE|(?<!\[)\bno (?:tests?|tasks) (?:to run|found|ran|files|were|collected|executed)|Tests are skipped"
+    r"|:\w*[tT]est SKIPPED|:\w*test UP-TO-DATE|is up to date|Nothing to be done",
+    re.IGNORECASE,
+)
+"""A runner says that there was nothing to do."""
+_FORGIVING: Final = re.compile(
+    r"(?im)^[^\w\n]*(?-i:FAIL(?:ED|URES?)?)\b|[(\[]ignored[)\]]|\.\.\.ignoring\b|\bcontinue-on-error\b|\bnpm ERR!"
+    r"|\bnpm error\b|(?:\|\||;)\s*(?:/bin/|/usr/bin/)?(?:true\b|:(?:\s|$)|exit 0\b|echo\b|printf\b)"
+)
+"""The words of make, npm and others for a step whose failure did not count, or of a line that hides one."""
+_FAULTS: Final = re.compile(
+    r"^(?:Found [1-9]\d* (?:errors?|warnings?|issues?|problems?).*|[^\w\n]*[1-9]\d* problems? \(.*"
+    r"|[1-9]\d* errors?, .*|error(?:\[E\d+\])?: .*|.*: error TS\d+: .*|.*: error: .*|(?:.*[ :])?warning: .*"
+    r"|\[WARNING\].*|.*\b[1-9]\d* [Ww]arning.*|.*\bError \d+ \(ignored\).*)$",
+    re.MULTILINE,
+)
+"""A check found something."""
+_SKIPPED: Final = re.compile(r"\bskipp(?:ed|ing)\b|\bskip\b|\bavoided\b", re.IGNORECASE)
 
 # Words
 
@@ -109,15 +119,13 @@ _SENTENCE: Final = re.compile(
     r"|(?<=[\w`)%”\"])[.!?]\s+(?=[^a-zß-ÿ])|\s\|\s|\n+|[。；！]"
 )
 _PIECE: Final = re.compile(r",\s+|\s+(?:and|und|et|y|e|but|aber|mais|pero|while)\s+|[，、]")
-_LAST_WORD: Final = re.compile(r"[\s,]+(?:and|und|et|y|e|but|aber|mais|pero|while)\Z")
 _TICKED: Final = re.compile(r"`+([^`\n]{1,1000})`+")
-_LITERAL: Final = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|„([^“\n]{2,200})“|«([^»\n]{2,200})»")
+_LITERAL: Final = re.compile(r"[\"“„«]([^\"“”„«»\n]{2,200})[\"”“»]")
 _HEDGED: Final = re.compile(
     r"\b(?:not|never|cannot|unable|could|would|should|shall|will|must|may|might|need(?:s)? to|ha(?:s|ve) to|expect\w*"
-    r"|plan(?:s|ned)?|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*|original\w*"
-    r"|to do|per the|parent"
-    r"|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according|assum\w+|likely|probably"
-    r"|maybe|seems?|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except"
+    r"|plan(?:s|ned)?|to do|todo|to be|if|when|once|unless|until|before|previous\w*|earlier|baseline|initial\w*"
+    r"|original\w*|per the|parent|orchestrator|reviewer|user|ci|upstream|somebody|someone|reported by|according"
+    r"|assum\w+|likely|probably|maybe|seems?|appears?|estimated|approx\w*|roughly|about|around|almost|nearly|most|some|partly|partially|except"
     r"|but for|although|pre-?existing|instead|blocked|next|used to|want\w*|try|tried|trying|attempt\w*"
     r"|for example(?!\.)|e\.g|tomorrow|later|future|sibling|remain\w*|timed? ?out|abort\w*|interrupted|killed"
     r"|crash\w*|wip|unknown|unclear|can|please|to (?:check|verify|confirm|reproduce|see|run)|didn|don|doesn|isn|aren"
@@ -170,13 +178,12 @@ _PASSES: Final = re.compile(
     re.IGNORECASE,
 )
 _FAILS: Final = re.compile(rf"{STATUSES['failed']}|\b(?:red|schlägt fehl|échoue|falla|falló|falha)\b", re.IGNORECASE)
-_KINDS: Final = {
-    "test": r"\b(?:tests?|test[- ]?suite|suite|specs|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트",
-    "lint": r"\b(?:lint(?:er|ing|s)?|code style|formatting)\b",
-    "types": r"\b(?:type[- ]?check(?:s|er|ing)?|typprüfung)\b|类型检查|型チェック",
-    "build": r"\b(?:builds?|compiles|compilation|compile|kompiliert|compila)\b|构建|编译|ビルド",
+_KIND: Final = {
+    "test": re.compile(r"(?i)\b(?:tests?|(?:test)?suite|specs|prüfungen|pruebas|testes|тест\w*)\b|测试|テスト|테스트"),
+    "lint": re.compile(r"(?i)\b(?:lint(?:er|ing|s)?|code style|formatting)\b"),
+    "types": re.compile(r"(?i)\b(?:type[- ]?check(?:s|er|ing)?|typprüfung)\b|类型检查|型チェック"),
+    "build": re.compile(r"(?i)\b(?:builds?|compiles|compilation|compile|kompiliert|compila)\b|构建|编译|ビルド"),
 }
-_KIND: Final = {kind: re.compile(words, re.IGNORECASE) for kind, words in _KINDS.items()}
 _ALL: Final = re.compile(
     r"\b(?:all|every|full|whole|entire|complete|everything|everywhere|repository|repo|solution|gesamte[ns]?"
     r"|ganze[ns]?|alle|sämtliche|toute?s?|tous|tod[oa]s|все)\b|全|所有|整个|すべて|모두",
@@ -216,20 +223,17 @@ _EXACT: Final = re.compile(
 )
 """Options, and words that qualify a check: they stand in the command, or in its output."""
 _QUALIFIED: Final = re.compile(
-    r"\b(?:on|for|under|with|across|against|at|from|over|within|in|after|auf|unter|mit|für|im|nach|sur|sous|avec|pour|dans"
-    r"|après|con|bajo|para|com|sob|su|sotto|per|на|под)\s+(?=(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le"
-    r"|la|les|el|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)(?:,?\s+([^\W\d][\w./+:-]*))?"
-    r"(?:,?\s+([^\W\d][\w./+:-]*))?)",
+    r"(?:\b(?:on|for|under|with|across|against|at|from|over|within|in|after|auf|unter|mit|für|im|nach|sur|sous|avec|pour|dans"
+    r"|après|con|bajo|para|com|sob|su|sotto|per|на|под)\s+|[(（])(?:(?:the|a|an|all|every|both|der|den|dem|die|das|allen|le"
+    r"|la|les|el|los|las|o|os|as|il|lo|gli)\s+)*([^\W\d][\w./+:-]*)",
     re.IGNORECASE,
 )
 """How a check was done, or of what: that has to show."""
-_BRACKETS: Final = re.compile(r"[(（]([^\W\d][\w./+:-]*(?:, [^\W\d][\w./+:-]*)*)[)）]")
 _EACH: Final = re.compile(
     r"\b(?:every|each|all|both)(?: of the| \w+)? (?:packages?|workspaces?|modules?|crates|projects?|services?"
     r"|targets?|versions?|features?)\b",
     re.IGNORECASE,
 )
-_OF_EACH: Final = re.compile(r"\.\.\.| -r\b|--(?:workspace|all|workspaces|recursive)\b|run-many|\.sln\b")
 _PREBUILT: Final = re.compile(r"ctest\b|\.?/?(?:build|target|dist)/|.*--no-build\b")
 """Checks of what was built before."""
 _ASSERTS: Final = re.compile(
@@ -239,7 +243,9 @@ _ASSERTS: Final = re.compile(
 """Something is said, if of no result, of something else."""
 _IDENTIFIER: Final = re.compile(r"(?:[\w.-]+[._:/])?[A-Za-z]+(?:[A-Z][a-z]+|_[a-z]\w*|::\w+)\w*\Z")
 _AROUND: Final = "\"'“”(„:,;"
-_TELLING: Final = re.compile(r"\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
+_TELLING: Final = re.compile(rf"{_PASSES.pattern}|{_FAILS.pattern}|\d|\bexit|\bran?\b|\brun\b", re.IGNORECASE)
+_BAD: Final = re.compile(rf"(?im)^(?:=== |.*(?:{_SKIPPED.pattern}|{_FAILS.pattern})).*$")
+"""Lines of an output whose words did not pass: they stand only where something failed or was left out."""
 _PUTTING_BACK: Final = re.compile(
     r"\bgit\s+(?:-C\s+\S+\s+)?(?:stash(?!\s+(?:list|show|drop|clear))|checkout(?!\s+-[bB])|switch(?!\s+-[cC])"
     r"|restore(?!\s+--staged)|revert|reset\s+--(?:hard|merge|keep)|apply\s+(?:-R|--reverse)|worktree\s+add|clone)"
@@ -259,14 +265,13 @@ class LogJudge:
     """Judges what texts say of commands and checks by the log of what was done."""
 
     def __init__(self, log: ToolLog, workspace: str) -> None:
-        self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
-        self.commands: dict[str, list[Command]] = {}
-        for command in dict.fromkeys(one.command for one in self.ran):
-            for name in {command.name, command.nickname}:
-                self.commands.setdefault(name, []).append(command)
-        self.starts = {one.command.name.removeprefix("./") for one in self.ran}
-        named = {one.command.nickname for one in self.ran if not LOOKING.match(one.command.name)}
-        self.nicknames = named - _ORDINARY
+        self.log, self.workspace, self.ran = log, workspace, log.ran
+        self.commands = defaultdict[str, set[Command]](set)  # by the names that they go by
+        for command in {one.command for one in self.ran}:
+            self.commands[command.name].add(command)
+            self.commands[command.nickname].add(command)
+        self.programs = _PROGRAMS | {one.command.name.removeprefix("./") for one in self.ran}
+        self.nicknames = {one.command.nickname for one in self.ran if not LOOKING.match(one.command.name)} - _ORDINARY
 
     def judge(self, kind: str, text: str, *, prose: bool = False) -> list[Claim]:
         """The statements of a text as claims, clause by clause. `prose`: a command in it is no claim by itself."""
@@ -275,58 +280,67 @@ class LogJudge:
         for clause in self._clauses(text[:LONGEST_TEXT]):
             claim = Claim(kind, clause.rstrip("."), _OPEN, NOT_UNDERSTOOD)
             mentions, said = self._read(clause, prose=prose)
-            if said is None:
+            if said is not None:
+                for line in (one.line for one in mentions):
+                    judged = self._of_tests(said) if line is None else self._of_command(said, line.command, line.place)
+                    found.append(self._settle(claim, *judged))
+            elif mentions:
+                found.append(claim)
+            elif re.search(r"\d", clause):
                 # Of a bullet whose other half is decided, numbers that nobody understood must not look decided, too.
-                (found if mentions else unknown).extend([claim] if mentions or re.search(r"\d", clause) else ())
-                continue
-            for line in (one.line for one in mentions[:_MOST]):
-                judged = self._of_tests(said) if line is None else self._of_command(said, line.command, line.place)
-                found.append(self._settle(claim, *judged))
+                unknown.append(claim)
         return [*found, *unknown][:_MOST] if found else []
 
-    # What a text says
+    # The statements of a text
 
     def _clauses(self, text: str) -> Iterator[str]:
         """The clauses of a text: in a sentence, a new one begins with each thing that something is said of."""
         for first, last in _split(_SENTENCE, text):
-            sentence, begin, names = text[first:last], 0, set[str]()
-            for start, end in _split(_PIECE, sentence):
-                piece, before = sentence[start:end], sentence[begin:start]
+            sentence, begin, end, names = text[first:last], 0, 0, set[str]()
+            for start, stop in _split(_PIECE, sentence):
+                piece = sentence[start:stop]
                 kinds = {kind_of(one.line.command) for one in self._commands(piece) if one.line is not None}
                 about = {kind for kind, pattern in _KIND.items() if pattern.search(_TICKED.sub(" ", piece))}
-                if start and (kinds or (about - names and "" not in names)) and (_tells(before) or not names):
-                    yield _LAST_WORD.sub("", before.strip(" ,，、"))
+                is_other = kinds or (about - names and "" not in names)
+                if start and is_other and (not names or _TELLING.search(sentence[begin:end])):
+                    yield sentence[begin:end].strip()
                     begin, names = start, set()
                 names |= kinds or about
+                end = stop
             if clause := sentence[begin:].strip():
                 yield clause
 
     def _is_known(self, line: Line) -> bool:
         return any(leftover(line.command, one) is not None for one in self.commands.get(line.command.name, ()))
 
+    def _is_command(self, line: Line) -> bool:
+        """Whether a text in ticks is a command, by its letters."""
+        command = command_of(line.sole)
+        if command.name.startswith("./") or kind_of(command):
+            return True
+        return len(line.sole) > 1 and command.name in self.programs
+
     def _commands(self, clause: str) -> list[Mention]:
         """The commands that a clause names, in ticks or as they stand in the log."""
-        ticked = [(match, parse_line(match[1].strip().removeprefix("$ "))) for match in _TICKED.finditer(clause)]
-        mentions = [
-            Mention(match.start(), match.end(), line)
-            for match, line in ticked
-            if self._is_known(line) or _is_command(line, self.starts)
+        ticked = [
+            Mention(*one.span(), parse_line(one[1].strip().removeprefix("$ "))) for one in _TICKED.finditer(clause)
         ]
-        words, taken = list(re.finditer(r"[^\s`（），：、]+", _TICKED.sub(_blank, clause))) if not mentions else [], 0
+        if mentions := [one for one in ticked if one.line and (self._is_known(one.line) or self._is_command(one.line))]:
+            return mentions
+        words = list(re.finditer(r"[^\s`（），：、]+", _TICKED.sub(_blank, clause)))
         for place, first in enumerate(words):
             name = first[0].strip(_AROUND).removeprefix("./")
             nickname = name.casefold() if name.casefold() in self.nicknames else ""
-            if first.start() < taken or not (nickname or name in self.starts | _PROGRAMS):
+            if (mentions and first.start() < mentions[-1].end) or not (nickname or name in self.programs):
                 continue
             spans = (clause[first.start() : last.end()].lstrip(_AROUND) for last in words[place : place + _MOST_WORDS])
             lines = [parse_line(re.sub(r"[:,;)\"”]+\Z|(?<![./])\.\Z", "", span)) for span in spans]
             # A word alone is the name of a program only where it is no ordinary one.
             lines[0] = lines[0] if "/" in name else parse_line(nickname)
             known = next((count for count in range(len(lines), 0, -1) if self._is_known(lines[count - 1])), 0)
-            if not known and not (len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command)):
-                continue
-            taken = words[place + (known or 2) - 1].end()
-            mentions.append(Mention(first.start(), taken, lines[known - 1] if known else _UNKNOWN))
+            if known or (len(lines) > 1 and name in _PROGRAMS - _ENGLISH and kind_of(lines[1].command)):
+                line = lines[known - 1] if known else _UNKNOWN
+                mentions.append(Mention(first.start(), words[place + (known or 2) - 1].end(), line))
         return mentions
 
     def _read(self, clause: str, *, prose: bool) -> tuple[list[Mention], Statement | None]:
@@ -338,42 +352,41 @@ class LogJudge:
         outside = _TICKED.sub(" ", rest)
         codes = {number(code) for code in _EXIT.findall(outside)}
         quantities, left = read_quantities(_EXIT.sub(" ", outside))
-        is_named, is_of_tests = bool(mentions), _KIND["test"].search(_TICKED.sub(" ", clause)) is not None
         is_result = any(one.status in ("passed", "failed") or one.subject == "errors" for one in quantities)
-        unknown = mentions or [Mention(0, 0)] * (is_result or (is_of_tests and _PASSES.search(outside) is not None))
+        unknown, code = mentions or [Mention()] * is_result, min(codes, default=None)
         is_strange = any(one.line is _UNKNOWN for one in mentions)
         if is_strange or len(codes) > 1 or _HEDGED.search(outside) or _QUOTED.search(rest):
             return unknown, None
-        failures, code = list(filter(_is_failure, quantities)), min(codes, default=None)
-        is_well = any(one.status == "passed" or (one.number == "0" and _is_fault(one)) for one in quantities)
-        told, fails = is_well or _PASSES.search(outside) is not None, bool(failures or _FAILS.search(left))
+        has_failures = any(one.is_failure for one in quantities)
+        passes = _PASSES.search(outside) is not None or any(one.is_fault and not one.is_failure for one in quantities)
+        fails = has_failures or _FAILS.search(left) is not None
         more: list[str] = _MORE.findall(outside) + _NAUGHT.findall(_PASSES.sub(" ", outside))
         pieces = (outside[first:last] for first, last in _split(_PIECE, outside))
-        more += [piece for piece in pieces if _ASSERTS.search(piece) and not _tells(piece) and "\0" not in piece]
-        spans = [*_TICKED.findall(rest), *re.findall(_NUMERAL, left)]
-        spans += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(match[0] for match in TIME.finditer(outside)))
-        if is_named:
-            names = filter(_IDENTIFIER.match, re.findall(r"[\w.:]+", outside))
-            shown = [*("".join(one) for one in _LITERAL.findall(rest)), *spans, *names, *_to_show(outside, left)]
+        more += [one for one in pieces if _ASSERTS.search(one) and not _TELLING.search(one) and "\0" not in one]
+        shown = [*_TICKED.findall(rest), *re.findall(_NUMERAL, left)]
+        shown += re.findall(r"\d+(?:[.,:]\d+)*", " ".join(TIME.findall(outside)))
+        kinds = {kind_of(one.line.command) for one in mentions if one.line is not None} or {"test"}
+        if mentions:
+            shown += _LITERAL.findall(rest) + _EXACT.findall(outside)
+            shown += filter(_IDENTIFIER.match, re.findall(r"[\w.:]+", outside))
+            named = (word.strip(".:").removesuffix("s") for word in _QUALIFIED.findall(left))
+            shown += [one for one in named if one.casefold() not in _NEUTRAL and not _PASSES.search(one)]
             # Where no result is told, a bullet that is nothing but the command says that it was run.
-            says_how = told or fails or code is not None or quantities
-            if not (says_how or (not prose and (shown or not re.search(r"\w", rest)))):
+            is_told = passes or fails or code is not None or quantities
+            if not (is_told or (not prose and (shown or not re.search(r"\w", rest)))):
                 return unknown, None
         else:
-            counted = {one.status or "tests" for one in quantities if one.subject in ("", "tests") and any(one[1:3])}
-            counted |= {"passed"} if any(one.subject == "coverage" for one in quantities) else set()
-            is_counted = "passed" in counted or len(counted) > 1
-            mentions = [Mention(0, 0)] * (is_counted or is_of_tests)
-            if not mentions or not (told or is_counted) or len(rest.split()) > _MOST_WORDS:
-                return unknown if is_result else [], None
+            is_of_tests = _KIND["test"].search(_TICKED.sub(" ", clause)) is not None
+            is_counted = any(one.status == "passed" and one.subject in ("", "tests") for one in quantities)
+            if not passes or not (is_of_tests or is_counted):
+                return unknown, None
             words = re.findall(r"[A-Za-zÀ-ÿ][\w'./-]*", _PASSES.sub(" ", _TICKED.sub(" ", left)))
-            strange = [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.nicknames]
-            shown = [one for one in strange if _IDENTIFIER.match(one)]
-            more += [*spans, *(one for one in strange if one not in shown)]
-            quantities = tuple(one if any(one[1:3]) else one._replace(subject="tests") for one in quantities)
-        kinds = {kind_of(one.line.command) if one.line is not None else "test" for one in mentions}
-        passes, more_words = told and not failures and not code, " ".join(dict.fromkeys(more))
-        return mentions, Statement(rest, passes, fails and code != 0, code, quantities, shown, more_words, kinds)
+            more += shown + [one for one in words if one.casefold().rstrip(".'") not in _NEUTRAL | self.nicknames]
+            shown = []
+        passes = passes and not has_failures and not code
+        more_words = " ".join(dict.fromkeys(more))
+        said = Statement(rest, passes, fails, code, quantities, shown, more_words, kinds)
+        return mentions or [Mention()], said
 
     # Verdicts
 
@@ -381,7 +394,8 @@ class LogJudge:
         """The claim with this verdict, unless the files may be others by now than when its run was."""
         if done is None:
             return claim._replace(verdict=verdict, detail=detail)
-        doubts = [f"; after that {one.change}" for one in self.changes if one.over_at > done.at and one is not done]
+        changes = self.log.changes
+        doubts = [f"; after that {one.change}" for one in changes if one.over_at > done.at and one is not done]
         same = [one for one in self.ran if one.command.program == done.command.program]
         if verdict is _NO:
             was_good = any(one.at < done.at and not one.is_bad for one in same)
@@ -394,7 +408,7 @@ class LogJudge:
             if _PREBUILT.match(done.command.text):
                 builds = (one.at for one in self.ran if kind_of(one.command) == "build" and one.at < done.at)
                 built = max(builds, default=0.0)
-                early = (one for one in self.changes if one.line is None and built < one.at < done.at)
+                early = (one for one in changes if one.line is None and built < one.at < done.at)
                 doubts += [f"; it was built before {one.change}" for one in early]
         if doubts and verdict is not _OPEN:
             verdict, detail = _OPEN, f"{detail}{doubts[0]}"
@@ -402,19 +416,16 @@ class LogJudge:
 
     def _of_command(self, said: Statement, asked: Command, place: str) -> _Judged:
         """A command that is named."""
-        rests = {one: leftover(asked, one, said.rest) for one in self.commands.get(asked.name, ())}
-        known = [(one, rest) for one in self.ran if (rest := rests.get(one.command)) is not None]
-        same = [one for one, rest in known if not rest]
+        known = [(one, leftover(asked, one.command, said.rest)) for one in self.ran]
+        same = [one for one, rest in known if rest == ""]
         if not same:
-            return self._not_found(asked, *(known[-1] if known else (None, "")))
+            return self._not_found(asked, [(one, rest) for one, rest in known if rest])
         words = {place, *(word.strip("`'\"(),:;./") for word in said.rest.split())}
         places = {posixpath.normpath(posixpath.join(self.workspace, word)) for word in words}
         here = [one for one in same if one.place in places]
         if not here:
             return _OPEN, f"it was run, but in {same[-1].place or 'a directory that is not told'}", same[-1]
         done = here[-1]
-        if _ALL.search(said.rest) and (rest := leftover(asked, done.command)):
-            return _OPEN, f"{done.words}; it covers only {rest}", done
         verdict, detail = _weigh(said, done)
         if verdict is _NO and said.admits:
             return _OPEN, f"{detail}; but it is said to have failed", done
@@ -422,17 +433,15 @@ class LogJudge:
             return _OPEN, f"{detail}; something like it was run after that", done
         return verdict, detail, done
 
-    def _not_found(self, asked: Command, part: Done | None, rest: str) -> _Judged:
-        """No command that was run is the one that is named."""
-        if part is not None:
-            return _OPEN, f"{part.words}; it covers only {rest}", part
+    def _not_found(self, asked: Command, parts: list[tuple[Done, str]]) -> _Judged:
+        """No command that was run is the one that is named; `parts` ran less than that."""
+        for done, rest in parts[-1:]:
+            return _OPEN, f"{done.words}; it covers only {rest}", done
         if self.log.gap:
             return _OPEN, f"it is not in the log, but {self.log.gap}", None
         kind, name = kind_of(asked), asked.name
         if maybe := [one for one in self.ran if _is_program(one, asked) or _may_start(one, kind, name)]:
             return _OPEN, f"it was not run as it is named; `{short(maybe[-1].act.what)}` may be it", maybe[-1]
-        if LOOKING.match(name):
-            return _OPEN, "it is not in the log, but there are other tools to look at files", None
         return _NO, "never run", None
 
     def _of_tests(self, said: Statement) -> _Judged:
@@ -445,15 +454,15 @@ class LogJudge:
             doubt = doubt or (said.more and f"more is said than that: {said.more[:80]}")
             return (_OPEN if doubt else _NO), "no test was run" + f"; but {doubt}" * bool(doubt), None
         last = runs[-1]
-        others = list({(one.command.text, one.place): one for one in runs}.values())[:-1]
-        is_elsewhere = any(one.command.odd or not f"{one.place}/".startswith(f"{self.workspace}/") for one in runs)
-        if is_elsewhere or any(one.is_bad or (one.code is None and one.counts is None) for one in others):
+        others = {(one.command.text, one.place): one for one in runs}
+        others.pop((last.command.text, last.place))
+        is_elsewhere = any(not f"{one.place}/".startswith(f"{self.workspace}/") for one in runs)
+        if is_elsewhere or any(one.is_bad or one.code is None for one in others.values()):
             return _OPEN, f"others failed, or may be about something else; the last time, {last.words}", last
         verdict, detail = _weigh(said, last)
-        is_whole_run = last.place == self.workspace and last.command.text != "make"
         is_bare = leftover(Command(last.command.name), last.command, said.rest) == "" and not _ALL.search(said.rest)
-        is_whole_run = is_whole_run and (is_bare or is_whole(last.command))
-        if not is_whole_run and not (verdict is _NO and last.counts and last.counts.failed and not said.passed):
+        is_all = last.place == self.workspace and (is_bare or is_whole(last.command))
+        if not is_all and not (verdict is _NO and last.counts and last.counts.failed and not said.passed):
             return _OPEN, f"only a part was run: {last.words}", last
         is_sure = said.passes and not (said.more or said.admits or vague) and last.code not in _NOT_BEGUN
         if verdict is _NO and (not is_sure or (others and not last.code) or _VAGUE.search(said.rest)):
@@ -481,19 +490,11 @@ def _may_start(done: Done, kind: str, name: str = "") -> bool:
 # Numbers against an output
 
 
-def _is_fault(one: Quantity) -> bool:
-    return one.status == "failed" or one.subject in ("errors", "issues")
-
-
-def _is_failure(one: Quantity) -> bool:
-    return _is_fault(one) and one.number not in ("0", "0%")
-
-
 def _agrees(said: Quantity, other: Quantity) -> bool:
     """Whether two numbers are of the same: `12 tests` may be a total or how many passed."""
     subjects = {said.subject, other.subject}
     if said.subject not in ("", "tests"):
-        return len(subjects) == 1 and (not said.status or other.status in ("", "total", said.status))
+        return len(subjects) == 1 and said.status in ("", other.status)
     wanted = {"": ("", "total", "passed"), "total": ("", "total")}.get(said.status, (said.status,))
     return (len(subjects) == 1 or ("" in subjects and said.status != "")) and other.status in wanted
 
@@ -501,30 +502,29 @@ def _agrees(said: Quantity, other: Quantity) -> bool:
 def _compare(said: Statement, done: Done) -> tuple[list[str], list[str]]:
     """The numbers that an output contradicts, and those that it does not show."""
     wrong, absent = list[str](), list[str]()
-    summed = {key: count for key, count in (done.counts or Counts())._asdict().items() if count is not None}
-    shown = {*quantities_in(done.output), *(Quantity(str(count), "tests", key) for key, count in summed.items())}
+    summed = (done.counts or Counts())._asdict().items()
+    shown = quantities_in(done.output) | {
+        Quantity(str(count), "tests", key) for key, count in summed if count is not None
+    }
     for one in said.quantities:
         same = {other.number for other in shown if _agrees(one, other)}
         if not (one.subject or one.status):
             if not _stands_near(one, f"{done.output}\n{done.command.text}"):
                 absent.append(f"{one.number} {one.near.strip()}"[:40])
-        elif one.number not in same and same and _is_sure(one, same):
-            wrong.append(one.words)
-        elif one.number not in same and not (one.number == "0" and _is_fault(one)):
-            absent.append(one.words)
+        elif one.number not in same:
+            # Of several numbers each may be meant, and a share may be rounded, or a change.
+            is_sure = len(same) == 1 or (same and one.subject in ("", "tests", "errors"))
+            if is_sure and one.number[-1] != "%":
+                wrong.append(one.words)
+            elif one.number != "0" or not one.is_fault:
+                absent.append(one.words)
     return wrong, absent
-
-
-def _is_sure(one: Quantity, same: Set[str]) -> bool:
-    """Whether other numbers of the same contradict one; a share may be rounded, or a change."""
-    return one.number[-1] != "%" and (len(same) == 1 or one.number == "0" or one.subject in ("", "tests", "errors"))
 
 
 def _stands_near(one: Quantity, output: str) -> bool:
     """Whether a number without a known noun stands in an output, in a line with a word that is near it."""
-    near = {word[:5] for word in re.findall(r"[^\W\d_]{3,}", one.near.casefold())}
-    value = "0|no|none|zero" if one.number == "0" else re.escape(one.number)
-    lines = (line for line in output.casefold().splitlines() if re.search(rf"(?<![\w.])(?:{value})(?!\w|\.\d)", line))
+    near = [word[:5] for word in re.findall(r"[^\W\d_]{3,}", one.near.casefold())]
+    lines = (line for line in output.casefold().splitlines() if _stands(one.number, line))
     return any(not near or any(word in line for word in near) for line in lines)
 
 
@@ -549,30 +549,26 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
     is_shown = said.more or said.admits or found.passed in passed
     if said.passes and code and not is_shown and not LOOKING.match(done.command.name):
         return _NO, f"it ended with exit code {code}"
-    # What stands only where something failed or was left out did not pass.
-    bad = (re.match("=== ", line) or SKIPPED.search(line) or _FAILS.search(line) for line in output.splitlines())
-    good = "\n".join(line for line, is_bad in zip(output.splitlines(), bad, strict=True) if not is_bad)
-    beside = f"{good if said.passes else output}\n{done.act.what}\n{done.place}"
+    good = _BAD.sub("", output) if said.passes else output
+    beside = f"{good}\n{done.act.what}\n{done.place}"
     absent += [one for one in said.shown if not _stands(one, beside)]
     others = (words for of_kind, words in _KIND.items() if not (said.kinds & {of_kind, ""} or words.search(beside)))
     absent += [match[0] for words in others if (match := words.search(_TICKED.sub(" ", clause)))]
-    numbers = {sum(passed), *chain(*said.tests.values())}
-    has_skips = found.skipped if is_counted else SKIPPED.search(output)
+    numbers = {sum(passed), *(int(one.number) for one in said.tests)}
+    has_skips = found.skipped if is_counted else _SKIPPED.search(output)
     is_told = any(one.status == "skipped" for one in said.quantities)
     hides = has_skips and not is_told and (found.passed not in numbers or _ALL.search(clause) is not None)
     is_unequal = passed and (is_counted or kind == "test") and not {sum(passed), *passed} & {found.passed, found.total}
-    is_empty = found.passed == 0 if is_counted else EMPTY.search(output) or not RESULT.search(output)
+    is_empty = found.passed == 0 if is_counted else _EMPTY.search(output) or not _RESULT.search(output)
     is_aside = said.quantities and all(one.subject in ("suites", "files") for one in said.quantities)
-    is_strict = kind not in ("", "test") and all(one.subject != "warnings" for one in said.quantities)
-    is_faulty = FORGIVING.search(output) or (is_strict and FAULTS.search(output))
-    is_part = "[no test" in output or not _OF_EACH.search(done.command.text)
+    is_faulty = _FORGIVING.search(output) or (kind not in ("", "test") and _FAULTS.search(output))
     doubts = (
         (not (done.line and done.line.sole), "; the line hides how its commands ended"),
         (code is None, ": the line hides it, or it was in the background, or stopped"),
         (code and not (said.exit_code == code or said.admits), ", which it does not say"),
         (not code and said.fails and not found.failed, ", and not as it says"),
         (said.more, f"; but more is said than a log can show: {said.more[:80]}"),
-        (_EACH.search(clause) and is_part, "; that is not each, perhaps"),
+        (_EACH.search(clause), "; that is not each, perhaps"),
         (wrong or is_unequal, "; its output does not show all of it"),
         (hides or (found.failed and not code), ", which it does not say"),
         (absent, f", but its output does not say {', '.join(dict.fromkeys(absent))[:80]}"),
@@ -587,18 +583,6 @@ def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:
 # Clauses
 
 
-def _to_show(outside: str, left: str) -> Iterator[str]:
-    """The words of a clause that say how a check was done, or of what, or by which other tool."""
-    yield from (word.rstrip(".,:;)") for word in _EXACT.findall(outside))
-    words = [word.strip(".:") for words in _QUALIFIED.findall(left) for word in words if word]
-    words += [word for listed in _BRACKETS.findall(outside) for word in listed.split(", ")]
-    for word in words:
-        if word.casefold() not in _NEUTRAL and not (_PASSES.search(word) or _FAILS.search(word)):
-            yield word.removesuffix("s") if word.isalpha() else word
-    tools = re.findall(r"[a-z][\w-]+", outside.casefold())
-    yield from (word for word in tools if word not in _ORDINARY and kind_of(Command(word)))
-
-
 def _blank(match: re.Match[str]) -> str:
     return "`" * len(match[0])
 
@@ -610,18 +594,3 @@ def _split(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
         yield start, match.start()
         start = match.end()
     yield start, len(text)
-
-
-def _tells(piece: str) -> bool:
-    """Whether something is said of a result."""
-    words = _TICKED.sub(" ", piece)
-    return any(pattern.search(words) for pattern in (_PASSES, _FAILS, _TELLING))
-
-
-def _is_command(line: Line, starts: Set[str]) -> bool:
-    """Whether a text in ticks is a command, by its letters."""
-    name, command = "".join(line.sole[:1]), command_of(line.sole)
-    if name.startswith("./") or kind_of(command):
-        return True
-    known = _PROGRAMS | starts
-    return len(line.sole) > 1 and (CHECKING_NOTHING.match(name) is not None or bool({name, command.name} & known))

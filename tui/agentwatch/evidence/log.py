@@ -14,18 +14,9 @@ from typing import Final, NamedTuple
 from agentwatch.background import let_others_work
 from agentwatch.delegation.events import Call
 from agentwatch.delegation.run import Run
-from agentwatch.evidence.disk import is_document
-from agentwatch.evidence.output import REWROTE, Counts, counts_in
-from agentwatch.evidence.shell import (
-    GIT_HOOKED,
-    LONGEST,
-    Command,
-    Line,
-    Words,
-    changes_nothing,
-    kind_of,
-    parse_line,
-)
+from agentwatch.evidence.disk import DOCUMENT
+from agentwatch.evidence.output import Counts, counts_in
+from agentwatch.evidence.shell import GIT_HOOKED, LONGEST, Command, Line, Words, changes_nothing, parse_line
 from agentwatch.sources.sessions.entries import Act, ActKind, Ended, Entry, acts_in
 from agentwatch.sources.sessions.following import RunTranscript
 
@@ -37,8 +28,6 @@ _LONGEST_ACT: Final = 2_000
 TranscriptOf = Callable[[Run], RunTranscript | None]
 
 _HOOKED: Final = re.compile(rf"\bgit\s(?:[^\n;&|]{{0,200}}\s)?(?:{GIT_HOOKED})\b")
-
-
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _GITS_OWN: Final = re.compile(r"^(?:\[.*|\s.*|\d+ files? changed.*|To .*|branch .*)$", re.MULTILINE)
 _HOOK: Final = re.compile(
@@ -46,9 +35,6 @@ _HOOK: Final = re.compile(
     r"|[\u2713\u2714\u2705]",
     re.IGNORECASE,
 )
-
-
-# Logs
 
 
 class Done(NamedTuple):
@@ -104,10 +90,9 @@ class Done(NamedTuple):
         if self.line is not None:
             # A hook may have formatted files.
             is_quiet = self.parts is not None and all(map(changes_nothing, self.parts))
-            is_quiet = is_quiet and not (kind_of(self.command) and REWROTE.search(self.output))
             return "" if is_quiet else f"`{what}` may have changed files"
         if self.act.kind is ActKind.WRITE:
-            return "" if self.act.failed or is_document(self.act.what) else f"{what} was changed"
+            return "" if self.act.failed or DOCUMENT.search(self.act.what) else f"{what} was changed"
         return f"{self.act.tool[:60]} may have changed files" if self.act.kind is ActKind.STRANGE else ""
 
 

@@ -122,13 +122,12 @@ def account_of(
 
     `changes` are the state changes of its past, oldest first.
     """
-    summary = _summary(tree)
     return Account(
         tree=tree,
         workspace=workspace,
         generated_at=now,
-        verdict=" ".join(_verdict(tree, summary, len(problems), sum(one.needs_operator for one in worktrees))),
-        summary=summary,
+        verdict=verdict_of(tree, len(problems), sum(one.needs_operator for one in worktrees)),
+        summary=summary_of(tree),
         attention=list(_attention(tree)),
         tasks=list(_lines(tree, now)),
         changes=changes,
@@ -138,7 +137,7 @@ def account_of(
     )
 
 
-def _summary(tree: Tree) -> Summary:
+def summary_of(tree: Tree) -> Summary:
     tasks = [task for task in tree.tasks.values() if not task.past]
     now = sums_of(tasks)
     return Summary(
@@ -173,10 +172,14 @@ def _lines(tree: Tree, now: float) -> Iterator[TaskLine]:
         yield TaskLine(task, depth, title, words.why_at(task, tree.now), now)
 
 
-def _verdict(tree: Tree, summary: Summary, unseen: int, asking_there: int) -> Iterator[str]:
+def verdict_of(tree: Tree, unseen: int, asking_there: int = 0) -> str:
     """The state of a session in our own words and numbers: `unseen` places could not be read, and so many tasks of
     other worktrees need somebody."""
-    needs, history = summary.needs_operator, words.history_words(tree)
+    return " ".join(_sentences(tree, unseen, asking_there))
+
+
+def _sentences(tree: Tree, unseen: int, asking_there: int) -> Iterator[str]:
+    summary, history = summary_of(tree), words.history_words(tree)
     checked = {"verified": summary.verified, "unchecked": summary.unchecked}
     checked["contradicted"] = summary.by_state.get(State.COMPLETED, 0) - sum(checked.values())
     about = {State.COMPLETED: checked, State.WORKING: {"silent": summary.stale}}
@@ -197,6 +200,7 @@ def _verdict(tree: Tree, summary: Summary, unseen: int, asking_there: int) -> It
         does = "does" if asking_there == 1 else "do"
         there = f"; {plural(asking_there, 'task')} in other worktrees {does}" if asking_there else ""
         nothing = f"Nothing{' new' if past else ''}{' that could be seen' if unseen else ''}"
+        needs = summary.needs_operator
         yield f"{f'{needs:,}' if needs else nothing} {'need' if needs > 1 else 'needs'} a human{there}."
 
 

@@ -9,10 +9,11 @@ from agentwatch.config import Settings
 from agentwatch.delegation.events import Claim
 from agentwatch.monitor import Monitor
 from agentwatch.sources.sessions.source import SessionsSource
+from tests.goldens.verdicts.claude import returned
 from tests.unit.claude_code.building import BEGIN, Log, Store, meta, packet
-from tests.unit.evidence.repository import HANDED_OFF, Repository, returned
+from tests.unit.evidence.repository import HANDED_OFF, Repository
 
-GREEN, RED = "412 passed in 3.21s", "13 failed, 399 passed in 4.00s"
+GREEN = "412 passed in 3.21s"
 
 
 def store_of(root: Path) -> tuple[Store, Log]:
@@ -31,12 +32,9 @@ def child(store: Store, by: Log, name: str, task: str, **keys: object) -> Log:
     return log
 
 
-def ran(log: Log, call: str, command: str, output: str, code: int = 0) -> None:
+def ran(log: Log, call: str, command: str, output: str) -> None:
     log.used("Bash", call, command=command)
-    if code:
-        log.got(call, f"Exit code {code}\n{output}", error=True)
-    else:
-        log.got(call, output, stdout=output, stderr="", interrupted=False)
+    log.got(call, output, stdout=output, stderr="", interrupted=False)
 
 
 def monitor_of(store: Store) -> Monitor:
@@ -49,23 +47,6 @@ def monitor_of(store: Store) -> Monitor:
 
 def claims_of(monitor: Monitor, task: str = "shop.cart") -> dict[str, Claim]:
     return {claim.path: claim for claim in monitor.tree.tasks[task].claims}
-
-
-def test_a_child_that_says_that_its_tests_pass_after_a_run_that_failed_is_caught(tmp_path: Path) -> None:
-    store, main = store_of(tmp_path)
-    agent = child(store, main, "a1", "shop.cart")
-    ran(agent, "t1", "pytest -q", RED, 1)
-    agent.said(returned(evidence=["`pytest -q` \u2014 412 passed"], summary="Built the cart; all tests pass."))
-    monitor = monitor_of(store)
-    claims = claims_of(monitor)
-    lie = claims["`pytest -q` \u2014 412 passed"]
-    assert (lie.kind, lie.verdict) == ("evidence", "contradicted")
-    assert lie.detail == "says 412 passed; its output says 399 passed, 13 failed"
-    assert (claims["all tests pass"].kind, claims["all tests pass"].verdict) == ("summary", "contradicted")
-    task = monitor.tree.tasks["shop.cart"]
-    assert task.contradicted
-    assert task.ask is not None
-    assert task.ask.startswith("a claim is false: all tests pass (the last time, `pytest -q` ended with exit code 1")
 
 
 def test_the_call_that_a_verdict_rests_on_is_found_in_the_transcript_again(tmp_path: Path) -> None:
@@ -118,7 +99,7 @@ def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path: Path) ->
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)
-    failed = returned(state="ERROR").replace("summary: Done.", "summary: No.\nretry_recommended: yes")
+    failed = returned().replace("SUCCESS\nsummary: Done.", "ERROR\nsummary: No.\nretry_recommended: yes")
     agent.said(failed)
     main.returned("call_a1", "a1", failed)
     agent.asked(packet("shop.cart"), isMeta=True, origin={"kind": "coordinator"})
