@@ -12,7 +12,7 @@ import pytest
 
 from agentwatch.config import Settings
 from agentwatch.contracts.reading import read_document
-from agentwatch.decisions.handoff import final_report, next_handoff
+from agentwatch.decisions.form import final_report, next_handoff
 from agentwatch.decisions.record import Answer, Params, Record
 from agentwatch.decisions.service import DecisionService, return_digest
 from agentwatch.delegation.decision import Action, Stage

@@ -64,13 +64,6 @@ def test_of_operators_at_once_one_decides(live: Scene, agree: bool) -> None:
     assert live.verify() == 0
 
 
-def test_of_agents_at_once_one_carries_it_out(live: Scene) -> None:
-    assert live.decide("shop.api", "--retry") == 0
-    decision = live.wait("shop.api")[1]["decision_id"]
-    started = [start(live, "claim", decision, "--by", f"w{number}") for number in range(4)]
-    assert sorted([one.wait() for one in started if one.communicate()]) == [0, 6, 6, 6]
-
-
 # What the disk and the key refuse
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import statistics
 import sys
 import time
 from pathlib import Path
@@ -21,6 +20,8 @@ ROUNDS_EACH = 100
 """Writers killed on one ledger: what a kill left is what the next one begins with."""
 
 READY = b"."
+
+LONGEST = 0.01  # seconds that a decision takes on most disks
 
 MOST = 4
 """Decisions that a writer may record before it is killed in the next one."""
@@ -39,15 +40,6 @@ def write(operator: Operator, first: int, pipe: int) -> None:
         assert recorded.doubt is None
         os.write(pipe, b"%d\n" % number)
         number += 1
-
-
-def seconds_of_a_decision(root: Path) -> float:
-    operator, taken = Operator(root, DISK), []
-    for number in range(9):
-        start = time.perf_counter()
-        operator.decide(task(number))
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
 
 
 def killed(operator: Operator, first: int, decisions: int, seconds: float) -> int:
@@ -86,11 +78,10 @@ def main(root: Path, rounds: int) -> None:
         if number % ROUNDS_EACH == 0:
             # The real disk, syncs and all: they are where a writer spends its time.
             operator, said = Operator(root / str(number), DISK), 0
-            longest = seconds_of_a_decision(root / f"measured-{number}")
         # Beginning with the one that the last writer may have recorded and not said: it must not be there twice.
         decisions = dice.randrange(MOST)
         asked += decisions
-        said = killed(operator, said, decisions, dice.uniform(0, longest))
+        said = killed(operator, said, decisions, dice.uniform(0, LONGEST))
         chain = operator.ledger.read(operator.trust)
         assert chain.problems == (), chain.problems
         there = [entry.record.task_id for entry in chain.entries]

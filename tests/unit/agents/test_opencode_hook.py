@@ -18,6 +18,7 @@ from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import Request, RequestStage
 from agentwatch.requests.store import RequestStore
 from agentwatch.shell import launcher
+from tests.unit.agents.asking import QUESTIONS
 
 BASH: dict[str, Any] = {
     "id": "per_1",
@@ -31,20 +32,7 @@ BASH: dict[str, Any] = {
 QUESTION: dict[str, Any] = {
     "id": "que_1",
     "sessionID": "ses_1",
-    "questions": [
-        {
-            "question": "Which store?",
-            "header": "Store",
-            "options": [{"label": "SQLite", "description": "a file"}, {"label": "Redis", "description": ""}],
-            "multiple": False,
-        },
-        {
-            "question": "Which checks?",
-            "header": "",
-            "options": [{"label": "Lint", "description": ""}],
-            "multiple": True,
-        },
-    ],
+    "questions": [one | {"multiple": one["multiSelect"]} for one in QUESTIONS],
     "tool": {"messageID": "msg_1", "callID": "call_2"},
 }
 
@@ -115,7 +103,7 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operat
         held.process.communicate()
 
 
-GIVEN = (Answer("Which checks?", "Lint"), Answer("Which checks?", "my own"), Answer("Which store?", "Redis"))
+GIVEN = (Answer("Which checks?", "Lint"), Answer("Which checks?", "my own"), Answer("Which store?", "SQLite"))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +115,7 @@ GIVEN = (Answer("Which checks?", "Lint"), Answer("Which checks?", "my own"), Ans
             QUESTION,
             Action.ANSWER,
             Params(answers=GIVEN),
-            {"reply": "answers", "answers": [["Redis"], ["Lint", "my own"]]},
+            {"reply": "answers", "answers": [["SQLite"], ["Lint", "my own"]]},
         ),
     ],
     ids=["allow", "deny", "answer"],

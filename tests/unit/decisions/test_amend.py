@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentwatch.contracts.handoff import HandoffPacket
 from agentwatch.contracts.reading import read_document
-from agentwatch.decisions.handoff import (
+from agentwatch.decisions.form import (
     AmendError,
     amended,
     final_report,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -144,14 +144,7 @@ def test_half_a_character_in_a_task_id_is_refused_in_words() -> None:
 def test_a_record_holds_until_it_expires() -> None:
     made, end = record(expires_at="2030-01-08T12:00:00Z"), time_of("2030-01-08T12:00:00Z")
     assert [made.is_expired(one) for one in (end - timedelta(seconds=1), end)] == [False, True]
-    assert not record().is_expired(datetime.max.replace(tzinfo=UTC))
-
-
-def test_times_are_written_in_utc() -> None:
-    tokyo = timezone(timedelta(hours=9))
-    assert written(datetime(2030, 1, 1, 21, 0, 0, 999_999, tzinfo=tokyo)) == "2030-01-01T12:00:00Z"
-    with pytest.raises(ValueError, match="not a time"):
-        time_of("2030-01-1T12:00:00Z")
+    assert written(datetime(2030, 1, 1, 21, 0, 0, 999_999, timezone(timedelta(hours=9)))) == "2030-01-01T12:00:00Z"
 
 
 ABOUT = (

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.rules import contract_rules
 from agentwatch.contracts.shapes import Contract, Document, Handoff, Return
-from agentwatch.decisions.handoff import is_final_report
+from agentwatch.decisions.form import is_final_report
 from agentwatch.decisions.reader import ending_of
 from agentwatch.delegation.links import fallback_id, own_id, slot
 from agentwatch.disk import Directory
@@ -115,7 +115,6 @@ WAITS: Final = frozenset({INVALID, "failed", "blocked"})  # States about which t
 # Characters of a stem: with its ending, and that of the file it is written to first, it stays below 255 bytes.
 _LONGEST: Final = 150
 
-_MODES: Final = (0o755, 0o644)
 _READ_ONLY: Final = "nothing may be written here: the operator has set read_only; go on without submitting"
 _NO_PACKET: Final = (
     "no handoff packet is recognised in it: send the packet as a JSON object, or Markdown whose first block is the"
@@ -297,15 +296,14 @@ def _judged(reading: Document | None) -> dict[str, Any]:
 
 def _written(workspace: Path, path: str, text: str, reading: Document, do_now: str) -> Submitted:
     """Write a document to a path, which lacks its ending."""
-    data, endings = text.encode("utf-8", "replace"), ["md", "json"]
-    endings.remove(ending := ending_of(text))
+    data, ending = text.encode("utf-8", "replace"), ending_of(text)
     place, name = path.split("/")
     try:
-        with Directory.open(workspace) as root, root.child(place, make=_MODES[0]) as directory:
-            directory.replace(f"{name}.{ending}", data, _MODES[1])
+        with Directory.open(workspace) as root, root.child(place, make=0o755) as directory:
+            directory.replace(f"{name}.{ending}", data, 0o644)
             # One task has one handoff and one return: of two files nobody could tell which one holds.
             with suppress(OSError):
-                directory.remove(f"{name}.{endings[0]}")
+                directory.remove(f"{name}.{'md' if ending == 'json' else 'json'}")
     except OSError as error:
         why = f"{place}/ cannot be written: {error.strerror or error}"
         return _refused(reading, f"{why}. It must be a directory, not a link; tell the operator")

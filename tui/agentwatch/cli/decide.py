@@ -24,8 +24,15 @@ from agentwatch.cli.shared import (
 from agentwatch.composition import check_claims
 from agentwatch.decisions import policy
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
-from agentwatch.decisions.form import fact, facts, words_of_child
-from agentwatch.decisions.handoff import AmendError, final_report, handoff_problems, next_handoff
+from agentwatch.decisions.form import (
+    AmendError,
+    fact,
+    facts,
+    final_report,
+    handoff_problems,
+    next_handoff,
+    words_of_child,
+)
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Mitigation, Params, Record, Subject
 from agentwatch.decisions.service import operator_name
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action

@@ -15,6 +15,4 @@ Why it is so:
   both.
 - An amended handoff is the old packet with single keys changed, laid out anew. It loses its `session_id`, for the next
   attempt has its own. One that breaks its contract is corrected by the operator first.
-- An OpenCode session is woken only if it is idle, as its own agent and model (tried on 1.18.33): a second process
-  would begin a second loop, and a prompt without an agent would switch a session that only plans to one that builds.
 """

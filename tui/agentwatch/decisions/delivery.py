@@ -94,7 +94,7 @@ class Mirror(NamedTuple):
 def mirror_missing(workspace: Path, ledger: Ledger, chain: Chain, trust: Trust) -> Mirror:
     """Deliver every decision that is not in the mirror as it should be; tell what is not the ledger's. Never raises."""
     entries, why, foreign = chain.of_attempts, None, tuple[ChainProblem, ...]()
-    pending = dict(entries)
+    pending = dict.fromkeys(entries)
     try:
         with open_dot_directory(workspace, NAME, make=bool(entries), disk=ledger.disk) as directory:
             foreign = tuple(differing(directory, chain, trust, ledger.workspace_id))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from typing import Final
 
 from agentwatch.errors import AgentwatchError
@@ -69,7 +68,7 @@ class KeyMissingError(KeyProblemError):
 
 def reason(error: OSError) -> str:
     """The system's message, in words."""
-    return error.strerror or (os.strerror(error.errno) if error.errno else str(error))
+    return error.strerror or str(error)
 
 
 _REMEDIES: Final = {

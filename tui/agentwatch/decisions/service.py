@@ -30,7 +30,7 @@ from agentwatch.decisions.delivery import (
     forged,
     mirror_missing,
 )
-from agentwatch.decisions.envelope import SigningKey, Trust
+from agentwatch.decisions.envelope import SigningKey
 from agentwatch.decisions.errors import (
     DecisionError,
     KeyMissingError,
@@ -227,22 +227,19 @@ class DecisionService:
         told = self.receipts(entry.record for entry in chain.of_attempts.values())
         waiting = tuple(name for name, receipts in told.items() if receipts[-1].stage is Stage.RECORDED)
         if self._read_only or not writes:
-            return Mirror(waiting, UNWRITTEN if waiting else None, self._foreign(chain, trust))
+            found: list[ChainProblem] = []
+            with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
+                found += differing(directory, chain, trust, self.workspace_id)
+            if not os.path.exists(self.ledger.directory) and not self.keys.is_in_sight():
+                # In a sandbox, which hides both, nobody can tell whose a signed file is.
+                found = [one for one in found if one.kind not in (ProblemKind.STRAY, ProblemKind.UNTRUSTED)]
+            return Mirror(waiting, UNWRITTEN if waiting else None, tuple(found))
         mirror = mirror_missing(self._workspace, self.ledger, chain, trust)
         for name in {*waiting}.difference(mirror.pending):
             # Delivered it is all the same; the receipt is told the next time.
             with suppress(ReceiptError):
                 self._book.mark(name, Stage.DELIVERED, _OURSELVES, since=chain.latest[name].record.created_at)
         return mirror
-
-    def _foreign(self, chain: Chain, trust: Trust) -> tuple[ChainProblem, ...]:
-        found: list[ChainProblem] = []
-        with suppress(OSError), open_dot_directory(self._workspace, NAME, disk=self.disk) as directory:
-            found += differing(directory, chain, trust, self.workspace_id)
-        if not os.path.exists(self.ledger.directory) and not self.keys.is_in_sight():
-            # In a sandbox, which hides both, nobody can tell whose a signed file is.
-            found = [one for one in found if one.kind not in (ProblemKind.STRAY, ProblemKind.UNTRUSTED)]
-        return tuple(found)
 
     def receipts(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
         """How far decisions have got, by their ids, as `ReceiptBook.read` has it."""
@@ -285,7 +282,7 @@ class DecisionWatcher(Part):
         except DecisionError as error:
             self.notice = str(error)
             return []
-        self.notice = chain.broken or (chain.problems[0].message if chain.problems else None)
+        self.notice = chain.problems[0].message if chain.problems else None
         events: list[Event] = []
         for record in records:
             waits = f"{NOT_DELIVERED}{mirror.reason}" if writes and record.decision_id in mirror.pending else ""

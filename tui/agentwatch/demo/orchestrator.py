@@ -21,7 +21,7 @@ from urllib.parse import quote
 from agentwatch.contracts.reading import read_document
 from agentwatch.contracts.shapes import Handoff
 from agentwatch.decisions.delivery import MIRROR, ReceiptBook, ReceiptError
-from agentwatch.decisions.handoff import AmendError, amended
+from agentwatch.decisions.form import AmendError, amended
 from agentwatch.decisions.reader import Question, Reader
 from agentwatch.decisions.record import Record
 from agentwatch.delegation.decision import Action, Stage

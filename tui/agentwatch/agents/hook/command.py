@@ -101,8 +101,7 @@ def run(path: str | None, load: Load) -> int:
 def answer_call(call: HookCall, workspace: Path, settings: Settings, load: Load) -> HookAnswer:
     """The answer to a child that is about to stop (SubagentStop), for which it may block `hook_wait` seconds and a few,
     or to a parent whose child has just come back (PostToolUse of Task and Agent)."""
-    stops, journal = call.event == "SubagentStop", Journal(workspace)
-    child = child_that_stops(call) if stops else child_that_returned(call)
+    stops, journal, child = call.event == "SubagentStop", Journal(workspace), child_of(call)
     if not child:
         return {}
     child = child.with_file(workspace, settings, load)
@@ -166,15 +165,13 @@ class Child(NamedTuple):
         return self._replace(attempt=replace(self.attempt, returned=written), digests=(written.digest,))
 
 
-def child_that_stops(call: HookCall) -> Child:
-    """The child of a SubagentStop. Waits a moment for its transcript."""
-    transcript = _transcript_at(call.agent_transcript)
-    child = _child(call, call.agent_id or call.session_id, transcript.prompt, call.last_message or "")
-    return child._replace(began=transcript.started_at)
-
-
-def child_that_returned(call: HookCall) -> Child | None:
-    """The child of a PostToolUse, None where there is none, or it was only launched: then it has not returned."""
+def child_of(call: HookCall) -> Child | None:
+    """The child that stops, which may wait a moment for its transcript, or that has returned: None where there is none,
+    or it was only launched."""
+    if call.event == "SubagentStop":
+        transcript = _transcript_at(call.agent_transcript)
+        child = _child(call, call.agent_id or call.session_id, transcript.prompt, call.last_message or "")
+        return child._replace(began=transcript.started_at)
     if call.tool not in DELEGATING or call.answered.get("status") == _LAUNCHED:
         return None
     prompt, took = text(call.given, "prompt"), number(call.answered, "totalDurationMs")

@@ -276,10 +276,10 @@ class AskedCall:
             self.call_id = self.call_id if self._is_answered else None
 
 
-def is_heard(descriptor: int = 1) -> bool:
+def is_heard() -> bool:
     """Whether somebody still reads what is printed: the program has its end of the pipe as long as it lives."""
     pipe = select.poll()
-    pipe.register(descriptor, 0)
+    pipe.register(1, 0)
     return not pipe.poll(0)
 
 
@@ -324,24 +324,17 @@ def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin
             # Who decides on what was shown before does not know that a denial ends more.
             return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
         if record := holder.look(offer):
-            _give(record, holder, offer, plugin)
+            # Nobody may read it.
+            with suppress(OSError):
+                plugin.say(_reply(record, offer.request))
+                stage = None
+                while not stage and not plugin.has_ended:
+                    stage = _ENDS.get(str(plugin.read().get("result")))
+                if stage is RequestStage.DELIVERED:
+                    holder.delivered(record)
+                # Without a word: the program has ended, or the plugin, and the answer may have counted before that.
+                offer.end(stage or RequestStage.UNKNOWN, record.operator if stage is RequestStage.DELIVERED else "")
             return {}
-
-
-def _give(record: Record, holder: Holder, offer: Offer, plugin: _Plugin) -> None:
-    """Give the plugin the answer, and wait for what the program did with it."""
-    try:
-        plugin.say(_reply(record, offer.request))
-    except OSError:
-        # Nobody read it.
-        return
-    stage = None
-    while not stage and not plugin.has_ended:
-        stage = _ENDS.get(str(plugin.read().get("result")))
-    if stage is RequestStage.DELIVERED:
-        holder.delivered(record)
-    # Without a word: the program has ended, or the plugin, and the answer may have counted before that.
-    offer.end(stage or RequestStage.UNKNOWN, record.operator if stage is RequestStage.DELIVERED else "")
 
 
 def _reply(record: Record, request: Request) -> Fields:
