@@ -100,25 +100,15 @@ def test_waits_are_side_by_side_and_hold_up_no_other_call(stage: Stage) -> None:
     asyncio.run(wait())
 
 
-HOSTILE = {
-    "climbing": "../../escaped",
-    "absolute": "/etc/passwd",
-    "escapes": "x\n\x1b]0;t\x07",
-    "endless": "n" * 4000,
-}
-
-
-@pytest.mark.parametrize("task_id", HOSTILE.values(), ids=HOSTILE.keys())
-def test_no_task_id_leads_out_of_the_workspace(stage: Stage, task_id: str) -> None:
+def test_no_task_id_leads_out_of_the_workspace(stage: Stage) -> None:
     async def submit() -> None:
         async with stage.client() as client:
-            handed = await call(client, "submit_handoff", packet=packet(task_id))
-            given = await call(client, "submit_return", task_id=task_id, text=returned())
-            for one, directory in ((handed, "handoffs"), (given, "returns")):
-                assert one["accepted"], one
-                assert Path(one["path"]).parent == Path(directory)
-            told = await call(client, "wait_for_decision", task_id=task_id, timeout_seconds=0)
-            assert told["state"] == "failed"
+            for task_id in ("../../escaped", "/etc/passwd", "x\n\x1b]0;t\x07", "n" * 4000):
+                handed = await call(client, "submit_handoff", packet=packet(task_id))
+                given = await call(client, "submit_return", task_id=task_id, text=returned())
+                assert [Path(one["path"]).parent.name for one in (handed, given)] == ["handoffs", "returns"]
+                told = await call(client, "wait_for_decision", task_id=task_id, timeout_seconds=0)
+                assert told["state"] == "failed"
 
     asyncio.run(submit())
     below = {path.relative_to(stage.workspace).parts[0] for path in stage.workspace.rglob("*")}

@@ -54,39 +54,27 @@ class Scene:
     def state(self) -> Path:
         return state_directory(self.workspace)
 
+    def _answer(self, payload: dict[str, Any]) -> dict[str, Any]:
+        call = read_hook_call(json.dumps(payload))
+        assert call is not None
+        return answer_call(call, self.workspace, self.settings, scanned)
+
     def stop(self, said: str, *, again: bool = False) -> dict[str, Any]:
-        call = read_hook_call(json.dumps(self.claude.stop(said, again=again)))
-        assert call is not None
-        return answer_call(call, self.workspace, self.settings, scanned)
+        return self._answer(self.claude.stop(said, again=again))
 
-    def come_back(self, said: str, status: str = "completed", took: int | None = None) -> dict[str, Any]:
-        call = read_hook_call(json.dumps(self.claude.came_back(said, status, took)))
-        assert call is not None
-        return answer_call(call, self.workspace, self.settings, scanned)
+    def come_back(self, said: str) -> dict[str, Any]:
+        return self._answer(self.claude.came_back(said))
 
-    def decide(
-        self,
-        action: Action,
-        params: Params | None = None,
-        *,
-        said: str | None = FAILED,
-        task_id: str = TASK,
-        note: str = "",
-        attempt: int = 1,
-    ) -> str:
+    def decide(self, action: Action, params: Params | None = None, said: str = FAILED, note: str = "") -> str:
         """Decide about a return as the session store has it: with the end of line that the payload lacks."""
-        digest = None if said is None else sha256(f"{said.strip()}\n".encode()).hexdigest()
-        desk = DecisionService(self.workspace)
-        subject = Subject(desk.workspace_id, task_id, attempt, None, digest)
+        digest, desk = sha256(f"{said.strip()}\n".encode()).hexdigest(), DecisionService(self.workspace)
+        subject = Subject(desk.workspace_id, TASK, 1, None, digest)
         return desk.decide(subject, action, params, returned=lambda: digest, note=note).record.decision_id
 
     def receipts(self) -> set[str]:
         desk = DecisionService(self.workspace)
         records = [entry.record for entry in desk.read().entries]
         return {receipt.stage.value for told in desk.receipts(records).values() for receipt in told}
-
-    def journal(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.state / "hooks.jsonl").read_text("utf-8").splitlines()]
 
 
 @pytest.fixture

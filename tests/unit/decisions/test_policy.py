@@ -58,12 +58,10 @@ def failed(times: int = 1, **said: str) -> Task:
     return task
 
 
-def blocked(*questions: str) -> Task:
-    blockers = list(questions or ("Which colour?",))
-    text = json.dumps(json.loads(meta("blocked", agent="x")) | {"blockers": blockers})
+def blocked() -> Task:
+    text = json.dumps(json.loads(meta("blocked", agent="x")) | {"blockers": ["Which colour?"]})
     told = Told()
-    told.tree.apply(told.seen.seen(".return-meta.json", text))
-    return told.tree.tasks["x"]
+    return told.tell(told.seen.seen(".return-meta.json", text))
 
 
 def contradicted() -> Task:
@@ -118,40 +116,29 @@ def test_one_retry_and_with_a_mitigation_a_second() -> None:
     assert options(thrice, mitigation=MITIGATION)[RETRY].why_not == words
 
 
-def test_after_a_restoration_exactly_one_more_retry() -> None:
-    told = Told()
-    told.attempt(1, returned(code="E_LINE_FAULT"))
-    assert RETRY not in allowed(called(told, told.attempt(2, returned(code="E_LINE_FAULT"))))
-    task = told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
-    assert (task.retry.restored, task.retry.remaining) == (True, 1)
-    task = told.attempt(3, returned(code="E_LINE_FAULT"))
-    assert RETRY not in allowed(task)
-    assert RETRY not in allowed(task, mitigation=MITIGATION)
-
-
-def called(told: Told, task: Task, **more: Any) -> Task:
+def called(told: Told, task: Task) -> Task:
     """The fitter is called for the latest attempt, by the decision `d1`."""
-    latest = task.latest
-    assert latest is not None
-    assert latest.returned is not None
-    about = {"decision_id": "d1", "task_id": "x", "attempt": task.attempt, "handoff_sha256": None, "action": ESCALATE}
-    about |= {"return_sha256": latest.returned.digest, "at": 1.0, "receipts": (Receipt(Stage.RECORDED, 1.0),)}
-    decision = Decision(**about, mode="fitter")  # type: ignore[arg-type]
-    told.tell(Decided(50, 1.0, "d1", decision))
+    returned = task.latest.returned
+    assert returned is not None
+    about: dict[str, Any] = {"decision_id": "d1", "task_id": "x", "attempt": task.attempt, "handoff_sha256": None}
+    about |= {"return_sha256": returned.digest, "at": 1.0, "receipts": (Receipt(Stage.RECORDED, 1.0),)}
+    told.tell(Decided(50, 1.0, "d1", Decision(**about, action=ESCALATE, mode="fitter")))
     fitter = json.loads(packet("fit")) | {"restores": "x", "decision_id": "d1"}
-    return told.tell(told.seen.seen("f/fit.handoff.json", json.dumps(fitter | more)))
+    return told.tell(told.seen.seen("f/fit.handoff.json", json.dumps(fitter)))
 
 
-def test_a_station_is_decided_again_once_its_fitter_has_ended() -> None:
+def test_a_station_gets_exactly_one_retry_once_its_fitter_has_ended() -> None:
     told = Told()
     told.attempt(1, returned(code="E_LINE_FAULT"))
     task = called(told, told.attempt(2, returned(code="E_LINE_FAULT")))
     assert allowed(task) == set()
     task = told.tell(told.seen.seen("f/fit.return.md", returned("SUCCESS")))
-    assert suggested(task) is RETRY
+    assert (task.retry.restored, task.retry.remaining, suggested(task)) == (True, 1, RETRY)
     assert options(task)[RETRY].warnings == ()
     assert "retry first" in (refusal(task, ESCALATE, Params(mode="fitter"), "") or "")
     assert refusal(task, ESCALATE, Params(mode="debug"), "") is None
+    task = told.attempt(3, returned(code="E_LINE_FAULT"))
+    assert RETRY not in allowed(task) | allowed(task, mitigation=MITIGATION)
 
 
 def test_advice_and_repeated_failures_warn_and_do_not_forbid() -> None:

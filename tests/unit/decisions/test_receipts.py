@@ -130,8 +130,8 @@ def test_what_is_decided_anew_has_its_own_receipts(book: ReceiptBook) -> None:
         with at(now):
             for stage in (Stage.DELIVERED, "read.hook-claude", Stage.ACTED):
                 book.mark(ID, stage, "x", since=since)
-            assert book.claim(ID, "one", since=since) == Claim(won=True, by="one", at=since)
-            assert not book.claim(ID, "two", since=since).won
+            assert book.mark(ID, CLAIM, "one", since=since) == Claim(won=True, by="one", at=since)
+            assert not book.mark(ID, CLAIM, "two", since=since).won
     receipts = book.read([anew])[ID]
     assert {(one.stage, one.at) for one in receipts} == {(stage, later.timestamp()) for stage in Stage}
 
@@ -142,7 +142,7 @@ def test_nothing_is_written_into_a_workspace_that_is_only_read(workspace: Path) 
         book.mark(ID, Stage.READ, "x", inside=True, since=NOW)
     book.mark(ID, Stage.READ, "x", since=NOW)
     assert told(book)[-1] == Receipt(Stage.READ, NOON.timestamp(), "x")
-    assert book.claim(ID, "one", since=NOW) == Claim(won=True, by="one", at=NOW)
+    assert book.mark(ID, CLAIM, "one", since=NOW) == Claim(won=True, by="one", at=NOW)
     assert list(workspace.iterdir()) == []
 
 
@@ -167,7 +167,7 @@ def test_where_nothing_can_be_written_it_is_said(workspace: Path) -> None:
 
 def test_exactly_one_claims(book: ReceiptBook) -> None:
     with ThreadPoolExecutor(16) as pool:
-        claims = list(pool.map(lambda number: book.claim(ID, f"agent {number}", since=NOW), range(64)))
+        claims = list(pool.map(lambda number: book.mark(ID, CLAIM, f"agent {number}", since=NOW), range(64)))
     (winner,) = [one for one in claims if one.won]
     assert {(one.by, one.at) for one in claims} == {(winner.by, NOW)}
     # It is known to be read, not yet to be done.
@@ -176,20 +176,20 @@ def test_exactly_one_claims(book: ReceiptBook) -> None:
 
 def test_one_inside_a_sandbox_and_one_outside_never_both_win(book: ReceiptBook, workspace: Path) -> None:
     inside = sandboxed(workspace)
-    assert inside.claim(ID, "inside", since=NOW) == Claim(won=True, by="inside", at=NOW)
-    assert book.claim(ID, "outside", since=NOW) == Claim(won=False, by="inside", at=NOW)
+    assert inside.mark(ID, CLAIM, "inside", since=NOW) == Claim(won=True, by="inside", at=NOW)
+    assert book.mark(ID, CLAIM, "outside", since=NOW) == Claim(won=False, by="inside", at=NOW)
     other = record(task_id="other").decision_id
-    assert book.claim(other, "outside", since=NOW) == Claim(won=True, by="outside", at=NOW)
-    assert not inside.claim(other, "inside", since=NOW).won
+    assert book.mark(other, CLAIM, "outside", since=NOW) == Claim(won=True, by="outside", at=NOW)
+    assert not inside.mark(other, CLAIM, "inside", since=NOW).won
 
 
 def test_nobody_wins_where_an_agent_has_taken_both_names(book: ReceiptBook, workspace: Path) -> None:
     old = json.dumps({"by": "x", "at": "2030-01-01T11:00:00Z"})
     claims_of(workspace, **{"claim": old, "claim.20300101t120000z": old})
-    assert not book.claim(ID, "one", since=NOW).won
+    assert not book.mark(ID, CLAIM, "one", since=NOW).won
 
 
 def test_without_a_workspace_the_state_directory_decides(book: ReceiptBook, workspace: Path) -> None:
     (workspace / ".agentwatch").write_text("in the way")
-    assert book.claim(ID, "one", since=NOW) == Claim(won=True, by="one", at=NOW)
-    assert book.claim(ID, "two", since=NOW) == Claim(won=False, by="one", at=NOW)
+    assert book.mark(ID, CLAIM, "one", since=NOW) == Claim(won=True, by="one", at=NOW)
+    assert book.mark(ID, CLAIM, "two", since=NOW) == Claim(won=False, by="one", at=NOW)

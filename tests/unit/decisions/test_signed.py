@@ -146,12 +146,9 @@ INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]]
         "does not hold",
     ),
     "no envelope": (lambda _: {"signed_request": "größe"}, ProblemKind.DAMAGED, "form"),
-    "another host": (lambda host: {"signed_request": host.signed(host=KIM.public.keyid)}, OTHER, "another host"),
     "another return": (lambda host: about(host, return_sha256=None), OTHER, "something else"),
-    "another action": (lambda _: {"action": Action.ABORT}, OTHER, "something else"),
     "a handoff of its own": (lambda _: {"params": Params(handoff="")}, OTHER, "something else"),
     "too early": (lambda _: {"created_at": written(NOON - AHEAD - SECOND)}, OTHER, "its time was over"),
-    "too late": (lambda _: {"created_at": "2030-01-01T12:05:01Z"}, OTHER, "its time was over"),
 }
 
 

@@ -151,10 +151,8 @@ def run(
         if not all(PathFinder.find_spec(name, command[-1].split(os.pathsep)) for name in _SDK):
             say(f"beware: the MCP server cannot start without its SDK; install that first: {install_line('mcp')}")
     # One after the other, as two of them may share a file.
-    left = [program for program in chosen if _set_up(workspace, program, write=write, remove=remove)]
-    if left:
-        say(f"left for you: each step above that begins with `by hand`. Because of that the exit code is {BY_HAND}")
-    return BY_HAND if left else 0
+    left = [_set_up(workspace, program, write=write, remove=remove) for program in chosen]
+    return BY_HAND if any(left) else 0
 
 
 def _recognised(workspace: Path, known: Mapping[str, Program], read: Set[str]) -> list[Program]:

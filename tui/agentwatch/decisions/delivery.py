@@ -222,6 +222,10 @@ class ReceiptBook:
 
         It is claimed in the workspace where the state directory cannot be written, or is that of a sandbox (`inside`);
         a `private` one never is. Returns who was first. Raises ReceiptError where it cannot be written.
+
+        A CLAIM asks to be the one who carries the decision out, before an effect that must not happen twice: exactly
+        one asker wins. One that can write both places must win both, so that one inside a sandbox and one outside
+        never both do.
         """
         places: list[Callable[[], Directory]] = [partial(Directory.make, self._own, self._disk)]
         places += [] if self._read_only or private else [partial(self._claimed, make=True)]
@@ -241,14 +245,6 @@ class ReceiptBook:
             why = f"neither {self._own} nor the workspace can be written: {reason(trouble)}; {remedy(trouble)}"
             raise ReceiptError(f"the decision holds, and nobody can tell what becomes of it: {why}")
         return told
-
-    def claim(self, decision_id: str, by: str, *, since: str, private: bool = False) -> Claim:
-        """Ask to be the one who carries a decision out, before an effect that must not happen twice.
-
-        Exactly one asker wins. One that can write both places must win both, so that one inside a sandbox and one
-        outside never both do; a `private` one needs the state directory alone. Raises ReceiptError.
-        """
-        return self.mark(decision_id, CLAIM, by, since=since, private=private)
 
     def read(self, records: Iterable[Record]) -> dict[str, tuple[Receipt, ...]]:
         """How far decisions have got, by their ids: one receipt for each stage reached, in their order."""

@@ -82,7 +82,7 @@ class Keys:
                 with suppress(OSError), directory.locked():
                     # Unless it was replaced while somebody typed the passphrase.
                     if self._pem(directory) == data:
-                        directory.replace(PUBLIC, _line(key.public.text), 0o644)
+                        directory.replace(PUBLIC, f"{key.public.text}\n".encode(), 0o644)
             return key
 
     def create(self, passphrase: str | None = None) -> SigningKey:
@@ -96,7 +96,7 @@ class Keys:
                 directory.publish(PRIVATE, _to_pem(key, passphrase))
             except FileExistsError:
                 return self._from_pem(self._pem(directory), lambda: passphrase or "")
-            directory.replace(PUBLIC, _line(key.public.text), 0o644)
+            directory.replace(PUBLIC, f"{key.public.text}\n".encode(), 0o644)
         return key
 
     def rotate(self, passphrase: str | None = None) -> SigningKey:
@@ -109,7 +109,7 @@ class Keys:
             since = max([_now(), *(written(one + timedelta(seconds=1)) for one in retired)])
             _put(directory, RETIRED, old, f"retired {since}")
             directory.replace(PRIVATE, _to_pem(key, passphrase))
-            directory.replace(PUBLIC, _line(key.public.text), 0o644)
+            directory.replace(PUBLIC, f"{key.public.text}\n".encode(), 0o644)
         return key
 
     def protect(self, passphrase: str | None, current: Callable[[], str] | None = None) -> None:
@@ -248,10 +248,6 @@ def _now() -> str:
     return written(datetime.now(UTC))
 
 
-def _line(text: str) -> bytes:
-    return f"{text}\n".encode()
-
-
 def _text(directory: Directory, name: str) -> str | None:
     with suppress(FileNotFoundError):
         return directory.read(name, _LARGEST).decode("utf-8", "replace").strip()
@@ -260,7 +256,7 @@ def _text(directory: Directory, name: str) -> str | None:
 
 def _put(keys: Directory, inner: str, public: PublicKey, about: str) -> None:
     with keys.child(inner, make=0o700) as directory:
-        directory.replace(f"{public.keyid}.pub", _line(f"{public.text}\n{about}"))
+        directory.replace(f"{public.keyid}.pub", f"{public.text}\n{about}\n".encode())
 
 
 def _refuse_open(status: os.stat_result, path: Path) -> None:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agentwatch.decisions.delivery import Claim, ReceiptBook, ReceiptError, signed_in
+from agentwatch.decisions.delivery import CLAIM, Claim, ReceiptBook, ReceiptError, signed_in
 from agentwatch.decisions.envelope import OWN_ID, VARIABLE, Trust, given
 from agentwatch.decisions.errors import KeyProblemError, LedgerError, reason
 from agentwatch.decisions.keys import Keys
@@ -137,10 +137,6 @@ class Reader:
         detail = f"the operator has not decided yet (looked into the {place}){why}"
         return Found(place, refused=tuple(refused), detail=detail)
 
-    def about(self, task_id: str) -> list[Record]:
-        """All decisions about a task that count, also those that do not hold any more."""
-        return [one for one in self._records(self._trust())[1] if one.task_id == task_id]
-
     def wait(
         self,
         question: Question,
@@ -190,7 +186,7 @@ class Reader:
 
     def tell(self, tree: Tree, task_id: str) -> None:
         """Let a tree know what is decided about a task: that tells which files are of an attempt after it."""
-        records = self.about(task_id)
+        records = [one for one in self._records(self._trust())[1] if one.task_id == task_id]
         receipts = self._book.read(records)
         decisions = [decision_of(one, receipts[one.decision_id]) for one in records]
         tree.apply(*(Decided(0, one.at, one.decision_id, one) for one in decisions))
@@ -230,7 +226,7 @@ class Reader:
 
     def claim(self, record: Record, by: str) -> Claim:
         """Ask to be the one who carries a decision out. Raises ReceiptError where no claim can be written."""
-        return self._book.claim(record.decision_id, by, since=record.created_at)
+        return self._book.mark(record.decision_id, CLAIM, by, since=record.created_at)
 
 
 def question_about(tree: Tree, task_id: str, attempt: int | None) -> Question:
