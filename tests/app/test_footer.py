@@ -8,7 +8,6 @@ import pytest
 from tests.app.deciding import Office, office
 
 from agentwatch.app.messages import Inspect
-from agentwatch.app.screens.detailed import TaskScreen
 from agentwatch.app.screens.inspect import InspectScreen
 from agentwatch.app.screens.timeline import TimelineScreen
 from agentwatch.delegation.events import Claim, Verdict
@@ -24,10 +23,9 @@ def footer(s: Office) -> list[str]:
 async def go(s: Office, place: str) -> None:
     """To the details, the timeline, or the file of a claim."""
     s.tree.select("shop.api")
-    wide = s.app.size.width >= 100
     if place == "details":
         await s.press("enter")
-        await s.until(lambda: s.in_details if wide else isinstance(s.app.screen, TaskScreen))
+        await s.until(lambda: s.in_details)
     elif place == "timeline":
         await s.press("t")
         await s.until(lambda: isinstance(s.app.screen, TimelineScreen))

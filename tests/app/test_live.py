@@ -14,7 +14,6 @@ from tests.unit.sessions.test_transcripts import entries_in as words_in
 
 from agentwatch.app import editor
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.screens.detailed import TaskScreen
 from agentwatch.app.widgets.details.live import LiveLog, line_of
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
@@ -61,12 +60,7 @@ class Live:
 
     @property
     def log(self) -> LiveLog:
-        return self.details.log_page
-
-    @property
-    def details(self) -> object:
-        screen = self.s.app.screen
-        return screen.details if isinstance(screen, TaskScreen) else self.s.details
+        return self.s.details.log_page
 
     def add(self, *records: dict[str, object]) -> None:
         with self.path.open("a") as file:

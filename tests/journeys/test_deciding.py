@@ -46,9 +46,7 @@ async def test_a_retry_hands_on_the_hint_and_the_note(screen: Screen) -> None:
 @journey(FAILED)
 async def test_the_key_counts_after_a_moment_in_sight(screen: Screen) -> None:
     await screen.shows("NEEDS YOU")
-    await screen.press("n", "r")
-    await screen.shows(EARLY)
-    await screen.press("ctrl+s")
+    await screen.press("n", "r", "ctrl+s")
     await screen.shows("Retry", READY)
     assert not decisions(screen.workspace)
 

@@ -129,7 +129,7 @@ def snapshot(root: Path) -> dict[str, tuple[int, int, int]]:
     }
 
 
-def test_a_hostile_configuration_runs_nothing_and_nothing_is_written(
+def test_a_hostile_configuration_runs_and_writes_nothing(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     canary = tmp_path / "canary"
@@ -220,6 +220,7 @@ UNUSABLE: dict[str, tuple[Callable[[Repository], object], str]] = {
     "pipe": (lambda of: os.mkfifo(of.root / ".git"), "it is not followed"),
     "link": (lambda of: (of.root / ".git").symlink_to("/"), "it is not followed"),
     "empty directory": (lambda of: (of.root / ".git").mkdir(), "no HEAD"),
+    "pipe for .gitignore": (lambda of: (of.init(), os.mkfifo(of.root / ".gitignore")), "a named pipe stands"),
     "reftable": (reftable, "names no commit, though there are some"),
     "none": (lambda of: None, "not in a git repository"),
 }

@@ -250,7 +250,7 @@ def out_of_reach(repository: Repository) -> Request:
     "handoff", [backdated, returned_before, seen_after_its_return, checked_out, timeless, out_of_reach]
 )
 @pytest.mark.parametrize("with_git", [False, True], ids=["disk", "git"])
-def test_nothing_is_verified_as_made_since_a_handoff_that_nobody_can_date(
+def test_nothing_is_verified_as_made_since_an_undated_handoff(
     tmp_path: Path, handoff: Callable[[Repository], Request], with_git: bool
 ) -> None:
     made = Repository(tmp_path / "workspace", tmp_path / "home")
@@ -289,11 +289,3 @@ def test_what_is_said_of_a_file_is_not_verified_by_the_file(repository: Reposito
     repository.write("src/old.py", at=BEFORE)
     (result,) = Checker(repository.root).check([request(returned(evidence=[bullet]))])
     assert [claim.verdict for claim in result.claims] == [U], result.claims
-
-
-@pytest.mark.parametrize("bullet", ["src/old.py", "src/old.py — the parser", "`src/old.py` (read)", "src/old.py:1"])
-def test_a_file_that_is_only_described_exists(repository: Repository, bullet: str) -> None:
-    repository.write("src/old.py", at=BEFORE)
-    (result,) = Checker(repository.root).check([request(returned(evidence=[bullet]))])
-    (claim,) = result.claims
-    assert (claim.verdict, claim.detail.endswith("; its content was not checked")) == (V, True), claim

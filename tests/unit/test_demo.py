@@ -11,12 +11,12 @@ from string import Template
 import pytest
 
 from agentwatch.contracts.reading import read_document
-from agentwatch.contracts.shapes import Document, Return, Severity
+from agentwatch.contracts.shapes import Document, Severity
 from agentwatch.delegation.events import Rules, Seen, Tick
 from agentwatch.delegation.task import State
 from agentwatch.delegation.tree import Tree
 from agentwatch.demo import session
-from agentwatch.demo.script import Player, Step, demo_screenplay, parse
+from agentwatch.demo.script import Step, demo_screenplay, parse
 from agentwatch.demo.session import DemoSession
 from agentwatch.errors import WorkspaceError
 
@@ -58,17 +58,6 @@ def test_one_document_breaks_its_contract() -> None:
         if told.reading.findings:
             broken[told.path] = {finding.severity for finding in told.reading.findings}
     assert broken == {NON_COMPLIANT: {Severity.ERROR}, LOW_CONFIDENCE: {Severity.WARNING}}
-
-
-def test_one_claimed_file_was_never_written(tmp_path: Path) -> None:
-    Player(demo_screenplay().steps, tmp_path).play_all()
-    claimed = {
-        path
-        for told in session_documents()
-        if isinstance(told.reading.document, Return)
-        for path in (*told.reading.document.files_created, *told.reading.document.artifacts)
-    }
-    assert {path for path in claimed if not (tmp_path / path).is_file()} == {FALSE_CLAIM}
 
 
 def test_the_session_ends_in_states_that_stay_interesting() -> None:

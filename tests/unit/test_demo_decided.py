@@ -114,7 +114,7 @@ def demo(tmp_path: Path) -> Iterator[Rehearsal]:
         (END, PRICES, State.INVALID, (Action.RETRY, {})),
     ],
 )
-def test_what_was_decided_becomes_the_next_attempt_which_succeeds(
+def test_what_was_decided_becomes_the_next_attempt(
     demo: Rehearsal, at: float, task_id: str, was: State, decision: tuple[Action, dict[str, object]]
 ) -> None:
     action, params = decision
@@ -137,7 +137,7 @@ def test_what_was_decided_becomes_the_next_attempt_which_succeeds(
     assert "use v3" in demo.handoff(task)
 
 
-def test_an_abort_ends_the_task_and_what_is_below_it_and_its_report_goes_up(demo: Rehearsal) -> None:
+def test_an_abort_ends_all_below_and_its_report_goes_up(demo: Rehearsal) -> None:
     demo.play(45.0)
     record = demo.decide("checkout.verify", Action.ABORT, "no staging this week")
     demo.orchestrator.attend()
@@ -181,9 +181,7 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(
     assert ("Chromium" in returned) is bool(note)
 
 
-def test_a_running_session_goes_on_with_a_decision_and_leaves_nothing_anywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_running_session_goes_on_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = {name: tmp_path / name for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
     for name, place in own.items():
         monkeypatch.setenv(name, str(place))

@@ -49,7 +49,7 @@ def test_a_page_fits_a_terminal_of_80_columns(topic: str) -> None:
     assert [line for part in outside_of_code for line in part.splitlines() if len(line) > 79] == []
 
 
-def test_pictures_are_for_a_code_host_and_a_terminal_is_spared_them() -> None:
+def test_a_terminal_is_spared_pictures() -> None:
     assert [topic for topic in topics() if "![" in page(topic)] == []
     assert sum("![" in path.read_text("utf-8") for path in MANUAL.glob("*.md")) >= 7
 

@@ -9,18 +9,18 @@ defended as well, and `miss` is the verdict that is found where it is another: a
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pytest
+
 from tests.goldens.verdicts.adapter import tasks_of
 from tests.goldens.verdicts.claude import Session, returned
+from tests.homes import live_in
 
 TABLE: Final[dict[str, Any]] = json.loads(Path(__file__).with_name("rates_data.json").read_text(encoding="utf-8"))
 C, U, V = "contradicted", "unverifiable", "verified"
@@ -46,9 +46,11 @@ class Outcome(NamedTuple):
 
 def outcomes(claims: Sequence[dict[str, Any]] = TABLE["claims"], change: Callable[[Any], Any] = list) -> list[Outcome]:
     """Check each claim as the only one of a task that did what its log says, or what `change` makes of that."""
-    with tempfile.TemporaryDirectory() as made, _home_at(Path(made).resolve() / "home") as home:
-        workspace = home.parent / "ws"
+    with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
+        home, workspace = Path(made).resolve() / "home", Path(made).resolve() / "ws"
+        home.mkdir()
         workspace.mkdir()
+        live_in(home, patch)
         session = Session(home, workspace)
         for number, claim in enumerate(claims):
             text = claim["text"]
@@ -67,25 +69,6 @@ def _joint(rows: Sequence[dict[str, str]]) -> str:
     """The verdict on a text as a whole."""
     verdicts = {row["verdict"] for row in rows}
     return C if C in verdicts else V if verdicts == {V} else U
-
-
-@contextlib.contextmanager
-def _home_at(home: Path) -> Iterator[Path]:
-    """A home of its own, in which nothing else is found."""
-    home.mkdir()
-    before = dict(os.environ)
-    names = {
-        "XDG_STATE_HOME": "state",
-        "XDG_CONFIG_HOME": "config",
-        "XDG_DATA_HOME": "data",
-        "CLAUDE_CONFIG_DIR": ".claude",
-    }
-    os.environ.update({"HOME": str(home)} | {key: str(home / name) for key, name in names.items()})
-    try:
-        yield home
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 class Rates(NamedTuple):
@@ -110,15 +93,10 @@ def main(everything: bool) -> None:
     found = outcomes()
     for one in found if everything else ():
         if one.found != one.wanted:
-            print(
-                f"{one.claim['log']}: {one.claim['text']}\n    {one.wanted}, found {one.found}: "
-                f"{'; '.join(one.details)}"
-            )
+            print(f"{one.claim['log']}: {one.claim['text']}\n    {one.wanted}, found {one.found}: {one.details}")
     print(f"{'':12}{'claims':>8}{'decidable':>11}{'undecided':>11}{'false V':>9}{'false C':>9}")
-    groups = {
-        family: [one for one in found if one.claim["family"] == family]
-        for family in Counter(one.claim["family"] for one in found)
-    }
+    families = dict.fromkeys(one.claim["family"] for one in found)
+    groups = {family: [one for one in found if one.claim["family"] == family] for family in families}
     groups |= {"not English": [one for one in found if one.claim["language"] != "en"], "all": found}
     for name, some in groups.items():
         rates = rates_of(some)

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -19,49 +18,23 @@ from tests.goldens.golden import Golden
 from tests.goldens.verdicts.adapter import tasks_of
 from tests.goldens.verdicts.claude import returned
 from tests.homes import live_in
+from tests.unit.evidence.repository import BEFORE, Repository
 
 DATA = json.loads(Path(__file__).with_name("files_data.json").read_text(encoding="utf-8"))
-DONE = int(time.time())
-HANDED_OFF = DONE + 100_000
-"""Every time of the data is given from here. Later than any inode of a test."""
 RETURNED = 10_000
 METADATA = {"agent_name": "a", "status": "completed", "verbosity_level": "summary", "confidence_level": 0.9}
 SECTIONS = ("created", "modified", "deliverables", "evidence", "summary")
 
 
-class Workspace:
+class Workspace(Repository):
     """A directory that steps are done in; `$OTHER` is one beside it."""
 
-    def __init__(self, root: Path, home: Path) -> None:
-        self.root = root
-        self.home = home
-        root.mkdir(parents=True)
-
     def do(self, kind: str, *what: Any) -> None:
-        getattr(self, kind)(*what)
-
-    def git(self, *arguments: str, at: float = -1_000) -> None:
-        *words, last = arguments
-        words, at = (words, last) if isinstance(last, int) else ([*words, last], at)
-        stamp = f"@{int(HANDED_OFF + at)} +0000"
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
-        for who in ("AUTHOR", "COMMITTER"):
-            environment |= {f"GIT_{who}_NAME": "A", f"GIT_{who}_EMAIL": "a@example.org", f"GIT_{who}_DATE": stamp}
-        given = [word.replace("$OTHER", str(self.root.parent / "other")) for word in words]
-        subprocess.run(["git", *given], cwd=self.root, env=environment, check=True, capture_output=True)
-
-    def commit(self, at: float) -> None:
-        self.git("add", "-A", at=at)
-        self.git("commit", "-q", "--allow-empty", "-m", "x", at=at)
-
-    def write(self, path: str, text: str, at: float) -> None:
-        target = self.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-        self.touch(path, at)
-
-    def touch(self, path: str, at: float) -> None:
-        os.utime(self.root / path, (HANDED_OFF + at, HANDED_OFF + at), follow_symlinks=False)
+        if kind == "git":
+            *words, at = what if isinstance(what[-1], int) else (*what, BEFORE)
+            self.git(*(word.replace("$OTHER", str(self.root.parent / "other")) for word in words), at=at)
+        else:
+            getattr(self, kind)(*what)
 
     def remove(self, path: str) -> None:
         (self.root / path).unlink()
@@ -126,7 +99,7 @@ def found() -> dict[str, dict[str, Any]]:
     with pytest.MonkeyPatch.context() as patch:
         live_in(home, patch)
         # No file may have a time that is still to come.
-        patch.setattr(time, "time", lambda: now() + 2 * (HANDED_OFF - DONE))
+        patch.setattr(time, "time", lambda: now() + 200_000)
         for number, (name, case) in enumerate(DATA.items()):
             made = Workspace(base / str(number) / "ws", home)
             if case.get("git", True):

@@ -25,7 +25,7 @@ def found() -> list[Outcome]:
     return outcomes()
 
 
-def test_each_claim_has_the_verdict_of_the_table_or_is_known_to_be_undecided(found: list[Outcome]) -> None:
+def test_each_claim_has_the_verdict_of_the_table_or_its_miss(found: list[Outcome]) -> None:
     assert [one for one in found if not one.is_known] == []
 
 

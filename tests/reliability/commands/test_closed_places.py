@@ -56,7 +56,7 @@ def test_a_hidden_workspace_is_said_to_be_one(stage: Stage, nowhere: Path, comma
     assert "give a directory that you can read and enter" in found.err
 
 
-def test_where_the_ledger_is_hidden_the_mirror_tells_the_decision(stage: Stage, nowhere: Path) -> None:
+def test_where_the_ledger_is_hidden_the_mirror_tells(stage: Stage, nowhere: Path) -> None:
     hidden = dict.fromkeys(("XDG_STATE_HOME", "XDG_CONFIG_HOME"), str(nowhere))
     blind = stage.wait(environment=hidden)
     assert blind.code == 5

@@ -44,7 +44,7 @@ def verify(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str
 
 
 @pytest.mark.parametrize("instead", ["nothing", "a pipe", "a link", "what cannot be read"])
-def test_a_document_that_cannot_be_compared_any_more_is_no_success(
+def test_a_document_that_cannot_be_compared_is_no_success(
     workspace: Path, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], instead: str
 ) -> None:
     document = workspace / "b.return.md"
@@ -65,7 +65,7 @@ def lie(workspace: Path) -> None:
     (workspace / "a.return.md").write_text(text, "utf-8")
 
 
-def test_the_verifier_in_the_manual_accepts_them_and_refuses_another_key(workspace: Path, tmp_path: Path) -> None:
+def test_the_verifier_in_the_manual_refuses_another_key(workspace: Path, tmp_path: Path) -> None:
     lie(workspace)
     bundle = tmp_path / "all.intoto.jsonl"
     assert run(["attest", "--all", str(workspace), "-o", str(bundle)]) == 0

@@ -42,9 +42,7 @@ CONTRACTS_IN_JSON = ("handoff-packet", "subagent-return", "return-meta", "report
 
 
 @pytest.mark.parametrize("contract", CONTRACTS_IN_JSON)
-def test_the_schema_of_a_contract_is_printed_with_an_example_that_is_valid(
-    contract: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_schema_of_a_contract_has_a_valid_example(contract: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", contract]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert (schema["$schema"], schema["title"]) == ("https://json-schema.org/draft/2020-12/schema", contract)
@@ -53,7 +51,7 @@ def test_the_schema_of_a_contract_is_printed_with_an_example_that_is_valid(
     assert (reading.contract, reading.findings) == (contract, ())
 
 
-def test_the_contract_without_a_schema_has_an_example_in_the_manual(tmp_path: Path) -> None:
+def test_the_contract_without_a_schema_has_an_example(tmp_path: Path) -> None:
     manual = Path(agentwatch.__file__).parent / "manual" / "contracts.md"
     (example,) = re.findall("```markdown\n(.*?)```", manual.read_text("utf-8"), re.DOTALL)
     assert example == EXAMPLES["return-format"]
@@ -64,9 +62,7 @@ def test_the_contract_without_a_schema_has_an_example_in_the_manual(tmp_path: Pa
     assert (reading.contract, reading.findings) == ("return-format", ())
 
 
-def test_a_report_of_another_program_is_checked_only_beside_a_handoff(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_report_is_checked_only_beside_a_handoff(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write("jest.report.json", '{"status": "passed"}')
     assert check(["."], "json") == 0
     assert files_of(capsys.readouterr().out) == []
@@ -75,9 +71,7 @@ def test_a_report_of_another_program_is_checked_only_beside_a_handoff(
     assert [file["path"] for file in files_of(capsys.readouterr().out)] == ["jest.handoff.json", "jest.report.json"]
 
 
-def test_a_missing_artifact_is_an_error_and_an_archived_one_is_not(
-    workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_artifact_is_an_error_unless_archived(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     artifacts = [{"type": "plan", "path": "specs/7_x/plans/p.md", "summary": "the plan"}]
     write("specs/7_x/x.return.json", text_of(put("artifacts", artifacts)(SUBAGENT)))
     assert check(["specs"]) == 1
@@ -97,9 +91,7 @@ def test_a_missing_artifact_is_an_error_and_an_archived_one_is_not(
     assert check(["."]) == 0
 
 
-def test_paths_are_those_of_the_git_repository_and_unknown_for_a_lone_file(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_those_of_the_git_repository(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     artifacts = [{"type": "plan", "path": "docs/p.md", "summary": "the plan"}]
     write("repo/specs/x.return.json", text_of(put("artifacts", artifacts)(SUBAGENT)))
     write("elsewhere/a", "")

@@ -25,7 +25,7 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     assert "exit codes: 0 " in shown
 
 
-def test_an_interrupt_while_a_command_is_loaded_ends_it_without_a_word(tmp_path: Path) -> None:
+def test_an_early_interrupt_ends_without_a_word(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "class Interrupts:\n"
@@ -43,7 +43,7 @@ HOSTILE = ["a\nb", "a\x1b]0;x\x07", "a\u202eb", "a\tb", "--yes", "-x", " a", "a\
 TYPED = [["", ""], ["\0"], ["decide", "\ud800"], ["--", "--", "--"], ["tree", "'"], ["\\"]]
 
 
-def test_an_id_that_a_shell_could_not_show_or_would_take_for_an_option_is_not_offered(
+def test_an_id_that_no_shell_could_take_is_not_offered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"):

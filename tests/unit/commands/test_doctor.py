@@ -10,7 +10,7 @@ from agentwatch.cli import start
 
 
 @pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CONFIG_HOME"])
-def test_what_lies_in_the_workspace_or_behind_a_link_in_it_is_bad(
+def test_what_lies_in_or_leads_through_the_workspace_is_bad(
     variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"

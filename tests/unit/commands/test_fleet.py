@@ -55,7 +55,7 @@ def test_the_configuration_is_one_that_the_server_takes(
     assert host_of(keys.others(Role.HOST)[0].public) in text
 
 
-def test_init_makes_the_store_and_makes_it_right_where_it_was_made_otherwise(
+def test_init_makes_the_store_and_makes_it_right(
     broker: Broker, keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(["doctor", "--nats", broker.url]) == 1

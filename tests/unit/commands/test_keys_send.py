@@ -27,9 +27,7 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
 
 
 @needs_sshd
-def test_hosts_trust_the_key_that_it_makes_and_it_says_what_comes_next(
-    sshd: Sshd, keys: Keys, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hosts_trust_the_key_that_it_makes(sshd: Sshd, keys: Keys, capsys: pytest.CaptureFixture[str]) -> None:
     address = parse(f"ssh://127.0.0.1:{sshd.port}/~")
     assert send(keys, [address], "kim o'hara", sshd.program) == 0
     said, key = capsys.readouterr().out, keys.show()
@@ -42,7 +40,7 @@ def test_hosts_trust_the_key_that_it_makes_and_it_says_what_comes_next(
 
 
 @needs_sshd
-def test_a_host_that_cannot_be_told_is_named_and_the_others_are_told(
+def test_a_host_that_cannot_be_told_is_named(
     sshd: Sshd, keys: Keys, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bare = Sshd(tmp_path / "bare", path="/usr/bin:/bin")

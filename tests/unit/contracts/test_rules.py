@@ -3,60 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.goldens.documents import adapter, table
+from agentwatch.contracts.reading import read_document
+from tests.goldens.documents import adapter
 from tests.unit.contracts.cases import CASES, TABLES, Case
 from tests.unit.contracts.documents import line_with
 
-VALID: Final = list({(case.name, case.valid_text): None for case in CASES if not case.embedded})
 RULES: Final = {rule["id"]: rule for rule in adapter.rules()}
 SHOWN_ELSEWHERE: Final = ("DOC010", "SRC", "LNK", "DEC")
 """How rules begin that no document breaks by itself: tests of files, trees, runs and decisions show them."""
 
 
-@pytest.fixture(scope="module")
-def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
-    """The findings of each case by its number, and those of each valid document by `valid` and its number."""
-    root = Path(os.path.realpath(tmp_path_factory.mktemp("rules")))
-    home, broken, valid, session = (root / name for name in ("home", "broken", "valid", "session"))
-    for directory in (home, broken, valid, session):
-        directory.mkdir()
-    some = [table.Case("", case.name, case.text, "returned" if case.embedded else "file") for case in CASES]
-    table.write_files(broken, some)
-    table.write_files(valid, [table.Case("", name, text) for name, text in VALID])
-    table.write_children(home, session, some)
-    found = {}
-    for workspace, before in ((broken, ""), (valid, "valid ")):
-        for file in adapter.checked(home, workspace):
-            number = int(Path(file["path"]).relative_to(workspace).parts[0])
-            # That an artifact is not on disk is no matter of the document.
-            found[f"{before}{number}"] = [one for one in file["findings"] if one["rule"] != "LNK007"]
-    for task in adapter.tasks(home, session):
-        for one in task["findings"]:
-            found.setdefault(str(int(one["path"].rpartition("_")[2])), []).append(one)
-    return found
-
-
-@pytest.mark.parametrize("number", range(len(CASES)), ids=lambda number: CASES[number].id)
-def test_a_rule_broken_alone_gives_only_its_finding(number: int, findings: dict[str, list[Any]]) -> None:
-    case = CASES[number]
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_rule_broken_alone_gives_only_its_finding(case: Case) -> None:
+    valid, broken = (read_document(text, case.name, embedded=case.embedded) for text in (case.valid_text, case.text))
+    assert valid is not None
+    assert broken is not None
+    assert valid.findings == ()
     line = case.at if isinstance(case.at, int) else line_with(case.text, case.at)
-    severity = RULES[case.rule]["severity"]
-    found = findings[str(number)]
-    assert [(one["rule"], one["line"], one["severity"]) for one in found] == [(case.rule, line, severity)]
-    assert "{" not in found[0]["message"], "a placeholder was left open"
-
-
-@pytest.mark.parametrize("number", range(len(VALID)), ids=lambda number: f"{number}-{VALID[number][0]}")
-def test_its_twin_breaks_no_rule(number: int, findings: dict[str, list[Any]]) -> None:
-    assert findings[f"valid {number}"] == []
+    found = [(one.rule, one.line, one.severity) for one in broken.findings]
+    assert found == [(case.rule, line, RULES[case.rule]["severity"])]
+    assert "{" not in broken.findings[0].message, "a placeholder was left open"
 
 
 def test_every_rule_is_broken_by_a_case() -> None:

@@ -53,7 +53,7 @@ class Repository:
         self.touch(path, at)
 
     def touch(self, path: str, at: float) -> None:
-        os.utime(self.root / path, (HANDED_OFF + at, HANDED_OFF + at))
+        os.utime(self.root / path, (HANDED_OFF + at, HANDED_OFF + at), follow_symlinks=False)
 
 
 def program(path: Path, text: str) -> Path:

@@ -73,7 +73,7 @@ def test_a_workspace_that_is_gone_is_said_to_be(plain: Repository) -> None:
     assert "cannot be looked at" in claim.detail
 
 
-def test_a_workspace_below_the_top_finds_what_is_on_a_branch_in_its_own_directory(repository: Repository) -> None:
+def test_below_the_top_a_branch_is_looked_at_in_the_own_directory(repository: Repository) -> None:
     repository.git("checkout", "-q", "-b", "feat")
     repository.write("sub/x.md", at=AFTER)
     repository.commit(at=AFTER)
@@ -86,7 +86,7 @@ def test_a_workspace_below_the_top_finds_what_is_on_a_branch_in_its_own_director
 
 @pytest.mark.parametrize("git", [True, False])
 @pytest.mark.parametrize("kind", ["created", "modified"])
-def test_a_file_that_was_put_there_with_an_older_time_is_not_called_older(
+def test_a_file_put_there_with_an_older_time_is_not_called_older(
     repository: Repository, plain: Repository, kind: str, *, git: bool
 ) -> None:
     """By `cp -p` or `mv`: its inode tells, where nobody can set the time back."""
@@ -96,7 +96,7 @@ def test_a_file_that_was_put_there_with_an_older_time_is_not_called_older(
     assert (claim.verdict, "a copy or a move keeps its time" in claim.detail) == (U, True), claim.detail
 
 
-def test_a_commit_in_the_second_of_the_handoff_may_be_from_before_or_after(repository: Repository) -> None:
+def test_a_commit_in_the_second_of_the_handoff_decides_nothing(repository: Repository) -> None:
     repository.write("x.md", at=AFTER)
     repository.commit(at=0)
     assert only(check(repository.root, returned(created=["x.md"]), at=HANDED_OFF + 0.5)).verdict is U

@@ -92,7 +92,7 @@ def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
     assert len(list(state_changes(events, Tree()))) == 1
 
 
-def test_the_log_tells_each_step_of_a_request_once_and_who_took_it() -> None:
+def test_the_log_tells_each_step_of_a_request_once() -> None:
     one = request(command="rm \x1b[31m-r build")
     taken = decided(one, stage=Stage.DELIVERED, at=1_111.0)
     events = [ran_session(session()), requested(one), decided(one), taken, ran_session(session(updated_at=1_115.0), 9)]

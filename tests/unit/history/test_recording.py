@@ -6,18 +6,18 @@ import json
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentwatch.contracts.shapes import Finding, Severity
 from agentwatch.delegation.events import Event, Gone, Ran, Seen, Tick
-from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
+from agentwatch.delegation.run import RunState, StartedBy, Turn
 from agentwatch.errors import UsageError
 from agentwatch.history.recording import outline_of, read_recording, read_version, recording_lines, write_new
 from agentwatch.sources.sessions.reader import message
-from tests.unit.delegation.asking import request, requested
+from tests.unit.delegation.asking import ran, request, requested
+from tests.unit.delegation.asking import session as started
 from tests.unit.delegation.events import Recorder, returned
 from tests.unit.history.recorded import META, Workspace, digest_of, meta, packet
 
@@ -71,35 +71,23 @@ def test_what_is_read_is_what_was_written(tmp_path: Path, *, has_texts: bool) ->
 
 def run_of(workspace: Workspace) -> Ran:
     """A session's child that was handed a packet, and answered twice."""
-    first, second = meta("partial"), meta("implemented", "sess_1", "x\x1b]0;owned\x07\u202e")
+    first, second = meta("partial"), meta("implemented", "sess_1", HOSTILE)
     workspace.texts |= {digest_of(text): text for text in (packet("x"), first)}
-    said, earlier = message(second, 30.0), message(first, 20.0)
-    prompt = message(packet("x"), 9.0)
-    run = Run(
-        source="agents",
-        session_id="s1",
-        parent_session="s0",
-        state=RunState.ENDED,
-        place="/home/kim/store",
-        started_at=10.0,
-        updated_at=30.0,
-        ended_at=30.0,
-    )
-    first = Turn(9.0, prompt, state=RunState.ENDED, said=earlier, ended_at=20.0)
-    rounds = (first, Turn(21.0, prompt, StartedBy.PARENT))
-    return Ran(1, 30.0, "agents:s1", replace(run, prompt=prompt, said=said, rounds=rounds))
+    said, earlier, prompt = message(second, 30.0), message(first, 20.0), message(packet("x"), 9.0)
+    turn = Turn(9.0, prompt, state=RunState.ENDED, said=earlier, ended_at=20.0)
+    more = {"prompt": prompt, "said": said, "rounds": (turn, Turn(21.0, prompt, StartedBy.PARENT))}
+    return ran(started(parent_session="s0", updated_at=1_060.0, **more))
 
 
 def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path: Path) -> None:
     workspace = Workspace()
-    ran = run_of(workspace)
-    events = [ran, requested(request()), Ran(2, 31.0, "agents:s2", None)]
+    one = run_of(workspace)
+    events = [one, requested(request()), one._replace(run=None)]
     assert write_new(tmp_path / "r", recording_lines("shop", events, workspace.text_of)) == 2
     read = read_recording(tmp_path / "r")
-    assert read.events == (ran._replace(seq=0),)
-    assert ran.run is not None
-    said = [one for one in (ran.run.prompt, ran.run.rounds[0].said, ran.run.said) if one is not None]
-    assert [read.texts.get(one.digest) for one in said] == [packet("x"), meta("partial"), None]
+    assert read.events == (one._replace(seq=0),)
+    said = [digest_of(text) for text in (packet("x"), meta("partial"), meta("implemented", "sess_1", HOSTILE))]
+    assert [read.texts.get(digest) for digest in said] == [packet("x"), meta("partial"), None]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +153,7 @@ def test_a_bad_line_is_told_with_its_place(tmp_path: Path, line: str | bytes, wo
     ("content", "words"),
     [
         ('{"schema_version": 1}\n', ":1: no recording of agentwatch"),
-        ('{"agentwatch_recording": 2}\n', ":1: a recording of another version (2); update agentwatch"),
+        ('{"agentwatch_recording": 2}\n', ":1: no recording of agentwatch"),
         ('{"agentwatch_recording": 1}\n', "it holds nothing to replay"),
     ],
 )
@@ -175,7 +163,7 @@ def test_what_is_no_recording_is_refused_with_what_to_do(tmp_path: Path, content
         read_recording(tmp_path / "r")
 
 
-def test_a_version_that_is_nothing_of_its_name_today_stays_what_it_was() -> None:
+def test_a_version_that_is_nothing_today_stays_what_it_was() -> None:
     seen = Recorder().seen("a.handoff.json", returned("completed"))
     reading = read_version(seen.path, outline_of(seen), lambda: '{"ok": true}')
     assert reading is not None

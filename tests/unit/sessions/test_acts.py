@@ -211,12 +211,12 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n*** Add File: src/b.py\
     [
         ("Write", {"file_path": "/build/a.py", "content": "x"}, [(ActKind.WRITE, "/build/a.py")]),
         ("apply_patch", {"input": PATCH}, [(ActKind.WRITE, "src/a.py"), (ActKind.WRITE, "src/b.py")]),
-        ("WebFetch", {"url": "https://example.org"}, [(ActKind.NETWORK, "https://example.org")]),
+        ("WebFetch", {"url": "https://example.org"}, []),
         ("mcp__ide__run", {"code": "x"}, [(ActKind.STRANGE, "mcp__ide__run")]),
         ("Bash", {}, [(ActKind.STRANGE, "Bash")]),
         ("shell", {"command": ["bash", "-lc", "make test"]}, [(ActKind.COMMAND, "make test")]),
         ("shell", {"command": ["make", "a b"]}, [(ActKind.COMMAND, "make 'a b'")]),
-        ("Read", {"file_path": "a.py"}, [(ActKind.LOOK, "Read")]),
+        ("Read", {"file_path": "a.py"}, []),
         ("Task", {"prompt": "Go."}, []),
     ],
 )

@@ -21,7 +21,6 @@ class Home(StrEnum):
 
     APP = "app"
     MAIN = "main"
-    PAGE = "page"
     INSPECT = "inspect"
     PANE = "pane"
     LINES = "lines"
@@ -38,7 +37,6 @@ class Place(StrEnum):
 
     TREE = "tree"
     DETAILS = "details"
-    PAGE = "page"
     INSPECT = "inspect"
     FILTER = "filter"
     EMPTY = "empty"
@@ -107,7 +105,7 @@ def key_label(key: str) -> str:
 def _row(  # noqa: PLR0917
     name: str, keys: str, action: str, words: str, homes: str, footer: str = "", title: str = "", flag: str = ""
 ) -> ActionSpec:
-    places = footer.replace("selected", "tree details page timeline inspect").split()
+    places = footer.replace("selected", "tree details timeline inspect").split()
     made = tuple(map(Home, homes.split())), tuple(map(Place, places))
     return ActionSpec(name, tuple(keys.split()), action, words, *made, title, flag)
 
@@ -119,28 +117,28 @@ _ROWS: Final = (
     _row("filter.down", "down", "down", "to the tree", "filter", "filter"),
     _row("filter.complete", "tab", "complete", "complete", "filter", "filter"),
     _row("filter.earlier", "up", "earlier", "earlier", "filter", "filter"),
-    _row("back", "escape", "back", "back; clear the filter", "main page timeline inspect", "selected"),
+    _row("back", "escape", "back", "back; clear the filter", "main timeline inspect", "selected"),
     _row("open", "enter", "open", "open", "tree", "tree", "Open the details"),
-    _row("inspect", "enter", "inspect", "inspect", "pane", "details page", "", "acts"),
-    _row("live.search", "/", "search", "search", "page", "details page"),
+    _row("inspect", "enter", "inspect", "inspect", "pane", "details", "", "acts"),
+    _row("live.search", "/", "search", "search", "pane", "details"),
     _row(
         "live.pager",
         "p",
         "page_transcript",
         "pager",
         "pane",
-        "details page",
+        "details",
         "Open the transcript in the pager",
         "acts",
     ),
-    _row("tabs", "1 2 3 4 5 6 7 8", "tab({})", "tabs", "main page", "details page"),
+    _row("tabs", "1 2 3 4 5 6 7 8", "tab({})", "tabs", "main", "details"),
     _row("inspect.switch", "d tab", "switch", "difference", "inspect", "inspect"),
-    _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details page"),
-    _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details page"),
-    _row("needs.next", "n", "go_asking(1)", "next", "main page", "tree details page", "Next task that needs you"),
-    _row("needs.previous", "N", "go_asking(-1)", "previous", "main page", "", "Previous task that needs you"),
-    _row("unseen.next", "u", "go_unseen(1)", "new", "main page", "tree details page", "Next task that is new"),
-    _row("unseen.previous", "U", "go_unseen(-1)", "new", "main page", "", "Previous task that is new"),
+    _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details"),
+    _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details"),
+    _row("needs.next", "n", "go_asking(1)", "next", "main", "tree details", "Next task that needs you"),
+    _row("needs.previous", "N", "go_asking(-1)", "previous", "main", "", "Previous task that needs you"),
+    _row("unseen.next", "u", "go_unseen(1)", "new", "main", "tree details", "Next task that is new"),
+    _row("unseen.previous", "U", "go_unseen(-1)", "new", "main", "", "Previous task that is new"),
     _row("decide.retry", "r", "decide('retry')", "retry", "app", "selected", "Decide: retry", "acts"),
     _row("decide.escalate", "e", "decide('escalate')", "escalate", "app", "selected", "Decide: escalate", "acts"),
     _row("decide.abort", "x", "decide('abort')", "abort", "app", "selected", "Decide: abort", "acts"),
@@ -148,7 +146,7 @@ _ROWS: Final = (
     _row("decide.accept", "y", "decide('accept')", "accept", "app", "selected", "Decide: accept", "acts"),
     _row("review", "R", "review", "review", "app", "selected", "Review what needs you", "acts"),
     _row("mark", "m", "mark", "mark", "tree", "", "Mark for the review", "acts"),
-    _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details page", "Acknowledge", "acts"),
+    _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details", "Acknowledge", "acts"),
     _row("snooze", "w", "aside('snooze')", "snooze", "app", "", "Snooze", "acts"),
     _row("aside.undo", "Z", "aside('undo')", "undo", "app", "", "Undo: acknowledge or snooze", "acts"),
     _row("dialog.record", "ctrl+s", "record", "record", "decide", "decide"),
@@ -175,7 +173,7 @@ _ROWS: Final = (
     _row("filter.state.back", "S", "filter_state(-1)", "state", "main"),
     _row("follow", "f", "follow", "follow", "main", "tree", "Follow what happens"),
     _row("timeline", "t", "timeline", "timeline", "main timeline", "tree", "Timeline"),
-    _row("history", "H", "history", "history", "tree", "", "Go to the history"),
+    _row("history", "H", "history", "history", "main", "", "Go to the history"),
     _row("fold", "space", "toggle_fold", "fold", "tree chart", "tree"),
     _row("edit", "o", "file('edit')", "edit", "app", "selected", "Open the file in the editor", "acts"),
     _row("copy", "c", "file('copy')", "copy path", "app", "selected", "Copy the path", "acts"),
@@ -202,16 +200,16 @@ _ROWS: Final = (
     _row("replay.faster", ">", "change_speed(2.0)", "faster", "replay"),
     _row("replay.start", "[", "rewind", "start", "replay", "", "Go to the start of the recording"),
     _row("replay.end", "]", "wind", "end", "replay", "", "Go to the end of the recording"),
-    _row("help", "?", "help", "keys", "app", "tree details page empty timeline inspect", "Keys and manual"),
+    _row("help", "?", "help", "keys", "app", "tree details empty timeline inspect", "Keys and manual"),
     _row("palette", "ctrl+p", "command_palette", "palette", "app", "", "", "first"),
-    _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details page empty inspect", "Quit"),
+    _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details empty inspect", "Quit"),
     _row(
         "suspend",
         "ctrl+z",
         "suspend_process",
         "shell",
         "app",
-        "tree details page empty inspect",
+        "tree details empty inspect",
         "Go to the shell",
         "first",
     ),

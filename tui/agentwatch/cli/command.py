@@ -57,6 +57,7 @@ COMMANDS: Final = {
 _MODULES: Final = {
     "": "screen",
     "ack": "pending",
+    "answer": "decide",
     "attest": "verify",
     "demo": "screen",
     "replay": "screen",

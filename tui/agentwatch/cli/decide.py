@@ -1,45 +1,37 @@
-"""The command that decides about a task."""
+"""The commands that record a decision: about a task, or about what a program asks."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import termios
+import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from agentwatch.cli.command import PLACE, TASK, YES, Argument, argument, command, flag, one_of
-from agentwatch.cli.shared import (
-    barred,
-    confirmed,
-    deciding_in,
-    desk_in,
-    fact_lines,
-    refuse_placeholder,
-    refuse_uneven,
-    say_recorded,
-    task_in,
-)
-from agentwatch.composition import check_claims
-from agentwatch.decisions import policy
+from agentwatch.cli.shared import PLACEHOLDER, desk_in, passphrase, subject_of, task_in
+from agentwatch.composition import check_claims, desk_of
+from agentwatch.config import load
+from agentwatch.decisions import form, policy
 from agentwatch.decisions.errors import DecisionError, NotAllowedError, ReturnChangedError
-from agentwatch.decisions.form import (
-    AmendError,
-    fact,
-    facts,
-    final_report,
-    handoff_problems,
-    next_handoff,
-    words_of_child,
-)
+from agentwatch.decisions.form import AmendError, Fact, final_report, handoff_problems, next_handoff, words_of_child
+from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.decisions.record import AlreadyDecidedError, Answer, Mitigation, Params, Record, Subject
 from agentwatch.decisions.service import operator_name
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
+from agentwatch.delegation.request import Query, Request
 from agentwatch.delegation.task import Task
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
-from agentwatch.text import clean, complain, quoted, say
+from agentwatch.sources import complain_of
+from agentwatch.text import clean, complain, exact, quoted, say, whole
+from agentwatch.view.words import plural
 
 
 def _option(action: Action) -> Argument:
@@ -99,8 +91,9 @@ def _decide(options: Namespace, look: Callable[[], Monitor]) -> int:
         if monitor.host:
             where = f"the ledger of {quoted(monitor.host, 60)}, once it has checked this"
         at, writes = datetime.now(UTC).timestamp(), f"{subject.decision_id}.json in {where}"
-        told = [fact("decision", str(action)), *facts(task, task, subject, action, params, now=at, writes=writes)]
-        if not confirmed(options, [*fact_lines(told), *_signed_lines(note, params, task)], "decision"):
+        facts = form.facts(task, task, subject, action, params, now=at, writes=writes)
+        told = fact_lines([form.fact("decision", str(action)), *facts])
+        if not confirmed(options, [*told, *_signed_lines(note, params, task)], "decision"):
             return ExitCode.NOT
     if (why := desk.why_locked()) is not None:
         complain(clean(why))
@@ -199,3 +192,170 @@ def _signed_lines(note: str, params: Params, task: Task) -> Iterator[str]:
     for title, text in texts:
         if text:
             yield from barred(title, text)
+
+
+@command(
+    argument("request", "REQUEST", "its id, or the first 8 digits of it"),
+    PLACE,
+    *one_of(
+        flag("--allow", "allow it, once"),
+        argument("--deny", "TEXT", "deny it, with words to the model where it takes any", nargs="?", const=""),
+        argument(
+            "--option",
+            "TEXT",
+            "answer its question, with an option of it or your own words; again for the next question; several choices"
+            " a line each",
+            action="append",
+        ),
+        required=True,
+    ),
+    argument("--rule", "RULE", "with --allow: what else is allowed for the rest of its session, as the request has it"),
+    YES,
+    exit_codes="exit codes: 0 recorded, 1 you said no, or the request does not take this answer, 4 nobody waits for an"
+    " answer any more, 6 answered before, and differently, 2 wrong usage, or the key or the disk refused",
+)
+def answer(options: Namespace) -> int:
+    """Answer a permission or a question of a program that waits for it, after one more question."""
+    if options.rule is not None and not options.allow:
+        raise UsageError("--rule belongs to --allow: it is what else is allowed")
+    with deciding_in(options) as look:
+        return answer_request(options, look())
+
+
+def answer_request(options: Namespace, monitor: Monitor) -> int:
+    """Answer the request whose id starts so. Returns the exit code; raises DecisionError and UsageError."""
+    complain_of(monitor.problems)
+    request = _find([one for task in monitor.tree.tasks.values() for one in task.requests], options.request)
+    action = Action.ALLOW if options.allow else Action.DENY if options.deny is not None else Action.ANSWER
+    params, note = _params(request, options), options.deny or ""
+    if not confirmed(options, _lines(request, action, params, note), "answer"):
+        return ExitCode.NOT
+    made = asyncio.run(monitor.answer(request, action, params, note))
+    say_recorded(made, "request")
+    say("`agentwatch pending` says when its program has it")
+    return ExitCode.DONE
+
+
+def _find(requests: Iterable[Request], start: str) -> Request:
+    """The request whose id starts so; raises UsageError where it is none, or one of several."""
+    word = start.lower()
+    fitting = [one for one in requests if one.request_id.startswith(word)] if len(word) >= form.DIGITS else []
+    if len(fitting) != 1:
+        why = f"{plural(len(fitting), 'request')} begin with {quoted(start)}; give more of its id"
+        none = f"no request {quoted(start)} is open here (its id, or the first {form.DIGITS} digits of it)"
+        raise UsageError(f"{why if fitting else none}; `agentwatch pending` lists those that wait")
+    return fitting[0]
+
+
+def _params(request: Request, options: Namespace) -> Params:
+    """The parameters of the answer. Raises UsageError where the options are not those of its questions."""
+    labels = {option.label for query in request.queries for option in query.options}
+    texts = options.option or ()
+    refuse_placeholder(*{options.deny, *texts} - labels)
+    if not texts:
+        return Params(rule=options.rule)
+    refuse_uneven("--option", texts, [query.question for query in request.queries])
+    answers = [
+        Answer(query.question, line)
+        for query, text in zip(request.queries, texts, strict=True)
+        for line in (filter(str.strip, text.splitlines()) if query.several else [text])
+    ]
+    return Params(answers=tuple(answers))
+
+
+def options_of(query: Query, longest: int) -> Iterator[str]:
+    """The options of a question with what is said of each, a line each of foreign text, cut there."""
+    for option in query.options:
+        yield clean(f"{exact(option.label, longest)}{option.description and f': {option.description}'}", longest)
+
+
+def _lines(request: Request, action: Action, params: Params, note: str) -> Iterator[str]:
+    """The preview of an answer, and the whole request. Foreign text is indented behind a bar."""
+    yield from fact_lines(form.request_facts(request, time.time()))
+    rule = f", and for the rest of its session {exact(params.rule, len(params.rule))}" if params.rule else ""
+    yield from ("", f"  Your answer: {action}{rule}")
+    if note:
+        yield from barred("Your words to the model", note)
+    for one in params.answers:
+        yield f"  {quoted(one.question or '', 300)} → {clean(one.answer, len(one.answer))}"
+    for number, query in enumerate(request.queries, 1):
+        yield from barred(f"Question {number}{', which takes several' if query.several else ''}", query.question)
+        yield from (f"  │   - {one}" for one in options_of(query, form.LONGEST))
+    for label, text in form.words_of_request(request):
+        yield from barred(label, text)
+
+
+def ways_of(request: Request) -> list[list[str]]:
+    """The options that answer it, the plain one first. Words in capitals are for the operator to replace."""
+    deny = ["--deny", PLACEHOLDER] if request.words else ["--deny"]
+    options = ["--option", PLACEHOLDER] * max(len(request.queries), 1)
+    known = {Action.ALLOW: ["--allow"], Action.DENY: deny, Action.ANSWER: options}
+    return [known[action] for action in request.actions if action in known]
+
+
+# Steps of both
+
+
+@contextmanager
+def deciding_in(options: Namespace) -> Iterator[Callable[[], Monitor]]:
+    """How to look at one workspace, as in `subject_of`, with a desk that can sign. Raises as that does, and UsageError
+    where nobody can be asked and the command line says no `--yes`."""
+    if not (options.yes or (sys.stdin.isatty() and sys.stdout.isatty())):
+        raise UsageError("there is no terminal to ask on; say --yes")
+    settings, secret = load(), passphrase()
+    with subject_of(options.path, settings) as subject:
+        open_desk = partial(desk_of, settings=settings, passphrase=secret)
+        yield partial(subject.scan, open_desk, secret, inspects=False)
+
+
+def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:
+    """The lines of a preview."""
+    for label, parts in facts:
+        yield f"  {label:<11}{' '.join(words for words, _ in parts)}"
+
+
+def barred(title: str, text: str) -> Iterator[str]:
+    """All of a foreign text below its title, each line of it behind a bar."""
+    yield from ("", f"  {title}:")
+    for piece in whole(text):
+        yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
+
+
+def refuse_placeholder(*words: str | None) -> None:
+    """Raises UsageError where one of the operator's words is one that stands for them in a printed line."""
+    for word in {*words} & {PLACEHOLDER, "MODE"}:
+        raise UsageError(f"not recorded: {word} stands for words of yours; write them in its place")
+
+
+def refuse_uneven(option: str, answers: Sequence[str], questions: Sequence[str]) -> None:
+    """Raises UsageError where there is not one answer for each question."""
+    if len(answers) != len(questions):
+        given = f"{plural(len(answers), 'answer')} to {plural(len(questions), 'question')}"
+        asked = "".join(f"\n  {number}. {clean(one, 300)}" for number, one in enumerate(questions, 1))
+        raise UsageError(f"not recorded: {given}; give one {option} for each, in this order:{asked}")
+
+
+def say_recorded(made: DecisionMade, what: str) -> None:
+    """Say what is in the ledger now, or was before."""
+    record = made.record
+    before = "" if made.fresh else f"before: {clean(record.operator, 60)} said {record.action} at {record.created_at}; "
+    say(f"recorded: {before}{what} {record.decision_id}")
+    if made.doubt is not None:
+        complain(clean(made.doubt))
+
+
+def confirmed(options: Namespace, preview: Iterable[str], what: str) -> bool:
+    """Print a preview, and ask on the terminal unless the command line says `--yes`. Only `y` or `yes` is a yes, and
+    nothing that was typed before the question."""
+    for line in preview:
+        say(line)
+    if options.yes:
+        return True
+    # First this, as passphrases are asked for: after the question an answer could be thrown away.
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    sys.stdout.write(f"\nRecord this {what}? [y/N] ")
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().casefold() in ("y", "yes"):
+        return True
+    say("nothing is recorded")
+    return False

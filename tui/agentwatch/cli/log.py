@@ -9,16 +9,17 @@ import select
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from agentwatch.cli.command import PLACE, SESSION, argument, command, flag, one_of, seconds
 from agentwatch.cli.shared import report_problems, subject_of
-from agentwatch.composition import inbox_of, known_desk, sessions_of, source_of
+from agentwatch.composition import inbox_of, sessions_of, source_of
 from agentwatch.config import Settings, load
+from agentwatch.decisions.service import DecisionService, DecisionWatcher
 from agentwatch.delegation.asks import request_words
 from agentwatch.delegation.events import Checked, Event, Lost, Reached, Ruled, Tick
 from agentwatch.delegation.task import State
@@ -38,7 +39,6 @@ from agentwatch.view.times import iso
 from agentwatch.view.words import doing_words, state_words
 
 if TYPE_CHECKING:
-    from agentwatch.requests.store import Inbox
     from agentwatch.sources.sessions.source import SessionsSource
 
 _NOTHING: Final = "no session of an agent, and no history: it is kept while `agentwatch` watches the workspace"
@@ -103,6 +103,7 @@ def _log(
     with `--follow` others as they happen; or export all that was observed."""
     state = state_directory(workspace)
     history, inbox, source = History(state), inbox_of(workspace), source_of(workspace, settings, sessions=sessions)
+    decisions = DecisionWatcher(DecisionService(workspace, read_only=True))
     recalled, asked = history.recall(), inbox.look()
     batch = sessions.scan() if sessions is not None else Batch((), Health("live", ""))
     notices = ("history", history.notice), ("requests", inbox.notice)
@@ -119,13 +120,12 @@ def _log(
         warning = "The texts of documents and sessions are in it: read it before you send it."
         say(f"{count:,} observations in {clean(options.export)}. {warning}")
         return report_problems(problems)
-    news = _news(workspace, inbox)
-    printer.print(story([*events, *next(news)], time.time()))
+    printer.print(story([*events, *inbox.look(), *decisions.look(writes=False)], time.time()))
     inspector = Inspector(workspace, lambda one: text(one.digest), transcript_of=source.transcript)
     if options.follow:
         source.remember(recalled.files, recalled.watched_at)
         complain_of(problems)
-        _follow(source, news, printer, problems, inspector)
+        _follow(source, lambda: [*inbox.look(), *decisions.look(writes=False)], printer, problems, inspector)
         return 0
     printer.print(inspector.check(printer.unchecked(inspector)))
     if not events and not problems:
@@ -165,46 +165,30 @@ class _Printer:
         return inspector.news_of(self.tree, touched)
 
 
-def _news(workspace: Path, inbox: Inbox) -> Iterator[Sequence[Event]]:
-    """All decisions at first, then on each call the new ones, and the requests that have got further."""
-    while (desk := known_desk(workspace)) is None:
-        yield inbox.look()
-    # Signatures take a while to load.
-    from agentwatch.decisions.service import DecisionWatcher
-
-    clerk = DecisionWatcher(desk)
-    while True:
-        yield [*inbox.look(), *clerk.look(writes=False)]
-
-
 def _follow(
     source: Source,
-    news: Iterator[Sequence[Event]],
+    news: Callable[[], Sequence[Event]],
     printer: _Printer,
     told: Sequence[Problem],
     inspector: Inspector,
 ) -> None:
     """Print what has changed since the history was written, then what changes from now on, and each false claim; each
     new problem is told on stderr. Returns when nobody reads the output any more."""
-    batches: SimpleQueue[Batch] = SimpleQueue()
-    missed, mode = list[Event](), "starting"
-    checked: SimpleQueue[Sequence[Checked]] = SimpleQueue()
+    batches, checked = SimpleQueue[Batch](), SimpleQueue[Sequence[Checked]]()
+    missed, is_starting = list[Event](), True
     inspector.start(checked.put)
     source.start(batches.put)
     try:
         while _is_read():
             sys.stdout.flush()
-            try:
-                batch = batches.get(timeout=_LOOK_SECONDS)
-            except Empty:
-                batch = None
-            if batch is not None:
-                mode = batch.health.mode
-                missed += batch.events
-                complain_of([problem for problem in batch.health.problems if problem not in told])
-                told = batch.health.problems
-            missed += next(news)
-            if mode != "starting":
+            with suppress(Empty):
+                events, health, _ = batches.get(timeout=_LOOK_SECONDS)
+                is_starting = health.mode == "starting"
+                missed += events
+                complain_of([problem for problem in health.problems if problem not in told])
+                told = health.problems
+            missed += news()
+            if not is_starting:
                 # The time that passes ends a decision that nobody reads.
                 printer.print([*missed, Tick(0, time.time())])
                 missed.clear()

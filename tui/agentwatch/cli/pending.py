@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agentwatch.arguments import workspace_at
-from agentwatch.cli.answer import options_of, ways_of
 from agentwatch.cli.command import PATH, PLACES, SESSION, argument, command, flag, seconds
+from agentwatch.cli.decide import options_of, ways_of
 from agentwatch.cli.shared import PLACEHOLDER, desk_in, print_workspaces, report_problems, task_in
 from agentwatch.composition import known_desk, scanned, shelf_of
 from agentwatch.config import load

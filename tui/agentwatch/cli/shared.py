@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-import termios
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from getpass import getpass
@@ -13,18 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentwatch.arguments import workspaces_at
-from agentwatch.composition import desk_of, known_desk, monitor_of_host, scanned, shown_worktrees
+from agentwatch.composition import known_desk, monitor_of_host, scanned, shown_worktrees
 from agentwatch.config import Settings, load
 from agentwatch.errors import ExitCode, UsageError
 from agentwatch.monitor import Monitor
 from agentwatch.sources import Problem, complain_of
-from agentwatch.text import clean, complain, indented, quoted, say, whole
-from agentwatch.view.words import plural
+from agentwatch.text import clean, complain, indented, quoted, say
 from agentwatch.workspaces import Place
 
 if TYPE_CHECKING:
-    from agentwatch.decisions.form import Fact
-    from agentwatch.decisions.ledger import DecisionMade
     from agentwatch.decisions.service import DecisionService
     from agentwatch.delegation.task import Task
     from agentwatch.remote.address import Address
@@ -118,18 +114,6 @@ def worktrees_of(subjects: Sequence[Subject]) -> tuple[list[Subject], Sequence[s
     return [one._replace(place=place) for place in found.places], found.complaints
 
 
-@contextmanager
-def deciding_in(options: Namespace) -> Iterator[Callable[[], Monitor]]:
-    """How to look at one workspace, as in `subject_of`, with a desk that can sign. Raises as that does, and UsageError
-    where nobody can be asked and the command line says no `--yes`."""
-    if not (options.yes or (sys.stdin.isatty() and sys.stdout.isatty())):
-        raise UsageError("there is no terminal to ask on; say --yes")
-    settings, secret = load(), passphrase()
-    with subject_of(options.path, settings) as subject:
-        open_desk = partial(desk_of, settings=settings, passphrase=secret)
-        yield partial(subject.scan, open_desk, secret, inspects=False)
-
-
 def print_workspaces(
     options: Namespace,
     print_one: Callable[[Monitor, Namespace, Callable[[Any], None]], int],
@@ -177,64 +161,11 @@ def task_in(monitor: Monitor, task_id: str) -> Task:
     return monitor.tree.tasks[task_id]
 
 
-def fact_lines(facts: Iterable[Fact]) -> Iterator[str]:
-    """The lines of a preview."""
-    for label, parts in facts:
-        yield f"  {label:<11}{' '.join(words for words, _ in parts)}"
-
-
-def barred(title: str, text: str) -> Iterator[str]:
-    """All of a foreign text below its title, each line of it behind a bar."""
-    yield from ("", f"  {title}:")
-    for piece in whole(text):
-        yield f"    {piece.text}" if piece.counted else f"  {'│ ' if piece.begins else '│›'}{piece.text}"
-
-
-def refuse_placeholder(*words: str | None) -> None:
-    """Raises UsageError where one of the operator's words is one that stands for them in a printed line."""
-    for word in {*words} & {PLACEHOLDER, "MODE"}:
-        raise UsageError(f"not recorded: {word} stands for words of yours; write them in its place")
-
-
-def refuse_uneven(option: str, answers: Sequence[str], questions: Sequence[str]) -> None:
-    """Raises UsageError where there is not one answer for each question."""
-    if len(answers) != len(questions):
-        given = f"{plural(len(answers), 'answer')} to {plural(len(questions), 'question')}"
-        asked = "".join(f"\n  {number}. {clean(one, 300)}" for number, one in enumerate(questions, 1))
-        raise UsageError(f"not recorded: {given}; give one {option} for each, in this order:{asked}")
-
-
 def desk_in(monitor: Monitor) -> DecisionService:
     """The desk that a monitor was opened with. Raises UsageError where there is none."""
     if monitor.clerk is None:
         raise UsageError("nothing can be decided here")
     return monitor.clerk.desk
-
-
-def say_recorded(made: DecisionMade, what: str) -> None:
-    """Say what is in the ledger now, or was before."""
-    record = made.record
-    before = "" if made.fresh else f"before: {clean(record.operator, 60)} said {record.action} at {record.created_at}; "
-    say(f"recorded: {before}{what} {record.decision_id}")
-    if made.doubt is not None:
-        complain(clean(made.doubt))
-
-
-def confirmed(options: Namespace, preview: Iterable[str], what: str) -> bool:
-    """Print a preview, and ask on the terminal unless the command line says `--yes`. Only `y` or `yes` is a yes, and
-    nothing that was typed before the question."""
-    for line in preview:
-        say(line)
-    if options.yes:
-        return True
-    # First this, as passphrases are asked for: after the question an answer could be thrown away.
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-    sys.stdout.write(f"\nRecord this {what}? [y/N] ")
-    sys.stdout.flush()
-    if sys.stdin.readline().strip().casefold() in ("y", "yes"):
-        return True
-    say("nothing is recorded")
-    return False
 
 
 def passphrase() -> Callable[[], str] | None:

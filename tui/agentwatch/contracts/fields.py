@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError, core_schema
 
 from agentwatch.contracts.rules import ERROR, MAX_ENTRIES, Findings, Location, read_rules, shown
-from agentwatch.contracts.shapes import Contract
+from agentwatch.contracts.shapes import Contract, Json
 from agentwatch.text import folded
 
 _KIND_OF: Final = {
@@ -44,19 +44,19 @@ def _require(value: T, info: core_schema.ValidationInfo) -> T:
 Maybe = Annotated[T | None, Field(default=None)]
 Required = Annotated[T | None, Field(default=None), AfterValidator(_require)]
 Text = Required[str]
+Note = Maybe[str]  # a text that may be missing
+Notes = Maybe[list[str]]
 Word = Annotated[str, AfterValidator(_require)]
 Whole = Annotated[
     int, BeforeValidator(lambda value: int(value) if isinstance(value, float) and value.is_integer() else value)
 ]  # `1.0` is an integer, too: JSON has one kind of number
 Count = Annotated[Whole, Ge(0)]
 Million = Annotated[Whole, Ge(0), Le(1_000_000)]
-Attempt = Annotated[Million, Ge(1)]
-Amount = Annotated[float, Ge(0)]
+Attempt = Maybe[Annotated[Million, Ge(1)]]
+Amount = Maybe[Annotated[float, Ge(0)]]
 
 
-def read_fields(
-    contract: Contract, model: type[AnyModel], raw: dict[str, Any], findings: Findings, at: str = ""
-) -> AnyModel:
+def read_fields(contract: Contract, model: type[AnyModel], raw: Json, findings: Findings, at: str = "") -> AnyModel:
     """The model of `raw`, without whatever broke a rule; every rule broken is noted. `at` is where it stands."""
     raw = _bounded(raw, findings)
     try:
@@ -115,7 +115,7 @@ def _judge_errors(
     return edits
 
 
-def _bounded(raw: dict[str, Any], findings: Findings, at: Location = ()) -> dict[str, Any]:
+def _bounded(raw: Json, findings: Findings, at: Location = ()) -> Json:
     """`raw` with its lists cut to MAX_ENTRIES: a million wrong entries are not worth a second of anybody's time."""
     for key, value in raw.items():
         if isinstance(value, list) and len(value) > MAX_ENTRIES:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from agentwatch.contracts.fields import Attempt, Maybe, Model, Required, Text, Word, read_fields
+from agentwatch.contracts.fields import Attempt, Maybe, Model, Note, Notes, Required, Text, Word, read_fields
 from agentwatch.contracts.reading import WRAPPER, unwrapped
 from agentwatch.contracts.rules import Findings, judge_paths, outline, sentences
-from agentwatch.contracts.shapes import Contract, Handoff, Todo
+from agentwatch.contracts.shapes import Contract, Handoff, Json, Todos
 
 SCHEMA: Final = "composability.handoff_packet.v1"
 
@@ -38,29 +38,29 @@ class ExpectedDeliverable(Model):
 class HandoffPacket(Model):
     """The whole packet, and the checklist that came with it. None: not there, or not of the type it must have."""
 
-    handoff_schema: Maybe[str]
+    handoff_schema: Note
     task_id: Text
     objective: Text
     evidence: Required[list[EvidencePointer]]
     success_criteria: Required[list[Word]]
     risks: Required[list[Risk]]
-    constraints: Maybe[list[str]]
+    constraints: Notes
     deliverables: Maybe[list[ExpectedDeliverable]]
-    dependencies: Maybe[list[str]]
-    notes: Maybe[list[str]]
-    parent_task_id: Maybe[str]
-    attempt: Maybe[Attempt]
-    mode: Maybe[str]
-    session_id: Maybe[str]
-    decision_id: Maybe[str]
-    restores: Maybe[str]
-    todos: Maybe[tuple[Todo, ...]]
+    dependencies: Notes
+    notes: Notes
+    parent_task_id: Note
+    attempt: Attempt
+    mode: Note
+    session_id: Note
+    decision_id: Note
+    restores: Note
+    todos: Maybe[Todos]
 
 
 MODELS: Final = {Contract.HANDOFF_PACKET: HandoffPacket}
 
 
-def judge(_contract: Contract, top: dict[str, Any], findings: Findings) -> tuple[HandoffPacket, Handoff]:
+def judge(_contract: Contract, top: Json, findings: Findings) -> tuple[HandoffPacket, Handoff]:
     """The typed packet and its fields; every rule it breaks is noted."""
     inner = unwrapped(top)
     if inner is not top:

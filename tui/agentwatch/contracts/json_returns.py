@@ -16,6 +16,8 @@ from agentwatch.contracts.fields import (
     Maybe,
     Million,
     Model,
+    Note,
+    Notes,
     Required,
     Text,
     Whole,
@@ -35,7 +37,7 @@ from agentwatch.contracts.rules import (
     shown,
     tokens,
 )
-from agentwatch.contracts.shapes import Contract, Outcome, Return
+from agentwatch.contracts.shapes import Contract, Json, Outcome, Return
 from agentwatch.text import folded
 
 LOW_CONFIDENCE: Final = 0.5  # a confidence below this is flagged for a human
@@ -106,11 +108,11 @@ class ReturnMetadata(Model):
     agent_type: Text
     delegation_depth: Required[Count]
     delegation_path: Required[list[Word]]
-    duration_seconds: Maybe[Amount]
+    duration_seconds: Amount
     phase_count: Maybe[Count]
-    estimated_hours: Maybe[Amount]
+    estimated_hours: Amount
     findings_count: Maybe[Count]
-    attempt: Maybe[Attempt]
+    attempt: Attempt
 
 
 class ReturnError(Model):
@@ -130,26 +132,26 @@ class SubagentReturn(Model):
     artifacts: Required[list[Artifact]]
     metadata: Required[ReturnMetadata]
     errors: Maybe[list[ReturnError]]
-    next_steps: Maybe[str]
-    attempt: Maybe[Attempt]
+    next_steps: Note
+    attempt: Attempt
 
 
 class MetaArtifact(Model):
     """A file the agent created; any word may be its type."""
 
-    type: Maybe[str]
+    type: Note
     path: Text
-    summary: Maybe[str]
+    summary: Note
 
 
 class MetaMetadata(Model):
     """The returning agent; each field is taken from `metadata`, else from the top level."""
 
-    session_id: Maybe[str]
-    agent_type: Maybe[str]
+    session_id: Note
+    agent_type: Note
     delegation_depth: Maybe[Whole]
-    delegation_path: Maybe[list[str]]
-    attempt: Maybe[Attempt]
+    delegation_path: Notes
+    attempt: Attempt
 
 
 class ReturnMeta(Model):
@@ -158,18 +160,18 @@ class ReturnMeta(Model):
     phases_completed: Maybe[Million]
     phases_total: Maybe[Million]
     status: Required[str]
-    summary: Maybe[str]
+    summary: Note
     artifacts: Maybe[list[MetaArtifact]]
     metadata: Required[MetaMetadata]
     errors: Maybe[list[ReturnError]]
-    blockers: Maybe[list[str]]
-    next_steps: Maybe[str]
+    blockers: Notes
+    next_steps: Note
     requires_user_review: Maybe[bool]
-    review_reason: Maybe[str]
-    files_created: Maybe[list[str]]
-    files_modified: Maybe[list[str]]
-    attempt: Maybe[Attempt]
-    more: Maybe[dict[str, Any]]
+    review_reason: Note
+    files_created: Notes
+    files_modified: Notes
+    attempt: Attempt
+    more: Maybe[Json]
 
 
 class ReportMetadata(Model):
@@ -182,8 +184,8 @@ class ReportMetadata(Model):
     confidence_level: Required[Annotated[float, Ge(0.0), Le(1.0)]]
     token_usage: Maybe[Count]
     execution_time_seconds: Maybe[Count]
-    error_message: Maybe[str]
-    attempt: Maybe[Attempt]
+    error_message: Note
+    attempt: Attempt
 
 
 class ContextEntry(Model):
@@ -197,12 +199,12 @@ class Report(Model):
     """The whole report. `findings` are as the agent wrote them, whatever they are; `context_map` is what they map."""
 
     report_metadata: Required[ReportMetadata]
-    findings: Required[dict[str, Any]]
+    findings: Required[Json]
     context_map: Maybe[list[ContextEntry]]
-    recommendations: Maybe[list[str]]
-    identified_gaps: Maybe[list[str]]
-    blockers: Maybe[list[str]]
-    attempt: Maybe[Attempt]
+    recommendations: Notes
+    identified_gaps: Notes
+    blockers: Notes
+    attempt: Attempt
 
 
 MODELS: Final = {
@@ -212,7 +214,7 @@ MODELS: Final = {
 }
 
 
-def judge(contract: Contract, top: dict[str, Any], findings: Findings) -> tuple[Model, Return]:
+def judge(contract: Contract, top: Json, findings: Findings) -> tuple[Model, Return]:
     """The typed return and its fields; every rule it breaks is noted."""
     inner = top.get("report_metadata")
     if isinstance(inner, dict) and len({_MEANS.get(_plain(each.get("status"))) for each in (top, inner)} - {None}) > 1:
@@ -222,7 +224,7 @@ def judge(contract: Contract, top: dict[str, Any], findings: Findings) -> tuple[
     return (_judge_meta if contract is Contract.RETURN_META else _judge_subagent_return)(top, findings)
 
 
-def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[SubagentReturn, Return]:
+def _judge_subagent_return(top: Json, findings: Findings) -> tuple[SubagentReturn, Return]:
     returned = read_fields(Contract.SUBAGENT_RETURN, SubagentReturn, top, findings)
     status, summary = returned.status, returned.summary or ""
     count = sentences(summary)
@@ -251,7 +253,7 @@ def _judge_subagent_return(top: dict[str, Any], findings: Findings) -> tuple[Sub
     return returned, _fields_of(Contract.SUBAGENT_RETURN, returned, top, status and Outcome(status), blockers=blockers)
 
 
-def _judge_meta(top: dict[str, Any], findings: Findings) -> tuple[ReturnMeta, Return]:
+def _judge_meta(top: Json, findings: Findings) -> tuple[ReturnMeta, Return]:
     outcome = _judge_status(top.get("status"), findings)
     raw = {**top, "blockers": _blockers(top)}
     raw["more"] = {key: value for key, value in top.items() if key not in ReturnMeta.model_fields} or None
@@ -261,7 +263,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings) -> tuple[ReturnMeta, Re
     if isinstance(steps := top.get("next_steps"), list):
         raw["next_steps"] = "\n".join(step for step in steps[:MAX_ENTRIES] if isinstance(step, str)) or None
     metadata = top.get("metadata")
-    inside: dict[str, Any] = metadata if isinstance(metadata, dict) else {}
+    inside: Json = metadata if isinstance(metadata, dict) else {}
     if metadata is None or inside:
         raw["metadata"] = {**{key: top[key] for key in METADATA_KEYS.split() if key in top}, **inside}
     for key in ("phases_completed", "phases_total"):
@@ -283,7 +285,7 @@ def _judge_meta(top: dict[str, Any], findings: Findings) -> tuple[ReturnMeta, Re
     )
 
 
-def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Return]:
+def _judge_report(top: Json, findings: Findings) -> tuple[Report, Return]:
     raw = {key: value for key, value in top.items() if key != "context_map"}
     report = read_fields(Contract.REPORT_CONTRACT, Report, raw, findings)
     metadata = report.report_metadata or ReportMetadata.model_validate({})
@@ -323,7 +325,7 @@ def _judge_report(top: dict[str, Any], findings: Findings) -> tuple[Report, Retu
 def _fields_of(
     contract: Contract,
     returned: SubagentReturn | ReturnMeta,
-    top: dict[str, Any],
+    top: Json,
     outcome: Outcome | None,
     **more: Any,
 ) -> Return:
@@ -416,7 +418,7 @@ def _judge_status(status: object, findings: Findings) -> Outcome | None:
     return Outcome.COMPLETED if is_finished else None
 
 
-def _blockers(top: dict[str, Any]) -> list[str] | None:
+def _blockers(top: Json) -> list[str] | None:
     """Open blockers, from `blockers` and its kin, without past ones; None where there is none of them."""
     found: list[str] = []
     for value in filter(None, map(top.get, _BLOCKERS)):
@@ -431,7 +433,7 @@ def _blockers(top: dict[str, Any]) -> list[str] | None:
     return found or None
 
 
-def _stated_at(top: dict[str, Any], outcome: Outcome | None) -> float | None:
+def _stated_at(top: Json, outcome: Outcome | None) -> float | None:
     """The latest time that it says it ended, or while it works began, in seconds since the epoch."""
     moments = []
     for holder in (top, top.get("metadata"), top.get("report_metadata")):

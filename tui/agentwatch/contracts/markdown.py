@@ -6,10 +6,9 @@ import re
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.rules import MAX_ENTRIES, Findings, shorten
-from agentwatch.contracts.shapes import Todo, TodoStatus
+from agentwatch.contracts.shapes import Todo, Todos, TodoStatus
 from agentwatch.text import folded
 
-_FRONT_MATTER_LINES: Final = 200
 _FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*\Z", re.DOTALL)
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?\Z", re.DOTALL)
 _KEY: Final = re.compile(
@@ -34,13 +33,11 @@ LEVEL: Final = 2  # how many `#` each of the headers has
 STATES: Final = ("SUCCESS", "ERROR", "PARTIAL")
 _NO_LETTERS: Final = re.compile(r"[^a-z]+")
 _MEANT: Final = {_NO_LETTERS.sub("", header.lower()): header for header in HEADERS}
-_MAX_HEADING: Final = 60
 _ANY_STATE: Final = re.compile(
     r"^\W*(?:SUCCESS|ERROR|PARTIAL)\b(?:\W*(?:[|/,]|\bor\b)\W*(?:\b(?:SUCCESS|ERROR|PARTIAL)\b|\.\.\.|\u2026))+\W*\Z"
     r"|^(?!\W*(?:SUCCESS|ERROR|PARTIAL)\W*\Z)[`*\s]*(?:<.*>|\{.*\}|\[.*\]|\.\.\.|\u2026)[`*\s]*\Z",
     re.IGNORECASE,
 )
-_MAX_STATE: Final = 200
 
 
 class Fence(NamedTuple):
@@ -106,7 +103,7 @@ def scan_blocks(lines: list[str]) -> Page:
     front = 0
     if lines and lines[0].rstrip() == "---":
         # A rule above a heading is no front matter.
-        for index, line in enumerate(lines[1:_FRONT_MATTER_LINES], 1):
+        for index, line in enumerate(lines[1:200], 1):
             if re.match(r"##+[ \t]", line):
                 break
             if line.rstrip() in ("---", "..."):
@@ -132,7 +129,7 @@ def scan_blocks(lines: list[str]) -> Page:
             fences[-1] = fences[-1]._replace(end=index, closed=True)
         elif not fence and "#" in line and (match := _HEADING.match(line)):
             text = (match[2] or "").strip()
-            is_other = len(text) > _MAX_HEADING or "`" in text
+            is_other = len(text) > 60 or "`" in text
             header = None if is_other else _MEANT.get(_NO_LETTERS.sub("", folded(text)))
             found.append((header, index, len(match[1]), text))
         seen.append(line)
@@ -193,7 +190,7 @@ def find_sections(page: Page, *, loose: bool, by_name: bool) -> Sections | None:
     first = next(iter(found.values()))[0]
     state = value_below(page, found[STATUS][0], "state") if STATUS in found else None
     # As `SUCCESS | ERROR | PARTIAL`, or `<state>`, no return has it.
-    is_template = state and state not in STATES and _ANY_STATE.search(state[:_MAX_STATE])
+    is_template = state and state not in STATES and _ANY_STATE.search(state[:200])
     if not loose and (is_template or is_below_another):
         return None
     if state is not None and (loose or first.header == STATUS or len(found) > 2):
@@ -224,7 +221,7 @@ def has_item(lines: list[str], *, alone: bool = False) -> bool:
     )
 
 
-def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> tuple[Todo, ...]:
+def read_checklist(lines: list[str], findings: Findings, *, alone: bool) -> Todos:
     """The items of a checklist, which ends at a heading or text behind an empty line; `alone`, every line is judged."""
     found: list[Todo] = []
     pending_before = out_of_order = noted = after_blank = False

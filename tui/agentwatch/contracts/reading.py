@@ -24,13 +24,14 @@ from agentwatch.contracts.markdown import (
     value_below,
 )
 from agentwatch.contracts.rules import Findings, Location, module_of
-from agentwatch.contracts.shapes import Contract, Fields, Handoff, OpenDocument, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Fields, Handoff, Json, OpenDocument, Return, TodoList
 from agentwatch.text import folded, quoted
 
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
 _ATTEMPTS: Final = 20  # places in a text where an object seems to begin, and none can be read, that are tried
 _OBJECTS: Final = 5_000  # objects of a text that are looked at
 _FENCES: Final = 200  # fenced blocks, and open returns, of a text that are looked at
+Part = tuple[Location, int]  # the place of a part of a text, and its offset
 _DECODER: Final = json.JSONDecoder()
 # Of a task or of handoffs, or called just so: then it may be anybody's notes.
 _TODOS_FILE: Final = re.compile(r"(?:^|/)([^/]+\.|handoffs/)?todos\.md\Z")
@@ -44,7 +45,7 @@ _OBJECT: Final = re.compile(r'\{(?=\s*")')
 # Which contract a JSON object follows, by its keys and by the name of its file.
 
 
-def _count(top: dict[str, Any], keys: str) -> int:
+def _count(top: Json, keys: str) -> int:
     """How many of these keys an object has."""
     return sum(key in top for key in keys.split())
 
@@ -102,13 +103,13 @@ def contract_by_name(name: str) -> Contract | None:
     return named or (Contract.RETURN_META if "-" in last and _META_FILE.match(last) else None)
 
 
-def unwrapped(top: dict[str, Any]) -> dict[str, Any]:
+def unwrapped(top: Json) -> Json:
     """The packet inside `{"handoff_packet": {…}}`, any other object itself."""
     inner = top.get(WRAPPER)
     return inner if isinstance(inner, dict) and not _count(top, _PACKET_KEYS) else top
 
 
-def leading_contract_of(top: dict[str, Any], name: str) -> Contract | None:
+def leading_contract_of(top: Json, name: str) -> Contract | None:
     """The contract of the first block of what a child was asked: a task and one more key of a packet make one."""
     contract = contract_of(top, name, embedded=True)
     top = unwrapped(top)
@@ -158,7 +159,7 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
     return Contract.HANDOFF_PACKET if is_packet else None
 
 
-def _is_subagent_return(top: dict[str, Any], word: str) -> bool:
+def _is_subagent_return(top: Json, word: str) -> bool:
     """Whether an object is a return with metadata, or looks like one that only lost them."""
     metadata = top.get("metadata")
     known = _count(metadata, METADATA_KEYS) if isinstance(metadata, dict) else 0
@@ -170,7 +171,7 @@ def _is_subagent_return(top: dict[str, Any], word: str) -> bool:
     return has_more or (known > 0 and _count(top, "status summary artifacts") > 0)
 
 
-def _is_return_meta(top: dict[str, Any], word: str, *, is_return: bool) -> bool:
+def _is_return_meta(top: Json, word: str, *, is_return: bool) -> bool:
     """Whether an object is of the dialect. `is_return`: else it would be a subagent-return."""
     if is_return:
         return word in STAGE_WORDS or word in OUTSIDE_THE_ENUM or _count(top, _DIALECT_KEYS) > 0
@@ -179,7 +180,7 @@ def _is_return_meta(top: dict[str, Any], word: str, *, is_return: bool) -> bool:
     return word in STAGE_WORDS and telling + _count(top, "artifacts session_id agent_type") > (word in _EVERYDAY)
 
 
-def _is_report(top: dict[str, Any], *, embedded: bool) -> bool:
+def _is_report(top: Json, *, embedded: bool) -> bool:
     """Whether an object with `report_metadata` is an agent's: any tool may call the head of its report so."""
     metadata = top["report_metadata"]
     if not isinstance(metadata, dict):
@@ -225,7 +226,6 @@ MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts ne
 MAX_PARTS: Final = 20_000  # parts of a text whose places are looked for, about 30 ms
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},:]|[^][{},:"\s]++', re.DOTALL)
-_BEFORE_PART: Final = ("{", "[", ",")
 _DIGITS: Final = 4_000  # Python refuses to read integers of more.
 # Half of a surrogate pair: the parser would make a character of it that no encoding can write.
 _LONE_SURROGATE: Final = re.compile(
@@ -237,7 +237,7 @@ def _parse(text: str) -> tuple[Any, set[str]]:
     """(a value, the numbers in it that JSON does not have, read as null, and "" where a key stands twice)."""
     odd = set[str]()
 
-    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def members(pairs: list[tuple[str, Any]]) -> Json:
         if len(made := dict(pairs)) != len(pairs):
             odd.add("")
         return made
@@ -266,17 +266,17 @@ def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
     return "DOC001", error.pos
 
 
-def _scan(text: str, most: float = math.inf) -> tuple[list[tuple[Location, int]], list[str], int, int | None]:
+def _scan(text: str, most: float = math.inf) -> tuple[list[Part], list[str], int, int | None]:
     """(parts as keys in quotes and indices with offsets, `most` of them; the brackets that would close the text; where
     the last whole part of the innermost ends; where it is too deep)."""
-    parts: list[tuple[Location, int]] = [((), len(text) - len(text.lstrip()))]
+    parts: list[Part] = [((), len(text) - len(text.lstrip()))]
     closing, steps = list[str](), list[Any]()
     before, whole = "", 0
     for match in _TOKEN.finditer(text):
         mark, at = match[0], match.start()
         if len(parts) > most or (mark in "{[" and len(closing) == MAX_DEPTH):
             return parts, closing, whole, at
-        if closing and before in _BEFORE_PART and mark not in "]}":
+        if closing and before in ("{", "[", ",") and mark not in "]}":
             if closing[-1] == "}":
                 steps[-1] = mark
             parts.append(((*steps,), at))
@@ -323,7 +323,7 @@ class JsonSource:
         self.complete = not self._broken or self._broken[0] == "DOC006"
 
     @cached_property
-    def _parts(self) -> list[tuple[Location, int]]:
+    def _parts(self) -> list[Part]:
         """The parts of a sound text, by their places, with the offsets at which they begin."""
         parts = _scan(self._text, MAX_PARTS)[0]
         return [

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator
 
-from agentwatch.contracts.fields import Maybe, Model, Required, Text, read_fields
+from agentwatch.contracts.fields import Maybe, Model, Note, Notes, Required, Text, read_fields
 from agentwatch.contracts.markdown import (
     ATTESTATION,
     DELIVERABLES,
@@ -69,10 +69,10 @@ class StatusSection(Model):
 
     state: Required[Literal["SUCCESS", "ERROR", "PARTIAL"]]
     summary: Text
-    error_code: Maybe[str]
+    error_code: Note
     retry_recommended: Maybe[Literal["yes", "no"]]
-    retry_hint: Maybe[str]
-    task_id: Maybe[str]
+    retry_hint: Note
+    task_id: Note
     attempt: Maybe[Number]
 
 
@@ -80,7 +80,7 @@ class Deliverable(Model):
     """A file and what it is."""
 
     path: str
-    description: Maybe[str]
+    description: Note
 
 
 class AttestationSection(Model):
@@ -90,7 +90,7 @@ class AttestationSection(Model):
     runtime_mode_reported: Text
     files_created: Required[list[str]]
     files_modified: Required[list[str]]
-    limitations: Maybe[list[str]]
+    limitations: Notes
 
 
 class ReturnFormat(Model):
@@ -98,7 +98,7 @@ class ReturnFormat(Model):
 
     status: Maybe[StatusSection]
     deliverables: Maybe[list[Deliverable]]
-    evidence: Maybe[list[str]]
+    evidence: Notes
     attestation: Maybe[AttestationSection]
 
 

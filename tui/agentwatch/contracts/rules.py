@@ -17,12 +17,9 @@ from agentwatch.text import quoted
 
 ERROR: Final = Severity.ERROR
 WARNING: Final = Severity.WARNING
-OTHERWISE: Final = "It is understood here, and may not be elsewhere."
-TYPED: Final = "Readers rely on the type; anything else makes them fail or guess."
 MAX_ENTRIES: Final = 1_000  # entries of one list that are read and judged
 LIMIT_OF_ONE_RULE: Final = 20  # findings of one document that are kept; the last one says how many more there are
 MAX_TOKENS: Final = 100  # tokens that a summary may have
-_LONGEST_NUMBER: Final = 30
 BRIEF: Final = 2_000  # characters of a free text that a document keeps
 
 AnyDocument = TypeVar("AnyDocument", Handoff, Return)
@@ -31,23 +28,19 @@ Location = tuple[str | int, ...]
 
 
 class Rule(NamedTuple):
-    """A rule; its `section` is the heading of the document that asks for it, its `contract` None if it is for any.
-
-    The `{names}` of the message are filled with the facts of the place. In `warns_in`, `check` only warns. `fields` are
-    the kinds of errors that break it, each with the path of a field.
-    """
+    """A rule of a contract, or of all."""
 
     id: str
     contract: Contract | None
     severity: Severity
-    section: str
+    section: str  # the heading of the document that asks for it
     title: str
-    message: str
+    message: str  # its `{names}` are filled with the facts of the place
     why: str
     right: str = ""
     wrong: str = ""
-    warns_in: Contract | None = None
-    fields: tuple[tuple[str, ...], ...] = ()
+    warns_in: Contract | None = None  # where `check` only warns
+    fields: tuple[tuple[str, ...], ...] = ()  # the kinds of errors that break it, each with the path of a field
 
     @property
     def level(self) -> str:
@@ -84,7 +77,13 @@ def read_rules() -> dict[str, Rule]:
         start, _, title = head.partition(": ")
         rule_id, severity, *rest = start.split()
         right, _, wrong = (more.pop() if " \u2260 " in row else "").replace("\\n", "\n").partition(" \u2260 ")
-        why = more[0] if more else TYPED if "must be a" in message else OTHERWISE
+        why = (
+            more[0]
+            if more
+            else "Readers rely on the type; anything else makes them fail or guess."
+            if "must be a" in message
+            else "It is understood here, and may not be elsewhere."
+        )
         only = Contract(rest[0]) if len(rest) == 1 else None
         fields = tuple(product(*(words.split(",") for words in rest))) if len(rest) == 2 else ()
         level, contract = Severity(severity), PREFIXES.get(rule_id[:3])
@@ -106,7 +105,7 @@ def shown(value: object) -> str:
     import json  # the first frame shows no value
 
     text = json.dumps(value)
-    return text if len(text) <= _LONGEST_NUMBER else "a huge number"
+    return text if len(text) <= 30 else "a huge number"
 
 
 @dataclass(slots=True)
@@ -146,7 +145,6 @@ _END: Final = re.compile(
     r"(?<!\b[A-Za-z])(?<!^\d)(?<!(?i:\b(?:vs|cf|no|dr|mr|ms|st)))(?<!(?i:\betc))(?<!(?i:\bincl))(?<!(?i:\bapprox))"
     r"[.!?\u2026]+[\"'\u201d\u2019)\]*`_]*(?=\s+[^\sa-z]|\s*\Z)"
 )
-_MAX_LOOKED_AT: Final = 1_000
 # Empty or longer than a path can be; absolute, in a home, on a drive or of a scheme; from a variable as shells write it
 # (a file may well be called `$slug.tsx`); with a NUL.
 _ELSEWHERE: Final = re.compile(
@@ -187,7 +185,7 @@ def tokens(text: str) -> int:
 
 def sentences(text: str) -> int:
     """Sentences of a text; 0 where there is no word in it. Only the first 1,000 characters are looked at."""
-    return sum(re.search(r"\w", part) is not None for part in _END.split(text[:_MAX_LOOKED_AT].strip()))
+    return sum(re.search(r"\w", part) is not None for part in _END.split(text[:1_000].strip()))
 
 
 def is_relative(path: str) -> bool:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
+Json = dict[str, Any]  # an object
+Texts = tuple[str, ...]
+
 
 class Contract(StrEnum):
     """The formats agentwatch implements. The values are what `tree --json` and `check` print."""
@@ -63,6 +66,9 @@ class Todo:
     line: int
 
 
+Todos = tuple[Todo, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Handoff:
     """The fields that the tree needs; all texts are foreign. Where not `recognised`, only its name says what it is."""
@@ -76,7 +82,7 @@ class Handoff:
     session_id: str | None = None
     decision_id: str | None = None
     restores: str | None = None
-    todos: tuple[Todo, ...] | None = None
+    todos: Todos | None = None
     recognised: bool = True
 
 
@@ -85,45 +91,41 @@ class TodoList:
     """A checklist in a file of its own (`x.todos.md`, `todos.md`). `recognised` as for a handoff."""
 
     contract: ClassVar = Contract.HANDOFF_PACKET
-    items: tuple[Todo, ...]
+    items: Todos
     recognised: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The fields of a return, in one shape for all contracts; every text is foreign and unsanitised.
-
-    `reported_state` is the document's own word, `outcome` what it means, if that is known. `progress` is (done, total)
-    phases; `stated_at` seconds since the epoch. Where not `recognised`, only the file's name says that it is a return.
-    """
+    """The fields of a return, in one shape for all contracts; every text is foreign and unsanitised."""
 
     contract: Contract
-    reported_state: str | None
-    outcome: Outcome | None
+    reported_state: str | None  # the document's own word
+    outcome: Outcome | None  # its meaning, if that is known
     task_id: str | None = None
     attempt: int | None = None
     session_id: str | None = None
     agent: str | None = None
-    delegation_path: tuple[str, ...] = ()
+    delegation_path: Texts = ()
     summary: str | None = None
     error_code: str | None = None
     error_message: str | None = None
-    errors: tuple[str, ...] = ()
+    errors: Texts = ()
     retry_recommended: bool | None = None
     retry_hint: str | None = None
-    blockers: tuple[str, ...] = ()
+    blockers: Texts = ()
     review_reason: str | None = None
     next_steps: str | None = None
     confidence: float | None = None
-    progress: tuple[int, int] | None = None
+    progress: tuple[int, int] | None = None  # (done, total) phases
     model: str | None = None
     mode: str | None = None
-    files_created: tuple[str, ...] = ()
-    files_modified: tuple[str, ...] = ()
-    limitations: tuple[str, ...] = ()
-    artifacts: tuple[str, ...] = ()
-    stated_at: float | None = None
-    recognised: bool = True
+    files_created: Texts = ()
+    files_modified: Texts = ()
+    limitations: Texts = ()
+    artifacts: Texts = ()
+    stated_at: float | None = None  # in epoch seconds
+    recognised: bool = True  # else only its name says that it is a return
 
 
 Fields = Handoff | Return | TodoList

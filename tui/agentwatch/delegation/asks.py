@@ -1,5 +1,5 @@
-"""Questions of tasks to the operator, their order, which tasks are past, and the retries left (error-propagation: total
-attempts = 1 + max_retries). Quoted texts are foreign, unsanitised."""
+"""How a task stands by its attempts, what it asks the operator, and the retries left (error-propagation: total attempts
+= 1 + max_retries). Pure. Quoted texts are foreign, unsanitised."""
 
 from __future__ import annotations
 
@@ -7,38 +7,234 @@ import math
 import re
 from collections.abc import Collection
 from hashlib import blake2b
+from posixpath import basename, dirname
+from sys import intern
 from typing import Final
 
-from agentwatch.contracts.shapes import Finding, Severity
-from agentwatch.delegation.decision import ENDING, SENDS_ON, Action
-from agentwatch.delegation.events import Aside, Verdict, merged
-from agentwatch.delegation.links import OVERRUN, finding_of, missing_artifacts
-from agentwatch.delegation.request import Request, RequestKind
-from agentwatch.delegation.states import dispute
-from agentwatch.delegation.task import Attempt, Retry, State, Task
-from agentwatch.text import left_out, verbatim
+from agentwatch.contracts.shapes import Finding, Outcome, Return, Severity
+from agentwatch.delegation import links
+from agentwatch.delegation.decision import ENDING, SAYS_SO, SENDS_ON, SPECS, Action, Stage
+from agentwatch.delegation.events import Aside, Seen, Verdict, merged
+from agentwatch.delegation.request import Request, RequestKind, RequestStage
+from agentwatch.delegation.run import Run, RunState
+from agentwatch.delegation.task import Attempt, Retry, State, Task, has_moved
+from agentwatch.text import exact, left_out, verbatim
 
-_SLACK: Final = 60.0
-"""Seconds after the last sign of its session from which a sign of the task itself says that somebody works on it."""
+_OF_RUNS: Final = {
+    RunState.SUBMITTED: "asked for; no sign of life yet",
+    RunState.WORKING: "its process runs",
+    RunState.ENDED: "it ended; its answer follows no contract",
+    RunState.FAILED: "it failed, and the session store does not say why",
+    RunState.CANCELED: "it was aborted",
+}
 
-_NUMBER: Final = re.compile(r"\d+(?: tasks?\b)?")
-
-_LONGEST_SHOWN: Final = 300  # characters of a command or a question that a task asks with
-_LONGEST_NAMES: Final = 60  # characters of the names of what a call is given besides
+_ASKS: Final = {
+    RequestKind.PERMISSION: "asks for a permission",
+    RequestKind.QUESTION: "asks a question",
+    RequestKind.FORM: "has a form to fill in",
+}
 
 _DEMANDS: Final = frozenset({"criterion", "must_create", "required_evidence"})
 """Kinds of claims that the handoff makes."""
-
-_LOOK: Final = "look at it, then accept, retry or answer"
-
-_ACCEPTABLE: Final = frozenset({State.COMPLETED, State.PARTIAL, State.INVALID})
 
 FITTER: Final = "fitter"  # the mode that a line fault is escalated to
 
 MITIGATED_MAX_RETRIES: Final = 2  # with a material mitigation: changed inputs, reduced scope, corrected constraints
 
-_LINE_FAULT: Final = r"(?i)line[\s_-]*fault"
 HAVE_FAILED: Final = frozenset({State.FAILED, State.INVALID})
+
+
+def is_final(version: Seen | None) -> bool:
+    """Whether a return says something about the end: an early marker (`in_progress`) does not."""
+    document = version.document if version else None
+    return isinstance(document, Return) and document.outcome is not Outcome.WORKING
+
+
+def state_of(attempt: Attempt, *, strict: bool, demands: bool) -> State:
+    """How an attempt stands by its handoff, its return and its run; `strict` and `demands` are those of `fold`."""
+    returned, result, run = attempt.returned, attempt.result, attempt.run
+    if strict and (answers_another_session(attempt) or attempt.rival):
+        return State.INVALID
+    # Whatever a run that failed had said by then, it is not what it was asked for.
+    if run and (not result or run.state in (RunState.FAILED, RunState.CANCELED)):
+        if run.state is not RunState.ENDED:
+            return State.BLOCKED if run.waiting else State(run.state.value)
+        is_broken = run.parent_session and (run.said is None or demands)
+        return State.INVALID if is_broken else State.COMPLETED
+    if not returned or not result:
+        return State.SUBMITTED
+    is_broken = strict and any(finding.severity is Severity.ERROR for finding in returned.findings)
+    if is_broken or result.outcome is None or attempt.ended_without_result:
+        return State.INVALID
+    return State(result.outcome.value)
+
+
+def answers_another_session(attempt: Attempt) -> bool:
+    """subagent-return, validation rule 4: the session id must match the one of the delegation."""
+    sessions = {one.session_id for one in (attempt.packet, attempt.result) if one}
+    return len(sessions - {None}) > 1
+
+
+def own_state(task: Task) -> State:
+    """The state by the latest attempt: a decision stands above its return, and an open request stops who works."""
+    state, decision, result, run = task.latest.state, task.binding, task.result, task.run
+    if decision:
+        is_partial = result is not None and result.outcome is Outcome.PARTIAL
+        state = State(SPECS[decision.action].state or ("partial" if is_partial else "completed"))
+    if task.request:
+        return state if state is State.CANCELED else State.BLOCKED
+    if not run or not run.waiting or state is not State.BLOCKED:
+        return state
+    answered = (one.ended_at for one in task.requests if one.stage is not RequestStage.GONE)
+    return State.WORKING if max(filter(None, answered), default=0.0) >= run.updated_at else state
+
+
+def decided_at(task: Task) -> float | None:
+    """When the operator decided that a task stands as it does (epoch seconds); None where its files say so."""
+    decision = task.binding
+    return decision.at if decision and SPECS[decision.action].state == task.own_state else None
+
+
+def ended_at(attempt: Attempt) -> float | None:
+    """When an attempt ended (epoch seconds): with its return, its run or a decision; None where nobody knows."""
+    returned, run, decision = attempt.returned, attempt.run, attempt.binding
+    if attempt.state not in (State.SUBMITTED, State.WORKING):
+        if returned:
+            return returned.at
+        if run and run.ended_at is not None:
+            return run.ended_at
+    return decision.at if decision and decision.action in ENDING else None
+
+
+def agent_of(task: Task) -> str | None:
+    """The agent of a task: by the session store, the return, the mode, or its place in a delegation path."""
+    run, packet, result = task.run, task.packet, task.result
+    if not run and not result and not packet:
+        return None if task.requests else task.task_id.rpartition("/")[2]
+    by_return = (links.agent_of(result) or result.mode) if result else None
+    return (run.agent if run else None) or by_return or (packet.mode if packet else None)
+
+
+def title(task: Task) -> str:
+    """The short name of a task, never blank, foreign and unsanitised; where it comes of an id, no two look the same."""
+    task_id, parent, run, packet, result = task.task_id, task.parent_id, task.run, task.packet, task.result
+    name = basename(task_id) or task_id
+    if parent and task_id.startswith(parent + "."):
+        name = task_id[len(parent) + 1 :]
+    elif task_id in (packet and packet.task_id, result and result.task_id):
+        # A document itself gives this id: then a slash in it separates nothing.
+        name = task_id
+    elif run:
+        words = run.prompt.opening if run.prompt and task.is_session else ""
+        if given := next((one for one in (run.title, words, run.agent) if one and one.strip()), None):
+            return given
+        name = task_id
+    elif task.requests and not task.attempts:
+        return f"{task.requests[0].source.partition('-')[0]} · {exact(task_id)}"
+    elif not parent and task.agent:
+        directory, separator, extra = task_id.partition("#")
+        directory = dirname(directory) if basename(directory) == task.agent else directory
+        name = (basename(directory) or name) + separator + extra
+    return exact(name if name.strip() else task_id)
+
+
+def silent_from(task: Task, seconds: float) -> float:
+    """When a working task has been silent for so long, with all below it; infinity if it waits, or does not work."""
+    if task.state is not State.WORKING:
+        return math.inf
+    if task.run and task.run.process_gone:
+        return -math.inf
+    waits = task.below and any(one.state.is_open and one.state is not State.WORKING for one in task.below.counts)
+    return math.inf if waits or task.alive_at is None else task.alive_at + seconds
+
+
+def state_with_below(task: Task) -> State:
+    """The state with those below: a task that has handed work on works; a mere name has the most urgent one below."""
+    if task.inferred:
+        states = (one.state for one in task.below.counts) if task.below else ()
+        return max(states, key=lambda state: state.urgency, default=State.SUBMITTED)
+    if task.below and (task.own_state is State.SUBMITTED or task.waits_for_work):
+        return State.WORKING
+    return task.own_state
+
+
+def why(task: Task) -> str:
+    """Why the task has its state: what was seen that made it so."""
+    words = _why(task)
+    if any(one.expired for one in task.latest.decisions[-1:]):
+        words += "; what you decided about it has expired"
+    # Interned, for a hundred thousand tasks have one of a few reasons.
+    return intern(words + ("; its files were deleted since" if task.deleted else ""))
+
+
+def process_words(run: Run | None) -> str:
+    """Whether the process of a run still runs."""
+    if not run or run.process_gone is None:
+        return "whether its process still runs is not known"
+    return "its process is gone" if run.process_gone else _OF_RUNS[RunState.WORKING]
+
+
+def dispute(task: Task) -> str | None:
+    """That two returns of the latest attempt say different things; None where they do not."""
+    attempt, result = task.latest, task.result
+    if not attempt.rival or not attempt.returned or not result:
+        return None
+    rival = attempt.rival.document
+    there = f"{attempt.rival.path} {rival.reported_state if isinstance(rival, Return) else None}"
+    return f"two returns speak of it and disagree: {attempt.returned.path} says {result.reported_state}, {there}"
+
+
+def _why(task: Task) -> str:
+    attempt, result, run, request = task.latest, task.result, task.run, task.request
+    if task.state is State.UNKNOWN:
+        return "its host cannot be reached"
+    if task.inferred:
+        return "no file speaks of it: inferred from a delegation path, its state is that of the tasks below"
+    if task.ended_with and task.own_state is State.CANCELED:
+        return f"you aborted {task.ended_with}, and with it what was open below"
+    if request and task.own_state is State.BLOCKED:
+        if not request.waits_for_operator:
+            return "its program has not got your answer yet"
+        where = "" if request.actions else ", which is answered in its own session"
+        return f"its program {_ASKS[request.kind]}{where}"
+    if decision := task.binding:
+        receipt = decision.receipt
+        stage = "carried out" if receipt.stage is Stage.ACTED else receipt.stage
+        return f"{SPECS[decision.action].decided}; the decision is {stage}{SAYS_SO if receipt.claimed else ''}"
+    if run and (not result or run.reason or run.waiting):
+        return _why_of_run(task, run)
+    if not result:
+        if task.state is State.WORKING:
+            return "its checklist has moved" if has_moved(task.todos) else "it has handed work on"
+        return "handed off; no sign of life yet"
+    word = result.reported_state
+    if task.state is State.INVALID and (words := dispute(task)):
+        return words
+    if attempt.ended_without_result:
+        return f"it ended without a result: its return still says {word}"
+    if task.state is State.INVALID:
+        errors = sum(placed.severity is Severity.ERROR for placed in task.findings)
+        said = f"it says {word}" if word else "it states no status"
+        return f"the return breaks its contract ({errors} error{'s' * (errors != 1)}), so it counts as failed; {said}"
+    return f"the return says {word}" if word else "the return states no status"
+
+
+def _why_of_run(task: Task, run: Run) -> str:
+    if task.waits_for_work:
+        return "the session waits for its background work"
+    if run.waiting and task.own_state is State.BLOCKED:
+        return "it waits for an answer in its own session"
+    if run.state is RunState.WORKING and run.process_gone is not False:
+        heard = f"it worked when it was last heard of; {process_words(run)}"
+        return f"{heard}; {run.reason}" if run.reason else heard
+    if run.reason:
+        return run.reason
+    if run.state is RunState.ENDED and task.is_session:
+        return "the session is idle"
+    return "it ended without a word" if run.state is RunState.ENDED and not run.said else _OF_RUNS[run.state]
+
+
+# What it asks
 
 
 def queue_rank(task: Task) -> tuple[float, ...]:
@@ -66,7 +262,7 @@ def ask(task: Task, low_confidence: float) -> str | None:
             return "blocked, and does not say by what: answer or abort"
         return f"answer: {blocker}{_more(len(result.blockers) - 1)}"
     was_accepted = latest.superseded and latest.superseded[-1].action is Action.ACCEPT
-    if result and was_accepted and state in _ACCEPTABLE:
+    if result and was_accepted and state in (State.COMPLETED, State.PARTIAL, State.INVALID):
         return "the return changed since you accepted it: look at it again, then accept or retry"
     if state is State.INVALID:
         child = task.agent or "the child"
@@ -87,8 +283,8 @@ def ask(task: Task, low_confidence: float) -> str | None:
         return f"nobody handed out attempt {task.attempt}, and the one before failed: {end}"
     if not result:
         return None
-    if result.review_reason is not None and state in (State.PARTIAL, State.COMPLETED):
-        return f"review: {result.review_reason}" if result.review_reason else "the child asks for a review"
+    if result.review_reason and state in (State.PARTIAL, State.COMPLETED):
+        return f"review: {result.review_reason}"
     if result.confidence is not None and result.confidence < low_confidence and state is State.COMPLETED:
         return f"review: the child is not sure of its result (confidence {result.confidence:g})"
     return None
@@ -99,7 +295,7 @@ def request_words(request: Request) -> str:
     query = request.queries[0] if request.queries else None
     if request.kind is RequestKind.PERMISSION or not query:
         # Before the command, which may be long: what is cut off must not be that there is more to it.
-        beside = f" + {_cut(', '.join(one.name for one in request.beside), _LONGEST_NAMES)}" if request.beside else ""
+        beside = f" + {_cut(', '.join(one.name for one in request.beside), 60)}" if request.beside else ""
         lead = "allow?" if request.kind is RequestKind.PERMISSION else "fill in?"
         words = f"{lead} {_cut(request.tool)}{beside}  {_cut(request.shown)}".rstrip()
     else:
@@ -111,7 +307,7 @@ def _more(questions: int) -> str:
     return f" (+{questions:,} more question{'s' if questions > 1 else ''})" if questions > 0 else ""
 
 
-def _cut(text: str, longest: int = _LONGEST_SHOWN) -> str:
+def _cut(text: str, longest: int = 300) -> str:
     more = len(text) - longest
     return verbatim(text[:longest]) + (left_out(more, "character") if more > 0 else "")
 
@@ -133,8 +329,12 @@ def _ask_about_lies(task: Task) -> str:
     first = min(false, key=lambda claim: claim.kind in _DEMANDS)
     lead = "a demand of the handoff is not met" if first.kind in _DEMANDS else "a claim is false"
     more = f", and {len(false) - 1} more" if len(false) > 1 else ""
-    is_broken = bool(missing_artifacts(task))
-    do = "so its return breaks the contract: retry, or accept it as it is" if is_broken else _LOOK
+    is_broken = bool(links.missing_artifacts(task))
+    do = (
+        "so its return breaks the contract: retry, or accept it as it is"
+        if is_broken
+        else "look at it, then accept, retry or answer"
+    )
     return f"{lead}: {first.path} ({first.detail}){more}; {do}"
 
 
@@ -180,13 +380,14 @@ def is_process_gone(task: Task) -> bool:
     run = task.run
     if not run or not run.process_gone or task.own_state is not State.WORKING:
         return False
-    return task.updated_at <= run.updated_at + _SLACK
+    # A sign of the task itself, a minute after the last one of its session, says that somebody works on it.
+    return task.updated_at <= run.updated_at + 60.0
 
 
 def mark_of(task: Task) -> str:
     """A task in a few characters: its attempt, its state, and a digest of its question and of what that is about."""
     # Which claims are false changes with every file that the agents write, and how much of something with every look.
-    question = "a claim is false" if task.contradicted else _NUMBER.sub("#", task.question or "")
+    question = "a claim is false" if task.contradicted else re.sub(r"\d+(?: tasks?\b)?", "#", task.question or "")
     latest, run = task.latest, task.run
     files = (one and one.digest for one in (latest.handoff, latest.returned, latest.rival))
     facts: list[object] = [question, *files]
@@ -270,7 +471,7 @@ def mitigated(task: Task) -> Retry:
 def is_line_fault(task: Task) -> bool:
     """Whether the line is at fault and not the work: a fitter restores it, then the station gets one more retry."""
     code = task.result.error_code if task.result else None
-    return code is not None and re.search(_LINE_FAULT, code) is not None
+    return code is not None and re.search(r"(?i)line[\s_-]*fault", code) is not None
 
 
 def failed_alike(task: Task) -> bool:
@@ -317,4 +518,4 @@ def overrun_of(task: Task) -> list[Finding]:
         return []
     paths = (one.path for attempt in reversed(attempts) for one in (attempt.returned, attempt.handoff) if one)
     words = f"{task.task_id} was retried {retries} times, and the policy allows {allowed},"
-    return [finding_of(OVERRUN, words, next(paths, ""))]
+    return [links.finding_of(links.OVERRUN, words, next(paths, ""))]

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import count, pairwise
 
 from agentwatch.contracts.rules import Rule
-from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoList
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, TodoList, Todos
+from agentwatch.delegation.asks import answers_another_session, is_final, state_of
 from agentwatch.delegation.decision import SENDS_ON, Action, Decision
 from agentwatch.delegation.events import Ran, Rules, Seen
 from agentwatch.delegation.links import (
@@ -19,16 +20,12 @@ from agentwatch.delegation.links import (
     finding_of,
 )
 from agentwatch.delegation.run import Activity, Message, Run, RunState, StartedBy, packet_in, todo_moved
-from agentwatch.delegation.states import answers_another_session, is_final, state_of
 from agentwatch.delegation.task import Attempt, State, has_moved
 
 
 class Attempts:
-    """The attempts of one task, its latest checklist, and what does not fit together.
-
-    An attempt ends with a return. The next one begins with a number or a session of its own, with the same handoff
-    rewritten after the return, with an early marker after a final return, or with what comes of a decision.
-    """
+    """The attempts of one task: one begins with a number or a session of its own, with the same handoff rewritten after
+    the return, with an early marker after a final return, or with what comes of a decision."""
 
     def __init__(
         self,
@@ -39,8 +36,8 @@ class Attempts:
         is_gone: Callable[[str], bool],
     ) -> None:
         """Fold the versions of a task's files, in the order observed, and its runs, in the order of their beginning."""
-        self.all: list[Attempt] = []
-        self.todos: tuple[Todo, ...] | None = None
+        self._known: dict[int, Attempt] = {}
+        self.todos: Todos | None = None
         self.todos_at: float | None = None
         self.checklist: Seen | None = None
         self.moved: Activity | None = None  # the todo in a file that is worked on, else the one ticked last
@@ -55,16 +52,12 @@ class Attempts:
 
     def numbered(self, number: int) -> Attempt:
         """The attempt with this number, made where there is none."""
-        for attempt in self.all:
-            if attempt.number == number:
-                return attempt
-        self.all.append(attempt := Attempt(number))
-        return attempt
+        return self._known.setdefault(number, Attempt(number))
 
     @property
     def last(self) -> int:
         """The highest number, 0 where there is no attempt."""
-        return max((attempt.number for attempt in self.all), default=0)
+        return max(self._known, default=0)
 
     def report(self, rule: Rule, other: str, path: str) -> None:
         """A file breaks a rule of linking; `other` is the other party."""
@@ -155,7 +148,7 @@ class Attempts:
         if document.attempt:
             return attempt
         if session not in (None, attempt.session_id) and (is_rival or attempt.session_id is not None):
-            known = [one.number for one in self.all if one.session_id == session]
+            known = [number for number, one in self._known.items() if one.session_id == session]
             return self.numbered(max(known, default=last + (attempt.session_id is not None)))
         # A session that goes on after its return corrects that.
         has_restarted = session is None or session != attempt.session_id
@@ -198,13 +191,12 @@ class Attempts:
         stated = (packet.attempt if packet else None) or 0
         if stated > after and not self.numbered(stated).run:
             return self.numbered(stated)
-        free = [one for one in self.all if not one.run and one.number > after]
+        free = [one for one in self._known.values() if not one.run and one.number > after]
         # Beside numbered handoffs, a packet without a number is the first.
         first = (one for one in free if not packet or not one.packet or not one.packet.attempt)
         for one in (*(one for one in free if one.session_id == run.session_id), *first):
             return one
-        numbers = {one.number for one in self.all}
-        return self.numbered(next(each for each in count(max(stated, after + 1)) if each not in numbers))
+        return self.numbered(next(each for each in count(max(stated, after + 1)) if each not in self._known))
 
     def _begins_anew(self, attempt: Attempt, run: Run, number: int) -> bool:
         """Whether a later turn of a run that executes an attempt is an attempt of its own."""
@@ -237,7 +229,7 @@ class Attempts:
 
     def _judge(self) -> None:
         """Work out the states of all attempts, and bind decisions to them."""
-        self.all.sort(key=lambda attempt: attempt.number)
+        self.all = [self._known[number] for number in sorted(self._known)]
         for (number, path), version in self._rivals.items():
             attempt = self.numbered(number)
             if not attempt.returned or self._is_gone(path):

@@ -32,20 +32,16 @@ class Call(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A claim and its verdict. `path`, as it was claimed, and `detail`, the reason in words, are foreign.
-
-    `lines` is the claimed range of 1-based lines, both included; `file` the path in the workspace that is meant.
-    `is_missing`: it is false because nothing is there. `call` is what the verdict rests on, where that is a command.
-    """
+    """A claim and its verdict. `path`, as it was claimed, and `detail`, the reason in words, are foreign."""
 
     kind: str
     path: str
     verdict: Verdict
     detail: str
-    lines: tuple[int, int] | None = None
-    file: str | None = None
-    is_missing: bool = False
-    call: Call | None = None
+    lines: tuple[int, int] | None = None  # 1-based, both included
+    file: str | None = None  # the path in the workspace that is meant
+    is_missing: bool = False  # it is false because nothing is there
+    call: Call | None = None  # the command that the verdict rests on
 
 
 def merged(claims: Iterable[Claim]) -> list[Claim]:
@@ -78,19 +74,15 @@ class Rules(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A file holds this document now; `seq` orders observations across files, however they are interleaved later.
-
-    `at` is when the content became true, in epoch seconds; `path` is relative to the workspace; `digest` the sha256 of
-    the bytes, in hex. `incomplete`: it broke off in the middle, and may still be written.
-    """
+    """A file holds this document now; `seq` orders observations across files, however they are interleaved later."""
 
     seq: int
-    at: float
-    path: str
-    digest: str
+    at: float  # since when, in epoch seconds
+    path: str  # in the workspace
+    digest: str  # the sha256 of the bytes, in hex
     document: Fields
     findings: tuple[Finding, ...] = ()
-    incomplete: bool = False
+    incomplete: bool = False  # it broke off in the middle, and may still be written
     stored: bool = False  # Of a session: `path` is the key of its run, and there may be prose around the document
 
 

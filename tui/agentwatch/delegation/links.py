@@ -12,10 +12,10 @@ from sys import intern
 from typing import Final
 
 from agentwatch.contracts.rules import Rule, read_rules
-from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, TodoList
+from agentwatch.contracts.shapes import Contract, Fields, Finding, Handoff, Outcome, Return, Texts, TodoList
 from agentwatch.delegation.events import Seen, Unreadable
 from agentwatch.delegation.run import Session
-from agentwatch.delegation.task import Basis, Problem, Task
+from agentwatch.delegation.task import Basis, Task
 
 MAX_VERSIONS: Final = 256  # contents of one file that are remembered. The busiest real file seen had 104.
 
@@ -108,7 +108,7 @@ RULES: Final = tuple(rule for rule in read_rules().values() if rule.id.startswit
 ) = RULES
 
 
-Link = tuple[str | None, Basis, Problem | None]  # A task's parent, its basis, and what is wrong with it
+Link = tuple[str | None, Basis, Finding | None, int]  # A task's parent, its basis, what is wrong with it, its order
 
 
 def finding_of(rule: Rule, other: str, path: str = "") -> Finding:
@@ -136,9 +136,9 @@ Named = tuple[int, str, str | None]
 """Where a task was named first: the `seq` of that task's first document, its id, and the task that stands before."""
 
 
-def path_of(versions: Sequence[Seen]) -> tuple[str, ...]:
+def path_of(versions: Sequence[Seen]) -> Texts:
     """The ids above a task by its latest delegation path, outermost first; none where a packet names the parent."""
-    ids: tuple[str, ...] | None = None
+    ids: Texts | None = None
     for version in reversed(versions):
         document = version.document
         if isinstance(document, Handoff) and document.parent_task_id:
@@ -172,9 +172,10 @@ def find_links(
         if (directory := task.place.directory) is not None:
             only[directory] = None if directory in only else task_id
     for task_id, task in tasks.items():
-        stated, asked_by, path, directory, *_ = task.place
+        stated, asked_by, path, directory, file, first_seq = task.place
+        first_seq = named[task_id][0] if first_seq is None else first_seq
         if stated == task_id:
-            yield task, (None, Basis.NONE, (SELF_PARENT, task_id))
+            yield task, (None, Basis.NONE, finding_of(SELF_PARENT, task_id, file), first_seq)
             continue
         # The longest dotted prefix of its id that is a task.
         prefix = task_id.rpartition(".")[0]
@@ -194,7 +195,8 @@ def find_links(
         }
         basis = next((basis for basis, parent in parents.items() if parent in tasks), Basis.NONE)
         parent = parents.get(basis)
-        yield task, (parent, basis, None if stated in (None, parent) else (ORPHAN, stated))
+        problem = None if stated in (None, parent) else finding_of(ORPHAN, str(stated), file)
+        yield task, (parent, basis, problem, first_seq)
 
 
 def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
@@ -216,7 +218,9 @@ def find_cycles(tasks: Mapping[str, Task]) -> list[str]:
 # Every document that was ever there
 
 
-_Handoffs = Mapping[tuple[object, ...], Sequence[tuple[int, str | None]]]
+_Tasks = tuple[str | None, ...]
+_Given = tuple[int, str | None]
+_Handoffs = Mapping[tuple[object, ...], Sequence[_Given]]
 """By whether they are gone and slot or directory: when they were first seen, and their task."""
 
 
@@ -228,8 +232,8 @@ class _File:
     slot: Slot
     directory: str
     versions: tuple[Seen, ...] = ()
-    tasks: tuple[str | None, ...] = ()
-    settled: tuple[str | None, ...] = ()  # those of the first versions, for the file or its handoff is gone
+    tasks: _Tasks = ()
+    settled: _Tasks = ()  # those of the first versions, for the file or its handoff is gone
     kind: object = None  # None where all versions name their task, and none is a handoff
 
 
@@ -239,7 +243,7 @@ class Files:
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
         self._directories = defaultdict[str, dict[str, _File]](dict)  # by the directory of their slots
-        self._paths: dict[str | None, tuple[str, ...]] = {}  # by task
+        self._paths: dict[str | None, Texts] = {}  # by task
         self._gone: dict[str, None] = {}
         self._heirs: dict[str, str] = {}  # by files that are gone, those that they were renamed to
         self._unread: dict[str, tuple[Slot, Unreadable]] = {}
@@ -277,9 +281,9 @@ class Files:
 
     def refuse(self, path: str, event: Unreadable | None) -> None:
         """A file cannot be read; None: it can, or is gone."""
-        near = slot(path)
-        if self._unread.pop(path, None) is None and not event:
+        if not self._unread.pop(path, None) and not event:
             return
+        near = slot(path)
         if event:
             self._unread[path] = near, event
         for file in self._directories.get(near[0], {}).values():
@@ -375,7 +379,7 @@ class Files:
     def _assign_changed(self) -> None:
         for directory in self._changed:
             files = self._directories[directory].values()
-            handoffs = defaultdict[tuple[object, ...], list[tuple[int, str | None]]](list)
+            handoffs = defaultdict[tuple[object, ...], list[_Given]](list)
             others = Counter[tuple[object, str]]()
             for file in files:
                 is_gone = file.path in self._gone
@@ -391,7 +395,7 @@ class Files:
                     self._give(file, self._tasks_for(file, handoffs, is_alone=is_alone))
         self._changed.clear()
 
-    def _tasks_for(self, file: _File, handoffs: _Handoffs, *, is_alone: bool) -> tuple[str | None, ...]:
+    def _tasks_for(self, file: _File, handoffs: _Handoffs, *, is_alone: bool) -> _Tasks:
         tasks = [*file.settled]
         for version in file.versions[len(tasks) :]:
             document = version.document
@@ -407,7 +411,7 @@ class Files:
             tasks.append(task)
         return tuple(tasks)
 
-    def _give(self, file: _File, tasks: tuple[str | None, ...]) -> None:
+    def _give(self, file: _File, tasks: _Tasks) -> None:
         if file.tasks == tasks:
             return
         for task in dict.fromkeys((*file.tasks, *tasks)):

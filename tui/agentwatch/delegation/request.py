@@ -70,26 +70,22 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A program's exact question, as its holder offers it: the decision that answers it has its id. Texts are foreign.
-
-    `nonce` is the program's own id of it, or a random one. `input` is as `input_text` spells it, `shown`
-    the command, patch or path in it, whole. Times are epoch seconds; the holder gives up at `until`.
-    """
+    """A program's exact question, as its holder offers it: the decision about it has its id. Texts are foreign."""
 
     request_id: str
     source: str
     session_id: str
-    nonce: str
+    nonce: str  # the program's own id of it, or a random one
     kind: RequestKind
     tool: str
-    input: str
+    input: str  # as `input_text` spells it
     input_sha256: str
-    shown: str
+    shown: str  # the command, patch or path in it, whole
     asked_at: float
     said: str = ""
     beside: tuple[Given, ...] = ()  # what the call is given besides what is shown: where it runs, and such
     queries: tuple[Query, ...] = ()  # those of a question or a form
-    until: float | None = None
+    until: float | None = None  # then the holder gives up
     prompt_hidden: bool = False  # the program shows no prompt of its own as long as we hold the request
     actions: tuple[Action, ...] = ()  # decisions possible here, in this order
     why_not: str = ""  # why it cannot be answered from here, and where it can
@@ -223,8 +219,8 @@ class Requests:
         for request in sorted(
             asked,
             key=lambda one: (
-                one.call_id is None,
-                one.asked_at if one.call_id is None else -one.asked_at,
+                not one.call_id,
+                -one.asked_at if one.call_id else one.asked_at,
                 one.request_id,
             ),
         ):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentwatch.contracts.shapes import Document, Handoff, Todo, TodoStatus
+from agentwatch.contracts.shapes import Document, Handoff, Texts, Todo, Todos, TodoStatus
 
 if TYPE_CHECKING:
     from agentwatch.delegation.events import Ran
@@ -105,17 +105,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One execution of a task in a session of its own, emitted whole whenever it has changed. Texts are foreign.
-
-    `session_id` is the program's own id: of the session, the agent inside it, or a call that was refused;
-    `parent_session` that of the run that asked, None where a human did; `link` says by what that is known. `said` is
-    the last whole text of a child that has ended, `rounds` those of a session that was sent on, oldest first.
-    `asked_at` orders the runs of one parent. Times are epoch seconds; `process_gone` is None where nobody knows.
-    """
+    """One execution of a task in a session of its own, emitted whole whenever it has changed. Texts are foreign."""
 
     source: str
-    session_id: str
-    parent_session: str | None
+    session_id: str  # the program's own id: of the session, the agent inside it, or a call that was refused
+    parent_session: str | None  # of the run that asked; None where a human did
     state: RunState
     place: str
     started_at: float
@@ -129,15 +123,15 @@ class Run:
     model: str | None = None
     prompt: Message | None = None
     prompt_missing: str = ""
-    said: Message | None = None
-    rounds: tuple[Turn, ...] = ()
-    todos: tuple[Todo, ...] | None = None
+    said: Message | None = None  # the last whole text of a child that has ended
+    rounds: tuple[Turn, ...] = ()  # of a session that was sent on, oldest first
+    todos: Todos | None = None
     tokens: int | None = None  # those used so far
     doing: Activity | None = None  # what it does, or did last; None where its store does not say
     background: bool = False
-    process_gone: bool | None = None
+    process_gone: bool | None = None  # None where nobody knows
     waiting: str = ""  # what a working run waits for from a human, in a few words: "an answer: Which one?"
-    asked_at: float | None = None
+    asked_at: float | None = None  # orders the runs of one parent
     permits: tuple[Permit, ...] = ()  # of the calls that were asked about, oldest first: the latest `MOST_PERMITS`
 
     @property
@@ -165,24 +159,14 @@ class Run:
         if not self.rounds:
             return self
         begun, last, later = self.rounds[first], self.rounds[end - 1], self.rounds[end:]
-        part = replace(self, rounds=self.rounds[first:end])
+        part: dict[str, Any] = {"rounds": self.rounds[first:end]}
         if first:
-            part = replace(part, started_at=begun.began_at, prompt=begun.prompt, asked_at=None)
-        if not later:
-            return part
-        return replace(
-            part,
-            state=last.state,
-            said=last.said,
-            ended_at=last.ended_at,
-            reason=last.reason,
-            updated_at=later[0].began_at if last.ended_at is None else last.ended_at,
-            todos=None,
-            tokens=None,
-            doing=None,
-            process_gone=None,
-            waiting="",
-        )
+            part |= {"started_at": begun.began_at, "prompt": begun.prompt, "asked_at": None}
+        if later:
+            part |= {"state": last.state, "said": last.said, "ended_at": last.ended_at, "reason": last.reason}
+            part["updated_at"] = later[0].began_at if last.ended_at is None else last.ended_at
+            part |= dict.fromkeys(("todos", "tokens", "doing", "process_gone")) | {"waiting": ""}
+        return replace(self, **part)
 
 
 def todo_moved(before: Iterable[Todo] | None, after: Iterable[Todo] | None, at: float) -> Activity | None:
@@ -207,7 +191,7 @@ class Runs:
     def __init__(self) -> None:
         self.all: dict[str, Ran] = {}  # those observed first first
         self.executing: dict[Session, str] = {}  # by session, the task that it executes
-        self._paths: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._paths: dict[Texts, Texts] = {}
 
     def known(self, key: str) -> Run | None:
         """A run as it was last seen."""
@@ -258,7 +242,7 @@ class Runs:
         return concerned
 
 
-def _keys(run: Run | None) -> list[tuple[str, ...]]:
+def _keys(run: Run | None) -> list[Texts]:
     if not run:
         return []
     return [("task", run.task_id), ("session", *run.session), ("asked by", run.source, run.parent_session or "")]

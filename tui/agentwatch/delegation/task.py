@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
-from agentwatch.contracts.rules import Rule
-from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todo, TodoStatus
+from agentwatch.contracts.shapes import Contract, Finding, Handoff, Outcome, Return, Todos, TodoStatus
 from agentwatch.delegation.decision import Action, Decision
 from agentwatch.delegation.events import Claim, Seen, Verdict
 from agentwatch.delegation.request import Request
@@ -102,8 +101,7 @@ class Below:
 
     def merge(self, other: Below) -> None:
         """Count what another one does."""
-        for kind, count in other.counts.items():
-            self.counts[kind] += count
+        self.counts.update(other.counts)
         self.tokens += other.tokens
         self.active_at = max(self.active_at, other.active_at)
 
@@ -206,10 +204,9 @@ class Attempt:
     def ended_without_result(self) -> bool:
         """Its session has ended, and the last word of its return is an early marker."""
         run, result, returned = self.run, self.result, self.returned
-        if not run or not result or not returned or not run.parent_session:
-            return False
-        has_ended = run.state is RunState.ENDED and returned.at <= (run.ended_at or run.updated_at)
-        return has_ended and result.outcome is Outcome.WORKING
+        has_ended = run and run.parent_session and run.state is RunState.ENDED
+        is_last = run and returned and returned.at <= (run.ended_at or run.updated_at)
+        return bool(has_ended and is_last and result and result.outcome is Outcome.WORKING)
 
     @property
     def packet(self) -> Handoff | None:
@@ -222,14 +219,12 @@ class Attempt:
         return document if isinstance(document, Return) else None
 
 
-def has_moved(todos: tuple[Todo, ...] | None) -> bool:
+def has_moved(todos: Todos | None) -> bool:
     """Whether a checklist was begun, which is a sign of life."""
     return any(todo.status is not TodoStatus.PENDING for todo in todos or ())
 
 
 NO_ATTEMPT: Final = Attempt(1)  # of a task that nobody handed out or returned
-
-Problem = tuple[Rule, str]  # A rule that the link of a task breaks, and the other party
 
 
 class Place(NamedTuple):
@@ -239,6 +234,7 @@ class Place(NamedTuple):
     asked_by: tuple[Session, ...] = ()  # the sessions, the latest first
     path: tuple[str, ...] = ()  # the ids of the tasks above it by its delegation path, outermost first
     directory: str | None = None  # of its files
+    file: str = ""  # its first one
     first_seq: int | None = None  # orders it among its siblings: of its first document; None where it is only named
 
 
@@ -273,7 +269,7 @@ class Task:
     retry: Retry = Retry()  # noqa: RUF009  it is immutable, and one for all
     findings: Sequence[Finding] = ()
     requests: tuple[Request, ...] = ()  # those that wait for the operator first, what presses most before the rest
-    todos: tuple[Todo, ...] | None = None
+    todos: Todos | None = None
     todo_moved: Activity | None = None  # the todo that was ticked or begun last, as files tell it
     first_seq: int = 0
     updated_at: float = 0.0  # the last sign of life of the task itself
@@ -288,7 +284,7 @@ class Task:
     place: Place = Place()  # noqa: RUF009  it is immutable
     kind: Counted | None = None  # as what the sums count it; None for a name in the row of the one below it
     own_findings: tuple[Finding, ...] = ()  # what its own documents and attempts break
-    problem: Problem | None = None  # what is wrong with its link
+    problem: Finding | None = None  # what is wrong with its link
     due: float = math.inf  # when time alone may change it
 
     @property
@@ -395,9 +391,8 @@ class Task:
     def answers_in_prose(self) -> bool:
         """It was handed a packet, which asks for a return, and came to its end with words that follow no contract."""
         latest, run = self.latest, self.run
-        if not latest.packet or latest.returned or not run:
-            return False
-        return run.parent_session is not None and run.state is RunState.ENDED and run.said is not None
+        was_handed = latest.packet and not latest.returned and run and run.parent_session
+        return bool(was_handed and run and run.state is RunState.ENDED and run.said)
 
     @property
     def waits_for_work(self) -> bool:

@@ -10,61 +10,25 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from agentwatch.contracts.shapes import Finding
-from agentwatch.delegation import links, states
-from agentwatch.delegation.asks import (
-    HAVE_FAILED,
-    ask,
-    asks_for_process,
-    budget,
-    calls_fitter,
-    changed_at,
-    gone_words,
-    is_past,
-    is_process_gone,
-    lay_aside,
-    overrun_of,
-    queue_rank,
-)
+from agentwatch.delegation import asks, events, links
 from agentwatch.delegation.attempts import Attempts
 from agentwatch.delegation.decision import Action, Decision
-from agentwatch.delegation.events import (
-    Aside,
-    Checked,
-    Decided,
-    Event,
-    Gone,
-    Looked,
-    Lost,
-    Noted,
-    Ran,
-    Reached,
-    Requested,
-    Ruled,
-    Rules,
-    Seen,
-    Tick,
-    Unreadable,
-    Verdict,
-    overall,
-)
+from agentwatch.delegation.events import Aside, Checked, Decided, Event, Requested, Rules, Seen, Verdict, overall
 from agentwatch.delegation.links import Files, is_under_contract, place_of
 from agentwatch.delegation.request import Asked, Request, Requests
 from agentwatch.delegation.run import Run, Runs
 from agentwatch.delegation.task import AT_WORK, CONTRADICTED, Basis, Below, Counted, Place, State, Task, sums_of
 
-_REFUSED: Final = "SRC"  # how the ids of the rules begin that a file must keep to be read at all
-
 _HAVE_ENDED: Final = frozenset({State.COMPLETED, State.PARTIAL, State.CANCELED})
 """Of a fitter: nobody has to decide about it before its station can go on."""
-
-_LAST: Final = 1 << 80  # where top rows stand among tasks that have none: behind all of them
 
 
 class _Fitter(NamedTuple):
     """A task that restores another."""
 
     restores: str | None
-    carried: dict[str, float]  # when the decisions that its handoffs name were first seen there (epoch seconds)
+    decision_id: str | None  # the decision that its handoff names
+    at: float  # since when it does, in epoch seconds
     state: State | None  # None where what it says is false
     ended_at: float | None
 
@@ -101,14 +65,14 @@ class Tree:
 
     # Events
 
-    def apply(self, *events: Event) -> set[str]:
+    def apply(self, *batch: Event) -> set[str]:
         """Apply a batch. Returns the ids of the tasks that came, went or may be different."""
-        self.add(events)
+        self.add(batch)
         return self.settle()
 
-    def add(self, events: Iterable[Event]) -> None:
+    def add(self, batch: Iterable[Event]) -> None:
         """Apply a part of a batch: what depends on several tasks is not up to date until `settle` is called."""
-        for event in events:
+        for event in batch:
             self._dirty |= dict.fromkeys(self._store(event))
         self._dirty = dict.fromkeys(self._files.assign()) | self._dirty
         self._fold_all()
@@ -118,13 +82,13 @@ class Tree:
         match event:
             case Seen():
                 self._files.see(event)
-            case Gone(path=path):
+            case events.Gone(path=path):
                 self._files.forget(path, undone=event.undone)
                 if not self._files.is_gone(path):
                     self._checks.pop(path, None)
-            case Unreadable():
+            case events.Unreadable():
                 self._files.refuse(event.path, event)
-            case Ran(run=run):
+            case events.Ran(run=run):
                 sessions = [one.session for one in (self.runs.known(event.path), run) if one]
                 before = [*map(self.runs.executing.get, sessions)]
                 concerned = self.runs.see(event)
@@ -141,21 +105,21 @@ class Tree:
                 run = self.runs.known(path)
                 self._checks[path][event.digest] = event
                 return {*self._files.tasks_of(path), *([run.task_id] if run else [])}
-            case Tick(at=at):
+            case events.Tick(at=at):
                 # A replay or the clock has gone back: what has expired or turned stale since then was not so yet.
                 is_back, self.now = at < self.now, at
                 return [task.task_id for task in self.tasks.values() if is_back or task.due <= at]
-            case Ruled(rules=rules) if rules != self.rules:
+            case events.Ruled(rules=rules) if rules != self.rules:
                 self.rules = rules
                 return self.tasks
-            case Noted(path=task_id, aside=aside):
+            case events.Noted(path=task_id, aside=aside):
                 self.asides[task_id] = aside
                 self._touched |= {task_id} & self.tasks.keys()
-            case Looked() | Lost() | Reached():
-                if isinstance(event, Looked):
+            case events.Looked() | events.Lost() | events.Reached():
+                if isinstance(event, events.Looked):
                     self.looked_at = event.at
                 else:
-                    self.lost_since = None if isinstance(event, Reached) else self.lost_since or event.at
+                    self.lost_since = None if isinstance(event, events.Reached) else self.lost_since or event.at
                 self._touched |= self.tasks.keys()
         return ()
 
@@ -188,7 +152,7 @@ class Tree:
             task = self.tasks[task_id] = Task(task_id, title=task_id, host=self.host)
             self._moved = True
         self._touched.add(task_id)
-        task.requests, was_gone = requests, is_process_gone(task)
+        task.requests, was_gone = requests, asks.is_process_gone(task)
         task.deleted = bool(versions) and not runs and all(self._files.is_gone(one.path) for one in versions)
         task.inferred = not (versions or runs or requests)
         attempts = Attempts(versions, rans, self._decisions_of(task_id), self.rules, self._files.is_gone)
@@ -204,12 +168,13 @@ class Tree:
             tuple((run.source, run.parent_session) for run in reversed(runs) if run.parent_session),
             links.path_of(versions),
             place_of(versions),
+            versions[0].path if versions else "",
             first_seq,
         )
         self._moved |= place != task.place
         task.place = place
         self._set_fitter(task_id)
-        if is_process_gone(task) is not was_gone:
+        if asks.is_process_gone(task) is not was_gone:
             # Which of the tasks that a process ran asks depends on the one above.
             self._touched.update(task.children)
 
@@ -218,17 +183,17 @@ class Tree:
         task.due = self._due(task)
         task.attempts = tuple(attempts.all)
         task.todos, task.todo_moved = attempts.todos, attempts.moved
-        task.agent = states.agent_of(task)
+        task.agent = asks.agent_of(task)
         lives = [attempts.updated_at, *(run.updated_at for run in runs)]
         task.updated_at = max(*lives, *(one.ended_at or one.asked_at for one in task.requests), 0.0)
         given, returned = task.latest.handoff, task.latest.returned
-        task.own_state, task.ended_at = states.own_state(task), states.ended_at(task.latest)
+        task.own_state, task.ended_at = asks.own_state(task), asks.ended_at(task.latest)
         task.ended_with, ended_at = self._ended.get(task.task_id, (None, 0.0))
         if task.ended_with and task.own_state.is_open:
             task.own_state, task.ended_at = State.CANCELED, ended_at
         fitters = self._fitters_of(task.task_id)
         restored = [one.ended_at for one in fitters if one.state is State.COMPLETED and one.ended_at is not None]
-        task.retry = budget(task, max_retries=self.rules.max_retries, restored=restored)
+        task.retry = asks.budget(task, max_retries=self.rules.max_retries, restored=restored)
         used = [one.run.tokens for one in task.attempts if one.run and one.run.tokens is not None]
         task.tokens = sum(used) if used else None
         checked = self._checks.get(returned.path, {}).get(returned.digest) if returned else None
@@ -239,24 +204,24 @@ class Tree:
         placed = (replace(one, path=version.path) for version in current if version for one in version.findings)
         prose = [links.finding_of(links.PROSE, task.task_id, given.path)] if given and task.answers_in_prose else []
         problems = (replace(one.finding, path=one.path) for one in unread)
-        more = *overrun_of(task), *prose, *links.missing_artifacts(task), *problems
+        more = *asks.overrun_of(task), *prose, *links.missing_artifacts(task), *problems
         task.own_findings = (*attempts.problems, *placed, *more)
-        hidden = [one for one in unread if one.finding.rule.startswith(_REFUSED) and is_under_contract(one.path)]
+        hidden = [one for one in unread if one.finding.rule.startswith("SRC") and is_under_contract(one.path)]
         task.gone = False
-        task.question = ask(task, self.rules.low_confidence)
+        task.question = asks.ask(task, self.rules.low_confidence)
         if hidden and task.own_state is not State.CANCELED:
             task.question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
         if not task.inferred:
-            task.past = not hidden and is_past(task, self.rules.history_before)
+            task.past = not hidden and asks.is_past(task, self.rules.history_before)
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in their order. A handoff to a fitter that names one carries it out."""
         decisions = []
         for one in sorted(self._decisions.get(task_id, {}).values(), key=attrgetter("at")):
-            called = [fitter for fitter in self._fitters_of(task_id) if one.decision_id in fitter.carried]
+            called = [fitter for fitter in self._fitters_of(task_id) if fitter.decision_id == one.decision_id]
             decision, ended = one, {fitter.state for fitter in called} & _HAVE_ENDED
-            if called and calls_fitter(one.action, one.mode):
-                decision = one.acted(min(fitter.carried[one.decision_id] for fitter in called))
+            if called and asks.calls_fitter(one.action, one.mode):
+                decision = one.acted(min(fitter.at for fitter in called))
                 decision = replace(decision, over=bool(ended), restored=State.COMPLETED in ended)
             decisions.append(replace(decision, expired=one.is_expired(self.now) and not decision.over))
         return decisions
@@ -267,14 +232,13 @@ class Tree:
     def _set_fitter(self, task_id: str) -> None:
         """A task is a fitter, or none: the tasks that it restores, before and now, are to be folded."""
         task, before, fitter = self.tasks.get(task_id), self._fitters.pop(task_id, None), None
-        packet = task.packet if task else None
-        if task and packet and packet.restores not in (None, task_id):
-            # In reverse: of several handoffs with the same id, the first one tells when.
-            given = [(one.packet, one.handoff.at) for one in reversed(task.attempts) if one.packet and one.handoff]
-            carried = {packet.decision_id: at for packet, at in given if packet.decision_id}
+        given = next((one for one in reversed(task.attempts) if one.packet), None) if task else None
+        packet, handoff = (given.packet, given.handoff) if given else (None, None)
+        if task and packet and handoff and packet.restores not in (None, task_id):
             # A success of which a claim is false restores nothing, unless the operator accepted it as it is.
             is_false = task.binding is None and overall(task.claims) is Verdict.CONTRADICTED
-            fitter = _Fitter(packet.restores, carried, None if is_false else task.own_state, task.ended_at)
+            state = None if is_false else task.own_state
+            fitter = _Fitter(packet.restores, packet.decision_id, handoff.at, state, task.ended_at)
             self._fitters[task_id] = fitter
         stations = [one.restores for one in (before, fitter) if one and fitter != before]
         self._dirty |= dict.fromkeys(one for one in stations if one in self.tasks)
@@ -303,16 +267,12 @@ class Tree:
             return
         self._moved = False
         for task, link in links.find_links(tasks, self._named, self.runs.executing):
-            first_seq = task.place.first_seq
-            if first_seq is None:
-                first_seq = self._named[task.task_id][0]
-            if link != (task.parent_id, task.parent_basis, task.problem) or first_seq != task.first_seq:
-                task.parent_id, task.parent_basis, task.problem = link
-                task.first_seq = first_seq
+            if link != (task.parent_id, task.parent_basis, task.problem, task.first_seq):
+                task.parent_id, task.parent_basis, task.problem, task.first_seq = link
                 self._touched.add(task.task_id)
         # The members of a cycle are roots.
         for task in map(tasks.__getitem__, links.find_cycles(tasks)):
-            task.problem = links.CYCLE, task.parent_id or task.task_id
+            task.problem = links.finding_of(links.CYCLE, task.parent_id or task.task_id, task.place.file)
             task.parent_id, task.parent_basis = None, Basis.NONE
             self._touched.add(task.task_id)
         children = defaultdict[str | None, list[str]](list)
@@ -361,33 +321,29 @@ class Tree:
 
     def _line_up(self) -> None:
         """Find the tasks that ask, and those that are new."""
-        asking = [(queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
-        unseen = [(-changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
+        asking = [(asks.queue_rank(task), task.task_id) for task in self.tasks.values() if task.ask]
+        unseen = [(-asks.changed_at(task), task.task_id) for task in self.tasks.values() if not task.seen]
         self.queue, self.unseen = ([task_id for _, task_id in sorted(some)] for some in (asking, unseen))
 
     def _update(self, task: Task) -> None:
         """Work out what follows for a task from those around it, and from the time."""
         rules = self.rules
-        task.state = states.state_with_below(task)
+        task.state = asks.state_with_below(task)
         if self.lost_since is not None and task.state in AT_WORK:
             task.state = State.UNKNOWN
         if task.inferred:
-            task.past = is_past(task, rules.history_before)
-        silent_from = states.silent_from(task, rules.stale_after)
+            task.past = asks.is_past(task, rules.history_before)
+        silent_from = asks.silent_from(task, rules.stale_after)
         task.stale = self.now >= silent_from
         task.due = self._due(task, silent_from)
-        task.title = states.title(task)
-        task.findings = task.own_findings
-        if task.problem:
-            versions = self._files.versions(task.task_id)
-            problem = links.finding_of(*task.problem, versions[0].path if versions else "")
-            task.findings = (*task.own_findings, problem)
-        task.why = states.why(task)
+        task.title = asks.title(task)
+        task.findings = (*task.own_findings, task.problem) if task.problem else task.own_findings
+        task.why = asks.why(task)
         if task.gone or not task.question:
             # Where something else is open, that comes first.
-            task.gone = asks_for_process(task, self.tasks.get(task.parent_id or ""))
-            task.question = gone_words(task) if task.gone else None
-        lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
+            task.gone = asks.asks_for_process(task, self.tasks.get(task.parent_id or ""))
+            task.question = asks.gone_words(task) if task.gone else None
+        asks.lay_aside(task, self.asides.get(task.task_id, Aside()), self.looked_at, self.now)
         task.ask = None if task.past or task.acknowledged or task.snoozed else task.question
         is_lost = not task.past and (task.state.is_open or task.ask)
         task.lost_since = self.lost_since if is_lost else None
@@ -420,7 +376,7 @@ class Tree:
     def failed_below(self, task: Task) -> list[Task]:
         """The tasks below that have failed or break their contract, in preorder."""
         below = self.preorder(task.children)
-        return [one for one, _ in below if one.own_state in HAVE_FAILED and not one.inferred]
+        return [one for one, _ in below if one.own_state in asks.HAVE_FAILED and not one.inferred]
 
     def ancestors(self, task_id: str) -> list[str]:
         """Ids of the tasks above, nearest first."""
@@ -462,7 +418,7 @@ class Tree:
     def over(self, task_id: str) -> frozenset[str]:
         """The ids of decisions about a task that called a fitter who has ended, so that it can be decided anew."""
         fitters = self._fitters_of(task_id)
-        return frozenset(name for one in fitters if one.state in _HAVE_ENDED for name in one.carried)
+        return frozenset(one.decision_id for one in fitters if one.decision_id and one.state in _HAVE_ENDED)
 
     @property
     def notices(self) -> list[Finding]:
@@ -476,10 +432,7 @@ class Tree:
 
 
 class JoinedTree(Tree):
-    """Several trees as one, each below a top row of its own; `show` and `update` are told what has changed in them.
-
-    A key is the scope of a tree, which begins with `mark`, and an id there; without a top row, the scope is empty.
-    """
+    """Several trees as one, each below a top row of its own; a key is the scope of a tree, if it has one, and an id."""
 
     def __init__(self, mark: str) -> None:
         super().__init__()
@@ -494,7 +447,8 @@ class JoinedTree(Tree):
         if name is not None:
             scope = f"{self._mark}{self._scopes}/"
             self.tasks[scope] = Task(scope, name, inferred=True, workspace=workspace, scope=scope, host=tree.host)
-            self.tasks[scope].first_seq = _LAST + self._scopes
+            # Behind all tasks that have no top row.
+            self.tasks[scope].first_seq = (1 << 80) + self._scopes
         return scope, self.update(scope, tree, tree.tasks, why)
 
     def drop(self, scope: str) -> set[str]:
@@ -525,10 +479,10 @@ class JoinedTree(Tree):
             tasks = [task for task in tree.tasks.values() if not task.past] or tree.tasks.values()
             top.children = [scope + task_id for task_id in tree.roots]
             top.below = sums_of(tasks) if tasks else None
-            top.own_state = states.state_with_below(top)
+            top.own_state = asks.state_with_below(top)
             top.why, top.lost_since = why, tree.lost_since
             top.state = State.UNKNOWN if why or top.lost_since is not None else top.own_state
-            top.past = is_past(top, tree.rules.history_before)
+            top.past = asks.is_past(top, tree.rules.history_before)
         self._join()
         return keys
 

@@ -177,15 +177,11 @@ def read_recording(path: Path) -> Recording:
 
 
 def _read_head(path: Path, line: bytes) -> str:
-    try:
+    with suppress(ValueError):
         header = read_object(line)
-        version, workspace = header["agentwatch_recording"], header.get("workspace")
-    except (ValueError, KeyError) as error:
-        make = "make one with `agentwatch log --export FILE`"
-        raise UsageError(f"{path}:1: no recording of agentwatch; {make}") from error
-    if version != VERSION:
-        raise UsageError(f"{path}:1: a recording of another version ({version!r}); update agentwatch to replay it")
-    return workspace if isinstance(workspace, str) and workspace else "recording"
+        if header.get("agentwatch_recording") == VERSION:
+            return str(header.get("workspace") or "recording")
+    raise UsageError(f"{path}:1: no recording of agentwatch; make one with `agentwatch log --export FILE`")
 
 
 def _read_event(fields: Mapping[str, Any], seq: int) -> tuple[Event, dict[str, str]]:

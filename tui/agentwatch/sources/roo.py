@@ -11,16 +11,16 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentwatch.delegation.run import Run, RunState, StartedBy, Turn
 from agentwatch.sources.sessions.entries import Entry, EntryKind
 from agentwatch.sources.sessions.fields import Fields, mapping, number, object_in, string, text
 from agentwatch.sources.sessions.following import TELLS_NOTHING, RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, is_at
+from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, is_at
 from agentwatch.sources.sessions.registry import roo_storages
 from agentwatch.sources.sessions.runs import NO_CALL, Account, Keep, Standing, run_of
 from agentwatch.sources.sessions.tail import Stamp, document, stamp_of
@@ -60,23 +60,23 @@ _SAID: Final = {
 _TOOLS: Final = {"command": "execute_command", "followup": "ask_followup_question"}  # without an object of their own
 
 
-@dataclass(slots=True)
-class _Task:
-    """A directory, and its run, None where it is of another workspace or its item cannot be read."""
+class _Task(NamedTuple):
+    """A directory as it was read: its run, None where it is of another workspace or has no item, and why it, or what is
+    in it, cannot be read."""
 
+    stamps: tuple[Stamp | None, ...] = ()
     run: Run | None = None
-    stamps: tuple[Stamp | None, ...] = ()  # of its files, as they were read
-    refusal: str = ""  # why it, or what is in it, cannot be read
+    refusal: str = ""
 
 
 class RooReader(StoreReader):
     """Implements SessionReader. `storage` is a directory with `tasks/` in it; without one all editors are looked at."""
 
     name = "roo"
+    progress = Progress(0, 0)
 
     def __init__(self, workspace: Path, storage: Path | None = None) -> None:
         super().__init__()
-        self.progress = Progress(0, 0)
         self._workspace = workspace
         self._storage = storage
         self._storages: list[Path] = []
@@ -85,7 +85,7 @@ class RooReader(StoreReader):
         self._refused: dict[Path, str] = {}  # storages that cannot be listed, and why
 
     @property
-    def trouble(self) -> str | None:
+    def trouble(self) -> str | None:  # type: ignore[override]
         """The first directory or file that cannot be read."""
         refused = self._refused | {path: task.refusal for path, task in self._tasks.items()}
         return next((f"{path} cannot be read: {why}." for path, why in refused.items() if why), None)
@@ -95,57 +95,49 @@ class RooReader(StoreReader):
         if time.monotonic() >= self._search_at:
             self._search_at = time.monotonic() + _SEARCH_SECONDS
             self._storages = [self._storage] if self._storage is not None else roo_storages(user_home())
-        self._tasks = {path: self._tasks.get(path) or _Task() for path in self._paths()}
-        for path, task in self._tasks.items():
-            stamps = _stamp(path / _ITEM), _stamp(path / _MESSAGES)
-            if stamps != task.stamps:
-                self._read(path, task)
-                task.stamps = stamps
-        tasks = reversed(self._tasks.values())
-        return self.give({task.run.session_id: task.run for task in tasks if task.run is not None})
+        self._refused = {}
+        paths = [path for storage in self._storages for path in self._paths(storage / "tasks")]
+        self._tasks = {path: self._read(path, self._tasks.get(path, _Task())) for path in paths}
+        runs = (task.run for task in reversed(self._tasks.values()))
+        return self.give({run.session_id: run for run in runs if run is not None})
 
     def transcript(self, run: Run) -> RunTranscript | None:
         """What stands in the messages of a task."""
         path = Path(run.place)
         return MessagesTranscript(path / _MESSAGES) if path in self._tasks else None
 
-    def found(self) -> Sequence[Found]:
-        """Each storage with a task of the workspace, or one that cannot be read."""
-        rows = []
-        for storage in self._storages:
-            runs = [task.run for path, task in self._tasks.items() if path.parent.parent == storage and task.run]
-            if runs or self.trouble:
-                children = sum(run.parent_session is not None for run in runs)
-                rows.append(Found(self.name, str(storage), len(runs) - children, self.trouble or "", children))
-        return rows
+    def stores(self) -> Sequence[str]:
+        return [*map(str, self._storages)]
 
-    def _paths(self) -> Iterator[Path]:
+    def _paths(self, place: Path) -> list[Path]:
         """The directories of tasks, those begun last first: their names rise with time."""
-        self._refused = {}
-        for place in (storage / "tasks" for storage in self._storages):
-            try:
-                with os.scandir(place) as found:
-                    paths = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
-            except OSError as error:
-                self._refused[place] = _reason_of(error)
-                paths = [path for path in self._tasks if path.parent == place and self._refused[place]]
-            yield from sorted(paths, reverse=True)
+        try:
+            with os.scandir(place) as found:
+                paths = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
+            return sorted(paths, reverse=True)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            self._refused[place] = error.strerror or "unreadable"
+            return [path for path in self._tasks if path.parent == place]
 
-    def _read(self, path: Path, task: _Task) -> None:
+    def _read(self, path: Path, before: _Task) -> _Task:
         """Half a file, in an editor that does not replace it at once, changes nothing."""
+        stamps = _stamp(path / _ITEM), _stamp(path / _MESSAGES)
+        if stamps == before.stamps:
+            return before
         try:
             item = mapping(document(path / _ITEM, _MOST_BYTES))
-            is_ours = is_at(self._workspace, string(item, "workspace"))
-            messages = document(path / _MESSAGES, _MOST_BYTES) if is_ours else None
+            if not is_at(self._workspace, string(item, "workspace")):
+                return _Task(stamps)
+            run = run_in(item, document(path / _MESSAGES, _MOST_BYTES), self.message, str(path))
         except FileNotFoundError:
-            task.refusal, task.run = "", None
+            return _Task(stamps)
         except OSError as error:
-            task.refusal = _reason_of(error)
+            return _Task(stamps, before.run, error.strerror or "unreadable")
         except ValueError:
-            task.refusal = "it is damaged, or not whole yet"
-        else:
-            run = run_in(item, messages, self.message, str(path))
-            task.refusal, task.run = "", run if is_ours and run.session_id else None
+            return _Task(stamps, before.run, "it is damaged, or not whole yet")
+        return _Task(stamps, run if run.session_id else None)
 
 
 class MessagesTranscript(WholeTranscript):
@@ -235,11 +227,6 @@ def _moment(fields: Fields) -> float:
     return (number(fields, "ts") or 0.0) / 1000
 
 
-def _reason_of(error: OSError) -> str:
-    """Why a file cannot be read, "" where it is not there."""
-    return "" if isinstance(error, FileNotFoundError) else error.strerror or "unreadable"
-
-
 def _stamp(path: Path) -> Stamp | None:
     """That of a file as it is now, None where that cannot be told."""
     with suppress(OSError):
@@ -267,9 +254,6 @@ def _entry(message: Fields, *, is_first: bool) -> Entry | None:
         return Entry(at, EntryKind.PROMPT, words)
     if say in _SAID and words.strip():
         return Entry(at, _SAID[say], words, failed=say == "error")
-    if ask == "api_req_failed" or (say == "api_req_started" and "cancelReason" in fields):
-        reason = text(fields, "streamingFailedMessage") or text(fields, "cancelReason") or words
-        return Entry(at, EntryKind.NOTE, "broken off by the user" if reason == _CANCELED else reason, failed=True)
     tool, given = _TOOLS.get(ask or ""), fields or {"command": words}
     if "tool" in (ask, say) or say == "user_edit_todos":
         tool, given = text(fields, "tool") or "tool", {key: value for key, value in fields.items() if key != "tool"}

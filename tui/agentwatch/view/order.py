@@ -3,7 +3,7 @@
 A run is a task without a parent, or below the row of a workspace, with all that is below it. Runs stand by group and
 last activity, other tasks as they were first seen. A mere sign of life moves nothing: a run is placed by the activity
 that it had when its group, its state or whether it asks last changed. Nor does a host that cannot be reached, or can be
-again. And nothing moves past what is held, such as the task under the operator's cursor.
+again. And what is held stays, such as the run under the operator's cursor.
 """
 
 from __future__ import annotations
@@ -209,13 +209,9 @@ class Order:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._wishes: dict[str, tuple[tuple[Group, int, State], _Rank]] = {}
-        """By run, why it wants to stand where it does, and its rank there."""
-        self._ranks: dict[str, _Rank] = {}
-        """By run, the rank by which it was last sorted."""
+        self._places: dict[str, tuple[tuple[Group, int, State], _Rank]] = {}
+        """By run, why it stands where it does, and its rank there."""
         self._held: Collection[str] = ()
-        self._keeps = False
-        """Whether some are kept from their place by those that are held."""
         self._groups: dict[Group, list[str]] | None = None
         self._tallies: dict[Group, Tally] = {}
         self._now = -inf
@@ -229,25 +225,27 @@ class Order:
         for one in {one for path in paths for one in path}:
             above = tasks[one].parent_id
             if above is None or tasks[above].workspace:
-                self._place(tasks[one], now)
+                self._place(one, now)
         self._groups = None
 
     def tick(self, now: float) -> None:
         """Time has passed, or has gone back: runs may stand elsewhere."""
-        if 0 <= now - self._now < _REFRESH:
+        if not 0 <= now - self._now < _REFRESH:
+            self._now = now
+            for one, ((group, _, _), _) in list(self._places.items()):
+                if group in (Group.NOW, Group.TODAY):
+                    self._place(one, now)
+
+    def hold(self, path: Collection[str], now: float) -> None:
+        """Keep these tasks, and no others, in their groups."""
+        released, self._held = self._places.keys() & {*self._held}.difference(path), path
+        for one in released:
+            self._place(one, now)
+
+    def _place(self, one: str, now: float) -> None:
+        run, before = self._tree.tasks.get(one), self._places.get(one)
+        if run is None or (before is not None and one in self._held):
             return
-        self._now, self._groups = now, None
-        for one, ((group, _, _), _) in self._wishes.items():
-            if group in (Group.NOW, Group.TODAY) and one in self._tree.tasks:
-                self._place(self._tree.tasks[one], now)
-
-    def hold(self, path: Collection[str]) -> None:
-        """Keep these tasks, and no others, where they are among their siblings."""
-        self._held = path
-        if self._keeps:
-            self._groups, self._keeps = None, False
-
-    def _place(self, run: Task, now: float) -> None:
         group, is_working = group_of(run, now, self._tree.rules.history_before), _has(run, _WORK)
         # First what asks and works, then what asks and was just alive, what works or cannot be reached, what asked
         # long ago.
@@ -255,26 +253,13 @@ class Order:
             tier = 3 if not _is_lively(run, now) else 0 if is_working else 1
         else:
             tier = 2 if (is_working or run.state is State.UNKNOWN) and group is Group.NOW else 4
-        why, before = (group, tier, run.state), self._wishes.get(run.task_id)
+        why = group, tier, run.state
         if before is None or (run.lost_since is None and not (self.is_settled and why == before[0])):
-            rank = (GROUPS.index(group), tier, -(run.alive_at or 0.0), run.first_seq)
-            self._wishes[run.task_id] = why, rank
+            self._places[one] = why, (GROUPS.index(group), tier, -(run.alive_at or 0.0), run.first_seq)
+            self._groups = None
 
     def _sorted(self, runs: Iterable[str]) -> list[str]:
-        """Runs by what they wish for. The one that is held stays where it is, and no other goes past it: what would go
-        up in its group stands right behind it."""
-        ranks, wishes = self._ranks, {one: self._wishes[one][1] for one in runs if one in self._wishes}
-        held = next((one for one in self._held if one in wishes), "")
-        at = ranks.get(held)
-        for one, wish in wishes.items():
-            before, rank = ranks.get(one), wish
-            if at is not None and (one == held or (before is not None and before < at < wish)):
-                rank = before or wish
-            elif at is not None and wish < at and wish[0] == at[0] and (before is None or before > at):
-                rank = (*at, *wish)
-            self._keeps |= rank != wish
-            ranks[one] = rank
-        return sorted(wishes, key=ranks.__getitem__)
+        return sorted((one for one in runs if one in self._places), key=lambda one: self._places[one][1])
 
     @property
     def groups(self) -> dict[Group, list[str]]:
@@ -282,7 +267,7 @@ class Order:
         if self._groups is None:
             self._groups, self._tallies = {group: [] for group in GROUPS}, {}
             for one in self._sorted(self._tree.roots):
-                self._groups[GROUPS[int(self._ranks[one][0])]].append(one)
+                self._groups[self._places[one][0][0]].append(one)
         return self._groups
 
     def group(self, run: str) -> Group | None:

@@ -76,11 +76,6 @@ class Query(NamedTuple):
         return bool(self.terms)
 
     @property
-    def looks_back(self) -> bool:
-        """Whether what it finds changes as time passes."""
-        return any(term.key == "since" for term in self.terms)
-
-    @property
     def step(self) -> Term | None:
         """The first term that `stepped` puts another in place of."""
         return next((term for term in self.terms if term.is_step), None)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from math import isinf
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from agentwatch.delegation import states as reasons
+from agentwatch.delegation import asks as reasons
 from agentwatch.delegation.asks import gone_words
 from agentwatch.delegation.decision import ENDING, Decision, Stage
 from agentwatch.delegation.request import Request, RequestKind, RequestStage

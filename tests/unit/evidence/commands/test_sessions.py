@@ -49,7 +49,7 @@ def claims_of(monitor: Monitor, task: str = "shop.cart") -> dict[str, Claim]:
     return {claim.path: claim for claim in monitor.tree.tasks[task].claims}
 
 
-def test_the_call_that_a_verdict_rests_on_is_found_in_the_transcript_again(tmp_path: Path) -> None:
+def test_the_call_that_a_verdict_rests_on_is_in_the_transcript(tmp_path: Path) -> None:
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "ls", "src")
@@ -65,7 +65,7 @@ def test_the_call_that_a_verdict_rests_on_is_found_in_the_transcript_again(tmp_p
     assert b"pytest -q" in line
 
 
-def test_a_log_in_which_something_may_be_missing_verifies_nothing(tmp_path: Path) -> None:
+def test_a_log_that_may_lack_something_verifies_nothing(tmp_path: Path) -> None:
     store, main = store_of(tmp_path)
     agent = child(store, main, "a1", "shop.cart")
     ran(agent, "t1", "pytest -q", GREEN)
@@ -78,7 +78,7 @@ def test_a_log_in_which_something_may_be_missing_verifies_nothing(tmp_path: Path
     )
 
 
-def test_what_an_agent_that_it_asked_ran_counts_and_what_another_ran_does_not(tmp_path: Path) -> None:
+def test_runs_of_an_asked_agent_count_and_of_another_do_not(tmp_path: Path) -> None:
     store, main = store_of(tmp_path)
     first = child(store, main, "a1", "shop.cart")
     below = child(store, first, "a2", "shop.cart.test", parentAgentId="a1", spawnDepth=2)
@@ -109,7 +109,7 @@ def test_what_was_run_in_the_round_before_is_another_attempts(tmp_path: Path) ->
     assert claims_of(monitor)["`pytest -q` \u2014 412 passed"].verdict == "contradicted"
 
 
-def test_a_file_that_somebody_changed_before_the_return_makes_a_run_outdated(tmp_path: Path) -> None:
+def test_a_file_changed_before_the_return_makes_a_run_outdated(tmp_path: Path) -> None:
     store, main = store_of(tmp_path)
     # git knows nothing of what was before its repository was made.
     store.set_back(BEGIN - datetime.fromtimestamp(HANDED_OFF, UTC))

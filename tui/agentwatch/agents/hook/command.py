@@ -23,9 +23,9 @@ from agentwatch.config import Settings
 from agentwatch.config import load as load_settings
 from agentwatch.contracts.shapes import Outcome, Return
 from agentwatch.delegation import attempts
+from agentwatch.delegation.asks import state_of
 from agentwatch.delegation.events import Ran
 from agentwatch.delegation.run import Message, Run, RunState
-from agentwatch.delegation.states import state_of
 from agentwatch.delegation.task import Attempt, State
 from agentwatch.disk import UNSYNCED, Directory
 from agentwatch.errors import AgentwatchError

@@ -16,16 +16,16 @@ from textual.widgets import Static
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.editor import HEADS
 from agentwatch.app.messages import Inspect, ReadStep
-from agentwatch.app.screens.detailed import MonitorScreen
+from agentwatch.app.screens.base import MonitorScreen
 from agentwatch.app.widgets.details.blocks import (
     FAINT,
     MARKED,
     Block,
-    Listing,
     Text,
     caution,
     heading,
     in_color,
+    listing,
     markdown,
     plain,
     read_git,
@@ -111,27 +111,29 @@ def claim_screen(monitor: Monitor, clock: Callable[[], float], task_id: str, cla
     since = task.latest.handed_off_at if task else None
     titles = "File", f"Difference since the {'last commit' if since is None else 'handoff'}"
 
-    def page(shown: int, problem: str, blocks: Sequence[Block], note: str | None) -> Written:
-        tabs = [Content.styled(title, "bold" if at == shown else FAINT) for at, title in enumerate(titles)]
-        head = Content.assemble(_head_of(claim), "\n\n", Content("   ").join(tabs))
-        nothing = text(Content(problem or "There is no text to show."))
-        return head, [*(blocks or [nothing]), *([caution(note)] if note else [])]
+    def head(shown: str) -> Content:
+        tabs = (Content.styled(title, "bold" if title == shown else FAINT) for title in titles)
+        return Content.assemble(_head_of(claim), "\n\n", Content("   ").join(tabs))
 
     def write_file() -> Written:
         found = file_text(workspace, name)
         screen.inspected = None if found.problem else workspace / name
         lines, note = clean_lines(found.text.removesuffix("\n"))
-        listing = Listing(lines, marked=claim.lines or (0, -1))
         note = "truncated: the file is longer than is shown" if found.truncated else note
-        return page(0, found.problem, [listing] if found.text else [], note)
+        shown = listing(lines, marked=claim.lines or (0, -1)) if found.text else [_nothing(found.problem)]
+        return head(titles[0]), [*shown, *([caution(note)] if note else [])]
 
     def write_changes() -> Written:
         found = difference(workspace, name, since)
         changes = read_git(found.text)
-        return page(1, found.problem, [text(changes.counted), changes] if changes.rows else [], changes.note)
+        return head(titles[1]), [text(changes.counted), *changes.noted] if changes.rows else [_nothing(found.problem)]
 
     screen = InspectScreen(monitor, clock, task_id, write_file, write_changes)
     return screen
+
+
+def _nothing(problem: str) -> Text:
+    return text(Content(problem or "There is no text to show."))
 
 
 def _head_of(claim: Claim) -> Content:
@@ -147,38 +149,33 @@ def reading_of(monitor: Monitor, wanted: Inspect) -> ReadStep | None:
     transcript = own.transcript(run) if run is not None else None
     if call is None or run is None or transcript is None:
         return None
-    step = Step(call.place, EntryKind.CALL, call.at, answered=call.answered)
     name = run.place.rpartition("/")[2]
-    unit = "byte" if name.endswith(".jsonl") else "record"
-    return ReadStep(transcript, step, f"{name}, {unit} {call.place[0]:,}", wanted.claim)
+    place = f"{name}, {'byte' if name.endswith('.jsonl') else 'record'} {call.place[0]:,}"
+    return ReadStep(transcript, Step(call.place, EntryKind.CALL, call.at, answered=call.answered), place, wanted.claim)
 
 
 def write_step(wanted: ReadStep) -> Written:
     """An entry of the transcript, as it stands there now. Blocks."""
-    step, whole, claim = wanted.step, wanted.transcript.whole(wanted.step), wanted.claim
+    step, whole = wanted.step, wanted.transcript.whole(wanted.step)
     if whole is None:
         blocks = [caution("It is not in the transcript any more. Its line said:"), text(plain(step.about))]
     else:
         # Where nobody has looked at the transcript, only now is known what stands there.
         step = step_of(step.place, whole.said, step.answered, whole.result)
-        if whole.said.kind is EntryKind.CALL:
-            back = (
-                "There is none yet." if whole.result is None else whole.result.text.strip() or "It gave nothing back."
-            )
-            given = written(whole.said.given) or "nothing"
-            blocks = [*heading("Given"), *_verbatim(given), *heading("Result"), *_verbatim(back)]
-        else:
-            blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim)(whole.said.text))
+        blocks = list((markdown if step.kind is EntryKind.WORDS else _verbatim)(whole.said.text))
     mark, style = ENDED[step.outcome]
-    parts = [
-        (plain(step.tool).plain if step.kind is EntryKind.CALL else HEADS[step.kind], "bold"),
-        (times.local(step.at) if step.at else "", FAINT),
-        ("" if step.ended_at is None else f"took {times.span(step.ended_at - step.at)}", FAINT),
-        (f"{mark} {step.outcome}" if step.kind is EntryKind.CALL else "", style),
-    ]
+    parts = [(HEADS.get(step.kind, ""), "bold"), (times.local(step.at) if step.at else "", FAINT)]
+    if step.kind is EntryKind.CALL:
+        took = "" if step.ended_at is None else f"took {times.span(step.ended_at - step.at)}"
+        parts = [(plain(step.tool).plain, "bold"), parts[1], (took, FAINT), (f"{mark} {step.outcome}", style)]
+        if whole is not None:
+            came = whole.result and (whole.result.text.strip() or "It gave nothing back.")
+            given = written(whole.said.given) or "nothing"
+            blocks = [*heading("Given"), *_verbatim(given)]
+            blocks += [*heading("Result"), *_verbatim(came or "There is none yet.")]
     head = Content("   ").join(Content.styled(*part) for part in parts if part[0])
     where = f"\nin {plain(wanted.place).plain}" if wanted.place else ""
-    of_claim = _head_of(claim) + Content("\n") if claim is not None else ""
+    of_claim = _head_of(wanted.claim) + Content("\n") if wanted.claim is not None else ""
     return Content.assemble(of_claim, head, (where, FAINT)), blocks
 
 

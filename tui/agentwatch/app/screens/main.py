@@ -15,27 +15,31 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from agentwatch.app.actions import VIEWS, Home, Place, bindings
+from agentwatch.app.actions import COMMANDS, VIEWS, Home, Place, bindings
 from agentwatch.app.messages import STILL_READING, Missing, TreeUpdated
-from agentwatch.app.screens.detailed import PERIOD, DetailedScreen, TaskScreen
+from agentwatch.app.screens.base import MonitorScreen
 from agentwatch.app.widgets.cells import shown
-from agentwatch.app.widgets.filter_bar import FilterBar, FilterInput
+from agentwatch.app.widgets.filter_bar import FilterBar
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
+from agentwatch.delegation.asks import mark_of
 from agentwatch.text import clean, quoted
 from agentwatch.view.order import end_of_chain
 from agentwatch.view.query import Query, parse
 
 if TYPE_CHECKING:
+    from agentwatch.app.widgets.details import DetailsPane
     from agentwatch.monitor import Monitor
 
 _WIDE: Final = 100
 """Columns from which the details stand beside the tree."""
 _ROOMY: Final = 140
 """Columns from which the tree is the wider one: the details keep what their columns need."""
-
-
+_PERIOD: Final = 5.0
+"""Seconds after which the details update how long ago something was."""
+_OF_TABS: Final = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
+"""Ids of the commands for some tabs of the details only."""
 _LOOKS_FOR: Final = """\
   handoff packet   *.handoff.md, *.todos.md
   return-format    *.return.md
@@ -65,18 +69,20 @@ def _empty_words(monitor: Monitor) -> Content:
     )
 
 
-class MainScreen(DetailedScreen[None]):
-    """The screen of one monitor. `clock` gives seconds since the epoch."""
+class MainScreen(MonitorScreen[None]):
+    """The screen of one monitor; a narrow one shows the tree, or a `-page` of the details in its place."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Home.MAIN)
 
     DEFAULT_CSS = """
     MainScreen #body { height: 1fr; }
     MainScreen #left { width: 1fr; height: 1fr; }
-    MainScreen DetailsPane { display: none; }
+    MainScreen DetailsPane { display: none; height: 1fr; padding: 0 1; }
+    MainScreen.-page DetailsPane { display: block; }
+    MainScreen.-page #left, MainScreen.-page NeedsYou { display: none; }
     MainScreen.-wide #left { width: 10fr; padding-top: 1; }
     MainScreen.-wide DetailsPane {
-        display: block; width: 10fr; height: 1fr; padding: 1 1 0 1;
+        display: block; width: 10fr; padding: 1 1 0 1;
         border-left: solid $line;
     }
     MainScreen.-wide.-roomy #left { width: 15fr; }
@@ -87,19 +93,33 @@ class MainScreen(DetailedScreen[None]):
     MainScreen.-empty #empty { display: block; }
     """
 
+    details: DetailsPane | None = None
+    """The details, once they are there."""
+    _looked_at: tuple[str, str] | None = None
+    """The task that is new and was selected a second ago, and its mark."""
+
     def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
         super().__init__(monitor, clock)
         self.task_tree = TaskTree(monitor.tree, clock)
         self.header.counted = self.task_tree.count_now
-        self.filter_bar = FilterBar(monitor.tree, self._leave_filter)
+        self.filter_bar = FilterBar(monitor.tree, self._go_to_tree)
         self.needs_you = NeedsYou(monitor.tree, clock)
         self.footer = Footer(Place.TREE, self.is_useless, self._is_on, self.why_not)
         self._empty = Static(id="empty", markup=False)
         self._told: set[str] = set()
 
     @property
+    def task_id(self) -> str | None:
+        return self.task_tree.cursor_id
+
+    @property
     def marked(self) -> tuple[str, ...]:
         return self.task_tree.marked
+
+    @property
+    def sought(self) -> Query:
+        """The filter that is on."""
+        return self.filter_bar.sought
 
     def compose(self) -> ComposeResult:
         # Before anything is styled: each of these later is another layout before the first frame.
@@ -114,13 +134,13 @@ class MainScreen(DetailedScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        if self.has_class("-empty"):
-            self.footer.show_place(Place.EMPTY)
-        else:
-            self.set_focus(self.task_tree)
+        self._go_to_tree()
+        self._show_place()
         self.needs_you.fit()
-        self.set_interval(PERIOD, self.show_details)
-        self.run_worker(self._add_details())
+        self.watch(self.task_tree, "cursor_id", self._show_selected)
+        self.watch(self.task_tree, "matches", self.filter_bar.show_count)
+        self.set_interval(_PERIOD, self.show_details)
+        self._adding = self.run_worker(self._add_details())
 
     async def _add_details(self) -> None:
         """They need all contracts and pydantic: a tenth of a second, in which the operator may press keys."""
@@ -138,14 +158,19 @@ class MainScreen(DetailedScreen[None]):
         self.task_tree.tick()
         self.needs_you.redraw()
         self._show_emptiness()
-        self._tell_notices()
-
-    def _tell_notices(self) -> None:
-        """Each sentence about what agentwatch itself keeps is told once; `!` lists them for as long as they hold."""
         for sentence in self._monitor.notices:
+            # Each is told once; `!` lists them for as long as they hold.
             if sentence not in self._told:
                 self._told.add(sentence)
                 self.notify(clean(sentence, 500), severity="warning", markup=False, timeout=12)
+        task, mark = self.selected, None
+        if task is not None and not task.seen and self.app.app_focus and self.app.screen is self:
+            mark = task.task_id, mark_of(task)
+            monitor, own_id = self._monitor.of(task.task_id)
+            # It is seen once it stays selected from one second to the next.
+            if mark == self._looked_at and monitor.shelf is not None:
+                monitor.shelf.mark_seen({own_id: mark[1]})
+        self._looked_at = mark
 
     # What comes from the tree
 
@@ -153,7 +178,8 @@ class MainScreen(DetailedScreen[None]):
         self.task_tree.refresh_tasks(event.changed, settled=event.settled)
         self.needs_you.fit()
         self._show_emptiness()
-        super().refresh_tasks(event)
+        if self.task_id in event.changed:
+            self.show_details()
 
     def _show_emptiness(self) -> None:
         empty = not self._monitor.tree.tasks
@@ -163,15 +189,12 @@ class MainScreen(DetailedScreen[None]):
                 self._empty.update(words)
         if empty != self.has_class("-empty"):
             self.set_class(empty, "-empty")
-            if empty:
-                self.set_focus(None)
-            elif self.focused is None:
-                self.set_focus(self.task_tree)
+            if empty or self.focused is None:
+                self._go_to_tree()
             self._show_place()
 
-    @on(TaskTree.Selected)
-    def _take_selection(self, event: TaskTree.Selected) -> None:
-        self.needs_you.cursor_id = event.task_id
+    def _show_selected(self, cursor_id: str | None) -> None:
+        self.needs_you.cursor_id = cursor_id
         self.needs_you.redraw()
         self.footer.redraw()
         self.show_details()
@@ -180,64 +203,101 @@ class MainScreen(DetailedScreen[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         self._fit(event.size.width)
-        if not self.has_class("-wide") and self._is_in_details:
-            self.set_focus(self.task_tree)
         self.call_after_refresh(self.show_details)
         self.needs_you.fit()
         self._show_emptiness()
 
     def _fit(self, width: int, *, update: bool = True) -> None:
-        self.set_class(width >= _WIDE, "-wide", update=update)
-        self.set_class(width >= _ROOMY, "-roomy", update=update)
+        is_page = self._is_in_details and width < _WIDE
+        for name, is_so in {"-wide": width >= _WIDE, "-roomy": width >= _ROOMY, "-page": is_page}.items():
+            self.set_class(is_so, name, update=update)
+
+    @property
+    def _is_in_details(self) -> bool:
+        """Whether the keys are those of the details."""
+        return self.has_class("-page") or (self.details is not None and self.details.has_focus_within)
+
+    def show_details(self) -> None:
+        """Show how the task stands by now, where the details are in sight."""
+        if self.details is not None and (self.has_class("-wide") or self.has_class("-page")):
+            own = self._monitor.of(self.task_id or "")[0]
+            self.details.show(self.selected, self._monitor.tree, own, self._clock())
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
     def _show_place(self) -> None:
         """The footer says what the keys do where the focus is."""
-        if isinstance(self.focused, FilterInput):
+        if self.filter_bar.has_focus_within:
             place = Place.FILTER
         elif self.has_class("-empty"):
             place = Place.EMPTY
-        elif self._is_in_details:
-            place = Place.DETAILS
         else:
-            place = Place.TREE
+            place = Place.DETAILS if self._is_in_details else Place.TREE
         self.footer.show_place(place)
 
     def _is_on(self, command_id: str) -> bool:
-        sought = self.filter_bar.sought
         return {
             "follow": self.task_tree.follows,
-            "filter": len(sought.terms) > int(sought.step is not None),
-            "filter.state": sought.step is not None,
-            "views": sought.text in self._views.values(),
+            "filter": len(self.sought.terms) > int(self.sought.step is not None),
+            "filter.state": self.sought.step is not None,
+            "views": self.sought.text in self._views.values(),
         }.get(command_id, False)
 
     def is_useless(self, command_id: str) -> bool:
+        tree = self._monitor.tree
         useless = {
             "focus.next": not self.has_class("-wide"),
-            "notices": not (self._monitor.tree.notices or self._monitor.messages),
+            "notices": not (tree.notices or self._monitor.messages),
             "views": not self._views,
-            "back": not self.filter_bar.sought and not self._is_in_details,
-        }
+            "back": not (self.sought or self._is_in_details),
+            "needs.next": not tree.totals.needs_operator,
+            "unseen.next": not tree.unseen,
+        } | dict.fromkeys(_OF_TABS, True)
+        useless |= dict.fromkeys(self.details.offered if self.details is not None else (), False)
         return useless.get(command_id, False) or super().is_useless(command_id)
 
     # Commands
 
-    @on(TaskTree.Opened)
-    def action_open(self) -> None:
-        """Beside the tree where the details are there, else as a screen of its own."""
-        if not self.has_class("-wide"):
-            self._open_page(0)
-        elif self.details is not None and self.task_id is not None:
+    def show_task(self, task_id: str) -> None:
+        """Go to a task. A filter that hides it is cleared."""
+        self.task_tree.select(task_id)
+        if self.task_id != end_of_chain(self._monitor.tree.tasks, task_id) and self.sought:
+            self.filter_bar.seek()
+            self.task_tree.set_filter(Query())
+            self.task_tree.select(task_id)
+
+    async def action_open(self) -> None:
+        """Go to the details: beside the tree, or in its place."""
+        await self._adding.wait()
+        if self.details is not None and self.task_id is not None:
+            self.set_class(not self.has_class("-wide"), "-page")
             self.show_details()
             self.details.focus()
 
-    def _open_page(self, tab: int) -> None:
-        if self.task_id is not None:
-            page = TaskScreen(self._monitor, self._clock, self.task_id, tab, self.sought)
-            page.header.counted = self.header.counted
-            self.app.push_screen(page, self._return_from_page)
+    async def action_tab(self, number: int) -> None:
+        """Bring a tab to the front, opening the details if they are not in sight."""
+        await self._adding.wait()
+        if self.details is not None:
+            self.details.activate(number)
+            if not self.has_class("-wide"):
+                await self.action_open()
+
+    def _go_to_tree(self) -> None:
+        self.remove_class("-page")
+        self.set_focus(None if self.has_class("-empty") else self.task_tree)
+
+    def action_back(self) -> None:
+        if not self._is_in_details:
+            self.filter_bar.seek()
+        elif self.details is None or not self.details.leave_search():
+            self._go_to_tree()
+
+    async def action_switch(self) -> None:
+        """From the tree to the details, from anywhere else to the tree."""
+        if self.task_tree.has_focus:
+            await self.action_open()
+        else:
+            self._go_to_tree()
 
     def action_timeline(self) -> None:
         """The same tasks over time."""
@@ -245,43 +305,42 @@ class MainScreen(DetailedScreen[None]):
 
         # While the first look goes on, they may come; what is typed behind the key is for the timeline.
         if not self._monitor.is_settled or self._has_tasks():
-            timeline = TimelineScreen(self._monitor, self._clock, self.task_tree)
-            timeline.header.counted = self.header.counted
-            self.app.push_screen(timeline, self._return_from_page)
+            self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_page)
 
     def _return_from_page(self, task_id: str | None) -> None:
         """The cursor is where the page was."""
         if task_id is not None and task_id != self.task_id:
             self.show_task(task_id)
 
-    def action_back(self) -> None:
-        if self._is_in_details and self.details is not None and self.details.leave_search():
-            return
-        if self._is_in_details:
-            self.set_focus(self.task_tree)
-        elif self.filter_bar.sought:
-            self.filter_bar.seek()
+    def action_pick(self, number: int) -> None:
+        """Go to a task of the strip."""
+        self.show_task(self.needs_you.shown[number])
+        self._go_to_tree()
 
-    def action_switch(self) -> None:
-        """From the tree to the details beside it, from anywhere else to the tree."""
-        if self.task_tree.has_focus and self.has_class("-wide"):
-            self.action_open()
-        elif not self.has_class("-empty"):
-            self.set_focus(self.task_tree)
+    def action_go_asking(self, step: int) -> None:
+        """Go to the next task that needs the operator (`step` 1), or to the one before (-1), of those in sight."""
+        self._go_on(self._monitor.tree.queue, step, "Nobody needs you now.")
 
-    def action_tab(self, number: int) -> None:
-        """Bring a tab to the front, opening the details if they are not in sight."""
-        if not self.has_class("-wide"):
-            self._open_page(number)
-        elif self.details is not None:
-            from agentwatch.app.widgets.details import TABS  # there by now
+    def action_go_unseen(self, step: int) -> None:
+        """The same to the next task that is new, the newest first."""
+        self._go_on(self._monitor.tree.unseen, step, "Nothing is new.")
 
-            self.details.activate(list(TABS)[number])
+    def _go_on(self, those: list[str], step: int, nothing: str) -> None:
+        tree, now = self._monitor.tree, self._clock()
+        start = those.index(self.task_id) if self.task_id in those else 0
+        in_sight = [one for one in those[start:] + those[:start] if self.sought.matches(tree.tasks[one], now)]
+        if not in_sight:
+            self.post_message(Missing(f"Of what the filter shows: {nothing.lower()}" if self.sought else nothing))
+        else:
+            self.show_task(in_sight[-1 if step < 0 else int(in_sight[0] == self.task_id) % len(in_sight)])
 
-    @on(NeedsYou.Picked)
-    def _pick(self, event: NeedsYou.Picked) -> None:
-        self.show_task(event.task_id)
-        self.set_focus(self.task_tree)
+    def action_page_transcript(self) -> None:
+        if self.details is not None:
+            self.details.action_page_transcript()
+
+    def action_history(self) -> None:
+        self._go_to_tree()
+        self.task_tree.action_history()
 
     def action_follow(self) -> None:
         self.task_tree.follows = not self.task_tree.follows
@@ -300,22 +359,6 @@ class MainScreen(DetailedScreen[None]):
 
     # The filter
 
-    @property
-    def task_id(self) -> str | None:
-        return self.task_tree.cursor_id
-
-    @property
-    def sought(self) -> Query:
-        return self.filter_bar.sought
-
-    def show_task(self, task_id: str) -> None:
-        """Go to a task. A filter that hides it is cleared."""
-        self.task_tree.select(task_id)
-        if self.task_id != end_of_chain(self._monitor.tree.tasks, task_id) and self.sought:
-            self.filter_bar.seek()
-            self.task_tree.set_filter(Query())
-            self.task_tree.select(task_id)
-
     def _has_tasks(self) -> bool:
         """Whether there is something to show; if there is not, that is said."""
         if not self._monitor.tree.tasks:
@@ -323,15 +366,14 @@ class MainScreen(DetailedScreen[None]):
         return bool(self._monitor.tree.tasks)
 
     def action_filter(self) -> None:
-        if self._is_in_details and self.details is not None and "live.search" in self.details.offered:
-            self.details.action_search()
-        else:
-            self.filter_bar.write()
+        self.remove_class("-page")
+        self.filter_bar.write()
 
     def action_filter_state(self, step: int) -> None:
         """Show what is in the next state that there is."""
         totals = self._monitor.tree.totals
         if self._has_tasks():
+            self._go_to_tree()
             self.filter_bar.seek(self.sought.stepped(totals.states, step, asks=totals.needs_operator > 0))
 
     @property
@@ -357,10 +399,3 @@ class MainScreen(DetailedScreen[None]):
         self.task_tree.set_filter(event.sought)
         self.needs_you.seek(event.sought)
         self.footer.redraw()
-
-    @on(TaskTree.Filtered)
-    def _take_count(self, event: TaskTree.Filtered) -> None:
-        self.filter_bar.show_count(event.matches)
-
-    def _leave_filter(self) -> None:
-        self.set_focus(None if self.has_class("-empty") else self.task_tree)

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
-from textual import events
-from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from agentwatch import manual
 from agentwatch.app.actions import COMMANDS, HELP, VIEWS, ActionSpec, key_label
-from agentwatch.app.widgets.details.blocks import GAP, Block, Text, lay_out, left_out, markdown, text
+from agentwatch.app.widgets.details.blocks import GAP, Block, Text, left_out, markdown, text
+from agentwatch.app.widgets.details.page import Page
 from agentwatch.contracts.shapes import Finding
 from agentwatch.text import clean
 
-_WIDTH: Final = 84
-_EDGES: Final = 6
-"""Cells of border, padding, and the scroll bar with a blank before it."""
 _KEYS: Final = 15
 """Cells of the column with the keys."""
 _SHOWN: Final = 200
@@ -35,59 +29,38 @@ def _as(command_id: str, action: str) -> Binding:
 
 
 class PageScreen(ModalScreen[None]):
-    """Shows the blocks that `write` makes, of safe text, under a title of ours. Escape closes it, ctrl+c all."""
+    """Shows blocks of safe text under a title of ours."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", show=False),
-        # That leaves agentwatch: of the keys that leave it, the others only close.
-        Binding("ctrl+c", "copy_or_quit", show=False),
         *(_as("help", "dismiss"), _as("quit", "dismiss")),
     ]
 
-    DEFAULT_CSS = f"""
-    PageScreen {{ align: center middle; background: $background 70%; }}
-    PageScreen > #page {{
-        width: {_WIDTH}; max-width: 100%; height: auto; max-height: 100%;
-        border: round $line; background: $background; color: $foreground; padding: 0 1; scrollbar-size-vertical: 1;
+    DEFAULT_CSS = """
+    PageScreen { align: center middle; background: $background 70%; }
+    PageScreen > Page {
+        width: 84; max-width: 100%; height: auto; max-height: 100%;
+        border: round $line; background: $background; color: $foreground; padding: 0 1;
         border-title-color: $foreground; border-title-style: bold; border-subtitle-color: $text-muted;
-    }}
-    PageScreen #page-text {{ height: auto; width: 1fr; }}
+    }
     """
 
     def __init__(self, title: str, blocks: Iterable[Block], hint: str = "esc back") -> None:
         super().__init__()
-        self._blocks = list(blocks)
-        # Held, not looked for: at the end of the app a size still arrives when they are no longer on the screen.
-        self._text = Static(id="page-text", markup=False)
-        self._page = VerticalScroll(self._text, id="page")
-        self._page.border_title, self._page.border_subtitle = title, hint
+        self._page = Page()
+        self._page.border_subtitle, self._page.max_width = hint, 78
+        self._begin = title, list(blocks)
 
     def compose(self) -> ComposeResult:
         yield self._page
 
     def on_mount(self) -> None:
-        self._page.focus()
+        self.turn_to(*self._begin)
 
-    def on_resize(self, event: events.Resize) -> None:
-        self._fill(event.size.width)
-
-    def turn_to(self, title: str, blocks: Iterable[Block]) -> None:
-        """Show another text from its beginning."""
-        self._blocks = list(blocks)
+    def turn_to(self, title: str, blocks: Sequence[Block]) -> None:
+        """Show a text from its beginning."""
         self._page.border_title = title
-        self._page.scroll_home(animate=False)
-        self._fill(self.size.width)
-
-    def _fill(self, width: int) -> None:
-        lines = lay_out(self._blocks, min(width, _WIDTH) - _EDGES)
-        self._text.update(Content("\n").join(line.content for line in lines))
-
-    async def action_copy_or_quit(self) -> None:
-        """Copy what is selected with the mouse, else leave agentwatch."""
-        try:
-            self.action_copy_text()
-        except SkipAction:
-            await self.app.action_quit()
+        self._page.show(blocks, keep=False)
 
 
 def notices_of(notices: Sequence[Finding], own: Sequence[str]) -> Iterator[Block]:
@@ -110,21 +83,19 @@ class HelpScreen(PageScreen):
 
     def __init__(self, commands: Mapping[str, ActionSpec], views: Sequence[tuple[str, str]]) -> None:
         """`views` are the saved ones: the name of each, and what it looks for."""
-        self._keys = list(help_blocks(commands, views))
-        super().__init__("Keys", self._keys, hint="← → manual   esc back")
-        self._topics = ("keys", *(topic for topic in manual.topics() if topic != "keys"))
+        super().__init__("Keys", help_blocks(commands, views), hint="← → manual   esc back")
+        self._topics = [topic for topic in manual.topics() if topic != "keys"]
         self._shown = 0
 
     def action_topic(self, step: int) -> None:
         """Go on to the next topic, or back."""
-        self._shown = (self._shown + step) % len(self._topics)
-        topic = self._topics[self._shown]
-        self.turn_to(topic.capitalize(), markdown(manual.unwrapped(topic)) if self._shown else self._keys)
+        self._shown = (self._shown + step) % (len(self._topics) + 1)
+        topic = self._topics[self._shown - 1]
+        text = topic.capitalize(), list(markdown(manual.unwrapped(topic)))
+        self.turn_to(*(text if self._shown else self._begin))
 
 
-def help_blocks(
-    commands: Mapping[str, ActionSpec] = COMMANDS, views: Sequence[tuple[str, str]] = ()
-) -> Iterator[Block]:
+def help_blocks(commands: Mapping[str, ActionSpec], views: Sequence[tuple[str, str]]) -> Iterator[Block]:
     """What the help shows of these commands, with the saved views."""
     for heading, sentences in HELP.items():
         yield from _section(heading, [(commands[name].keys_label, words) for name, words in sentences.items()])

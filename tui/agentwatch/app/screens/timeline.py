@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.strip import Strip
 
 from agentwatch.app.actions import Home, Place, bindings
 from agentwatch.app.messages import TreeUpdated
-from agentwatch.app.screens.detailed import MonitorScreen
+from agentwatch.app.screens.base import MonitorScreen
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_sentence
 from agentwatch.app.widgets.footer import Footer
@@ -365,6 +364,7 @@ class TimelineScreen(MonitorScreen[str]):
     def __init__(self, monitor: Monitor, clock: Callable[[], float], tree: TaskTree) -> None:
         super().__init__(monitor, clock)
         self.chart = TimelineChart(monitor.tree, clock, tree)
+        self.header.counted = self.chart.count_now
         self.footer = Footer(Place.TIMELINE, self.is_out_of_question, self._is_on)
 
     @property
@@ -376,6 +376,7 @@ class TimelineScreen(MonitorScreen[str]):
 
     def on_mount(self) -> None:
         self.chart.focus()
+        self.watch(self.chart, "cursor_id", self._show_selected)
 
     def tick(self) -> None:
         super().tick()
@@ -384,8 +385,7 @@ class TimelineScreen(MonitorScreen[str]):
     def refresh_tasks(self, event: TreeUpdated) -> None:
         self.chart.refresh_tasks(event.changed, settled=event.settled)
 
-    @on(TaskTree.Selected)
-    def _take_selection(self) -> None:
+    def _show_selected(self) -> None:
         self.chart.reading.redraw()
         self.footer.redraw()
 
@@ -394,7 +394,6 @@ class TimelineScreen(MonitorScreen[str]):
         on = {"timeline.now": view.x is None, "timeline.fit": fits, "timeline.idle": view.folds_idle}
         return on.get(command_id, False)
 
-    @on(TaskTree.Opened)
     def action_open(self) -> None:
         self.leave(self.task_id)
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 200
 """Characters of a filter."""
-_EARLIER: Final = 50
-"""Filters that are remembered."""
 _LATEST: Final = 2_000
 """Tasks whose values are offered."""
 
@@ -43,67 +41,20 @@ class _Completion(Suggester):
         return complete(value, self._values)
 
 
-class FilterInput(Input):
-    """The text field. Its keys are those of the filter's commands."""
+class FilterBar(Horizontal):
+    """The filter's line; hidden while no filter is on."""
 
     # Enter that was typed before the terminal was ours comes as ctrl+j.
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Home.FILTER), Binding("ctrl+j", "done", show=False)]
 
-    def __init__(self, bar: FilterBar) -> None:
-        words = "words, or state: is: agent: since: source: mode: path:"
-        completion = _Completion(bar.values)
-        super().__init__(
-            placeholder=words, compact=True, select_on_focus=False, max_length=_LONGEST, suggester=completion
-        )
-        self._bar = bar
-        self._earlier: list[str] = []
-        """The filters that were kept, oldest first."""
-
-    def write(self, text: str) -> None:
-        """Put a text in its place."""
-        self.value = text
-        self.cursor_position = len(text)
-
-    def action_done(self) -> None:
-        fault = parse(self.value).fault
-        self._bar.show_fault(fault)
-        if not fault:
-            self.action_down()
-
-    def action_down(self) -> None:
-        if self.value.strip() and not parse(self.value).fault:
-            self._earlier = [*(text for text in self._earlier if text != self.value), self.value][-_EARLIER:]
-        self._bar.leave()
-
-    def action_drop(self) -> None:
-        self._bar.seek()
-        self._bar.leave()
-
-    def action_complete(self) -> None:
-        """Without anything to complete, the key leads to the tree, as elsewhere."""
-        longer = complete(self.value, self._bar.values) if self.cursor_at_end else None
-        if longer is None:
-            raise SkipAction
-        self.write(longer)
-
-    def action_earlier(self) -> None:
-        """From an empty field, and on from what stands in it by this key."""
-        if self._earlier and (not self.value or self.value in self._earlier):
-            position = self._earlier.index(self.value) if self.value else len(self._earlier)
-            self.write(self._earlier[position - 1])
-
-
-class FilterBar(Horizontal):
-    """The filter's line; hidden while no filter is on."""
-
     DEFAULT_CSS = """
     FilterBar { height: 1; background: $background; display: none; }
     FilterBar > #filter-mark { width: 3; color: $accent; text-style: bold; }
-    FilterBar > FilterInput {
+    FilterBar > Input {
         width: 1fr; min-width: 8; height: 1; border: none; padding: 0;
         background: $background; color: $foreground;
     }
-    FilterBar > FilterInput:focus { background-tint: transparent; border: none; }
+    FilterBar > Input:focus { background-tint: transparent; border: none; }
     FilterBar > #filter-note {
         width: auto; max-width: 70%; padding: 0 1; color: $text-muted;
         text-wrap: nowrap; text-overflow: ellipsis;
@@ -123,10 +74,18 @@ class FilterBar(Horizontal):
         self.sought = Query()
         """The filter that is on: what is right in what was written."""
         self._tree = tree
-        self.leave = leave
-        self._field = FilterInput(self)
+        self._leave = leave
+        self._field = Input(
+            placeholder="words, or state: is: agent: since: source: mode: path:",
+            compact=True,
+            select_on_focus=False,
+            max_length=_LONGEST,
+            suggester=_Completion(self._values),
+        )
         self._note = Static(id="filter-note", markup=False)
         self._fault = self._found = ""
+        self._earlier: list[str] = []
+        """The filters that were kept, oldest first."""
 
     def compose(self) -> ComposeResult:
         yield Static(" / ", id="filter-mark", markup=False)
@@ -141,33 +100,38 @@ class FilterBar(Horizontal):
     def seek(self, text: str = "") -> None:
         """Ask for another filter."""
         with self._field.prevent(Input.Changed):
-            self._field.write(text[:_LONGEST])
+            self._put(text[:_LONGEST])
         self._ask_for(self._field.value)
+
+    def _put(self, text: str) -> None:
+        self._field.value = text
+        self._field.cursor_position = len(text)
+
+    @on(Input.Changed)
+    def _take_text(self, event: Input.Changed) -> None:
+        event.stop()
+        self._ask_for(event.value)
 
     def _ask_for(self, text: str) -> None:
         query = parse(text)
         # What can be written to its end is not wrong yet, and the end stands there.
-        self.show_fault("" if complete(text, self.values) else query.fault)
+        self._show_note("" if complete(text, self._values) else query.fault)
         self.sought = query
         self.post_message(self.Changed(query))
-        self.display = bool(self.sought or query.fault) or self._field.has_focus
-
-    def show_fault(self, words: str) -> None:
-        """Say what is wrong, "" where nothing is."""
-        self._fault = clean(words, _LONGEST)
-        self._show_note()
+        self.display = bool(query or query.fault) or self._field.has_focus
 
     def show_count(self, matches: int | None) -> None:
         """Say how many tasks match."""
         self._found = "" if matches is None else f"{matches:,} found" if matches else "nothing matches"
-        self._show_note()
+        self._show_note(self._fault)
 
-    def _show_note(self) -> None:
+    def _show_note(self, fault: str) -> None:
         # With a fault, that it finds nothing goes without saying.
+        self._fault = clean(fault, _LONGEST)
         self._note.update(Content(self._fault or self._found))
-        self._note.set_class(bool(self._fault), "-fault")
+        self._note.set_class(bool(fault), "-fault")
 
-    def values(self, key: str) -> list[str]:
+    def _values(self, key: str) -> list[str]:
         """What the tasks have as values of a key, safe to show; empty where anything may stand behind it."""
         texts = OFFERED.get(key)
         if texts is None:
@@ -176,13 +140,39 @@ class FilterBar(Horizontal):
         latest = islice(reversed(self._tree.tasks.values()), _LATEST)
         return sorted({clean(text, _LONGEST) for task in latest for text in texts(task) if text})
 
-    @on(Input.Changed)
-    def _take_text(self, event: Input.Changed) -> None:
-        event.stop()
-        self._ask_for(event.value)
-
     @on(events.DescendantBlur)
     def _show_what_is_on(self) -> None:
         if self._field.value != self.sought.text:
             self.seek(self.sought.text)
         self.display = bool(self.sought)
+
+    # Keys
+
+    @on(Input.Submitted)
+    def action_done(self) -> None:
+        fault = parse(self._field.value).fault
+        self._show_note(fault)
+        if not fault:
+            self.action_down()
+
+    def action_down(self) -> None:
+        if self.sought:
+            self._earlier = [*(text for text in self._earlier if text != self.sought.text), self.sought.text]
+        self._leave()
+
+    def action_drop(self) -> None:
+        self.seek()
+        self._leave()
+
+    def action_complete(self) -> None:
+        """Without anything to complete, the key leads to the tree, as elsewhere."""
+        longer = complete(self._field.value, self._values) if self._field.cursor_at_end else None
+        if longer is None:
+            raise SkipAction
+        self._put(longer)
+
+    def action_earlier(self) -> None:
+        """From an empty field, and on from what stands in it by this key."""
+        text = self._field.value
+        if self._earlier and (not text or text in self._earlier):
+            self._put(self._earlier[(self._earlier.index(text) if text else 0) - 1])

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate, chain
 from typing import Final
 
-from agentwatch.app.actions import ActionSpec, Home, Place, commands_of
+from textual.binding import Binding
+
+from agentwatch.app.actions import ActionSpec, Place, commands_of
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart, width_of
 
-_ON_SCREEN: Final = (Home.MAIN, Home.PAGE, Home.PANE, Home.INSPECT, Home.TIMELINE, Home.DECIDE)
-_NAMESPACES: Final = {Home.APP: "app."} | dict.fromkeys(_ON_SCREEN, "screen.")
-_LOOKING: Final = (Place.PAGE, Place.INSPECT, Place.TIMELINE)
+_LOOKING: Final = (Place.DETAILS, Place.INSPECT, Place.TIMELINE)
 """Where the words of what can be decided, which the tree has, give way to the keys of what is looked at."""
 _ROOMY: Final = 100
 """Cells from which the palette is named, too, and numbered keys have a word each: in fewer they are for what the keys
@@ -45,44 +45,40 @@ class Footer(LineWidget):
         self.redraw()
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        known = commands_of(self.app)
-        commands = [
-            command
-            for command in known.values()
+        hints = {
+            name: self._hint(command, palette)
+            for name, command in commands_of(self.app).items()
             if self._place in command.footer
-            and not self._is_useless(command.id)
+            and not self._is_useless(name)
             and self.app.check_action(command.action, ())
-        ]
-        tail: Parts = []
-        if (help_keys := known["help"]) in commands:
-            commands.remove(help_keys)
-            also = [help_keys, known["palette"]][: 1 + (width >= _ROOMY)]
-            tail = [part for command in also for part in self._hint(command, palette)]
-        hints = {command: self._hint(command, palette) for command in commands}
+        }
+        tail = hints.pop("help", [])
+        if tail and width >= _ROOMY:
+            tail += self._hint(commands_of(self.app)["palette"], palette)
         if refused := self._refused():
             words = Part(f" ✗ not yet: {refused} ", palette.needs)
             return [[words, *_fitting(hints.values(), width - 1 - words.width)]]
-        room = width - width_of(tail) - 1
-        return [apart(self._fit(hints, room, palette), tail, width - 1)]
+        return [apart(self._fit(hints, width - width_of(tail) - 1, palette), tail, width - 1)]
 
-    def _fit(self, hints: dict[ActionSpec, Parts], room: int, palette: Palette) -> Parts:
+    def _fit(self, hints: dict[str, Parts], room: int, palette: Palette) -> Parts:
         """The hints that there is room for. What can be decided is among them: what is refused gives way to it, and
         then its own words."""
-        possible = {command: hint for command, hint in hints.items() if self._why_not(command.id) is None}
-        deciding = [command for command in possible if command.id.startswith("decide.")]
+        possible = {name: hint for name, hint in hints.items() if self._why_not(name) is None}
+        deciding = [name for name in possible if name.startswith("decide.")]
         gives_way = self._place in _LOOKING and len(deciding) > 1
         for some in (hints, possible):
             fitting = _fitting(some.values(), room)
-            is_named = not gives_way and all(part in fitting for command in deciding for part in hints[command])
+            is_named = not gives_way and all(part in fitting for name in deciding for part in hints[name])
             if is_named or len(fitting) == 2 * len(hints):
                 return fitting
-        keys = " ".join(command.key_label for command in deciding)
-        short = [Part(f" {keys}", palette.strong), Part(" decide ", palette.muted)]
-        return _fitting([short, *(hint for command, hint in possible.items() if command not in deciding)], room)
+        keys = "".join(possible.pop(name)[0].text for name in deciding)
+        return _fitting([[Part(keys, palette.strong), Part(" decide ", palette.muted)], *possible.values()], room)
 
     def _hint(self, command: ActionSpec, palette: Palette) -> Parts:
-        namespace = next((_NAMESPACES[home] for home in command.homes if home in _NAMESPACES), "focused.")
-        action = "" if command.is_numbered or command.id == "dialog.record" else namespace + command.action
+        key = next(iter(Binding.make_bindings([Binding(command.keys[0], "")]))).key
+        # No click records a decision.
+        is_key_alone = command.is_numbered or command.id == "dialog.record"
+        action = "" if is_key_alone else f"app.simulate_key('{key}')"
         key_style, style = palette.strong, palette.muted
         if self._why_not(command.id) is not None:
             key_style = style = palette.line
@@ -91,11 +87,8 @@ class Footer(LineWidget):
         if command.id == "dialog.instead" and self.size.width >= _ROOMY:
             # Of keys that decide otherwise each has its own words.
             each = command.tooltip.rstrip(".").partition(": ")[2].split(", ")
-            both = [
-                (Part(f" {key}", key_style), Part(f" {words} ", style))
-                for key, words in zip(command.keys, each, strict=True)
-            ]
-            return list(chain(*both))
+            both = zip(command.keys, each, strict=True)
+            return [part for key, words in both for part in (Part(f" {key}", key_style), Part(f" {words} ", style))]
         # In the tree the key that leads back has another effect.
         words = command.words.split("; ")[-1 if self._place is Place.TREE else 0]
         return [Part(f" {command.key_label}", key_style, action), Part(f" {words} ", style, action)]

@@ -129,8 +129,8 @@ class LineWidget(Painted):
         self.redraw()
 
     async def on_click(self, event: events.Click) -> None:
-        x = event.x
-        for part in self._parts[event.y] if 0 <= event.y < len(self._parts) else ():
+        x, y = event.get_content_offset_capture(self)
+        for part in self._parts[y] if 0 <= y < len(self._parts) else ():
             if 0 <= x < part.width and part.action:
                 await self.run_action(part.action)
             x -= part.width

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
-from textual import events
-from textual.message import Message
 
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip_name, clip_sentence, left, summary
-from agentwatch.app.widgets.line import LineWidget, Part, Parts, width_of
+from agentwatch.app.widgets.line import LineWidget, Part, Parts, apart
 from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
@@ -37,21 +34,16 @@ class NeedsYou(LineWidget):
 
     DEFAULT_CSS = """
     NeedsYou { display: none; }
+    NeedsYou.-asks { display: block; }
     NeedsYou.-tall { border-top: solid $line; }
     """
-
-    @dataclass
-    class Picked(Message):
-        """A task of the strip was clicked."""
-
-        task_id: str
 
     def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
         self._tree = tree
         self._clock = clock
         self._sought = Query()
-        self._shown: list[str] = []
+        self.shown: list[str] = []
         """The id of the task in each line."""
         self.cursor_id: str | None = None
 
@@ -67,51 +59,48 @@ class NeedsYou(LineWidget):
 
     def fit(self) -> None:
         """Show who asks now, in as many lines as the screen has room for."""
-        height, queue = self.screen.size.height, self._tree.queue
+        height = self.screen.size.height
         tall = height >= _TALL
-        lines = min(max(len(self._asking()), 1), _LINES if tall else 1, max(height // 10, 1)) if queue else 0
-        self.display = lines > 0
+        self.set_class(bool(self._tree.queue), "-asks")
         self.set_class(tall, "-tall")
-        self.styles.height = lines + tall
+        self.styles.height = min(max(len(self._asking()), 1), _LINES if tall else 1, max(height // 10, 1)) + tall
         self.redraw()
 
     def make_lines(self, width: int, palette: Palette) -> list[Parts]:
         is_roomy, asking, now = width >= _ROOMY, self._asking(), self._clock()
-        self._shown = asking[: max(self.size.height, 1)]
-        selected, is_alone = self.cursor_id, len(self._shown) == 1
-        if selected in asking and selected not in self._shown:
+        self.shown = asking[: max(self.size.height, 1)]
+        selected = self.cursor_id
+        if selected in asking and selected not in self.shown:
             # The last of the most important ones gives way to the selected one, but for one alone that runs out.
-            self._shown[-1] = asking[0] if is_alone and _runs_out(self._tree.tasks[asking[0]]) else selected
-        tasks = [self._tree.tasks[one] for one in self._shown]
+            is_alone = len(self.shown) == 1
+            self.shown[-1] = asking[0] if is_alone and _runs_out(self._tree.tasks[asking[0]]) else selected
+        tasks = [self._tree.tasks[one] for one in self.shown]
         tail = f"  +{more:,}{' more' * is_roomy}" if (more := len(asking) - len(tasks)) else ""
         if outside := len(self._tree.queue) - len(asking):
             tail += f"  {outside:,} outside{' the filter' * is_roomy}"
-        begin, start = [Part(" "), Part("Needs you" if is_roomy else "‼", palette.needs)], 12 if is_roomy else 7
-        if not tasks:
-            return [[*begin, Part(tail, palette.muted)]]
+        begin, start = [Part(" "), Part("Needs you" if is_roomy else "‼", palette.needs)], 11 if is_roomy else 6
         names = self._names(tasks, max(min(width // 4, _LONGEST_NAME), 12))
         holds = [f" holds {task.open_below:,}" if task.open_below and is_roomy else "" for task in tasks]
         times = [_waiting(task, now) for task in tasks]
-        naming, holding, waiting = max(map(cell_len, names)), max(map(len, holds)), max(map(len, times))
-        room = max(width - start - naming - holding - waiting - cell_len(tail) - 7, 0)
+        naming, holding, waiting = (max(map(cell_len, some), default=0) for some in (names, holds, times))
+        room = max(width - start - naming - holding - waiting - cell_len(tail) - 8, 0)
         lines: list[Parts] = []
         for task, name, hold, time in zip(tasks, names, holds, times, strict=True):
             face, is_selected = look(task), task.task_id == selected
             ask = "  " + left(clip_sentence(in_line(task, task.ask or ""), room), room)
-            lines.append(
-                [
-                    *begin,
-                    Part(" " * (start - 1 - width_of(begin))),
-                    # As in the tree: colour alone would not say it everywhere.
-                    Part("▌" if is_selected else " ", palette.accent),
-                    Part(face.glyph + " ", palette.states[face.color]),
-                    Part(left(name, naming), palette.strong),
-                    Part(ask, palette.accent) if is_selected else Part(ask),
-                    Part(f" {hold:>{holding}} ", palette.muted),
-                    Part(f"{time:>{waiting}} ", palette.needs if _runs_out(task) else palette.muted),
-                ]
-            )
+            line = [
+                *apart(begin, [], start),
+                # As in the tree: colour alone would not say it everywhere.
+                Part("▌" if is_selected else " ", palette.accent),
+                Part(face.glyph + " ", palette.states[face.color]),
+                Part(left(name, naming), palette.strong),
+                Part(ask, palette.accent) if is_selected else Part(ask),
+                Part(f" {hold:>{holding}} ", palette.muted),
+                Part(f"{time:>{waiting}} ", palette.needs if _runs_out(task) else palette.muted),
+            ]
+            lines.append([part._replace(action=f"screen.pick({len(lines)})") for part in line])
             begin = []
+        lines = lines or [begin]
         lines[-1].append(Part(tail, palette.muted))
         return lines
 
@@ -130,11 +119,6 @@ class NeedsYou(LineWidget):
                 place = clip_name(place, max(width - len(BETWEEN) - cell_len(title), width // 3)) + BETWEEN
             names.append(place + clip_name(title, width - cell_len(place)))
         return names
-
-    async def on_click(self, event: events.Click) -> None:
-        place = event.get_content_offset(self)
-        if place is not None and place.y < len(self._shown):
-            self.post_message(self.Picked(self._shown[place.y]))
 
 
 def _runs_out(task: Task) -> float | None:

@@ -5,16 +5,14 @@ Every draw compares the lines in sight with the ones on screen and repaints thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from copy import copy
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
 from textual.binding import BindingType
 from textual.geometry import Size
-from textual.message import Message
 from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -78,27 +76,24 @@ class Outline:
         return self._groups is not self.order.groups
 
     def settle(self, room: int) -> None:
-        """The first scan is over: where there are more than `room` rows without the history, fold what is finished and
-        waits for nobody, but not the first levels of a lone root, and the earlier runs."""
+        """The first scan is over: where there are more than `room` rows, fold what is finished and waits for nobody,
+        but not the first levels of a lone root, and the earlier runs. Where all is history, it is open."""
         if self.order.is_settled:
             return
         self.order.is_settled = True
-        is_touched = self._folds != {Group.HISTORY}
-        if not any(runs for group, runs in self.order.groups.items() if group is not Group.HISTORY):
-            # Where all is history, there is nothing else to see.
+        is_touched, tasks = self._folds != {Group.HISTORY}, self._tree.tasks
+        if sum(map(bool, self.order.groups.values())) == 1:
             self._folds -= {Group.HISTORY}
         self.build()
-        if is_touched or len(self.rows) <= room:
-            return
-        self._folds |= {task_id for task_id, task in self._tree.tasks.items() if has_finished(task)}
-        self.build()
-        if self.places.get(Group.EARLIER) and len(self.rows) > room:
-            self._folds |= {Group.EARLIER}
-            self.build()
-        roots: list[RowId] = [row.row_id for row in self.rows if not row.depth]
+        roots: Sequence[RowId] = [row.row_id for row in self.rows if not row.depth]
+        finished: set[RowId] = {one for one, task in tasks.items() if has_finished(task)}
         while len(roots) == 1:
-            self._folds -= {roots[0]}
-            roots = [*self._tree.tasks[str(roots[0])].children]
+            finished -= {roots[0]}
+            roots = tasks[str(roots[0])].children
+        for done in (finished, {Group.EARLIER} if self.places.get(Group.EARLIER) else set[RowId]()):
+            if not is_touched and len(self.rows) > room:
+                self._folds |= done
+                self.build()
 
     def fold(self, row_id: RowId, *, folded: bool) -> None:
         """Hide what is below a row, or show it."""
@@ -137,22 +132,9 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     follows: var[bool] = var(False)
     cursor_id: var[str | None] = var[str | None](None, init=False)
-    """The id of the selected task."""
-
-    @dataclass
-    class Selected(Message):
-        """The cursor is on another row now; None if that is a heading, or there is no row left."""
-
-        task_id: str | None
-
-    class Opened(Message):
-        """A row was clicked twice."""
-
-    @dataclass
-    class Filtered(Message):
-        """A search has ended; so many rows match by themselves. None if no filter is on."""
-
-        matches: int | None
+    """The id of the selected task; None on a heading, or where there is no row."""
+    matches: var[int | None] = var[int | None](None)
+    """So many rows match the filter by themselves; None if none is on."""
 
     def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -166,8 +148,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """Whether the cursor is where it is for a reason: until then it stays on the first task, whatever comes."""
         self._marked: dict[str, None] = {}
         self._filter = Query()
-        self._is_outdated = False
-        """Whether tasks have changed since the last search."""
         self._columns = Columns.of(80)
         self._width = 0
         self._made: dict[RowId, tuple[RowState, Strip]] = {}
@@ -197,9 +177,9 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """The ids of the tasks that are marked for the review, in the order in which they were."""
         return tuple(task_id for task_id in self._marked if task_id in self._tree.tasks)
 
-    def group_roots(self) -> tuple[str, ...]:
+    def group_roots(self) -> Sequence[str]:
         """The ids of the runs of the group on whose heading the cursor is; none where it is on no heading."""
-        return tuple(self.outline.order.groups[self._cursor]) if isinstance(self._cursor, Group) else ()
+        return self.outline.order.groups[self._cursor] if isinstance(self._cursor, Group) else ()
 
     def count_now(self) -> tuple[int, Present]:
         """How many tasks go on now, and what they are, to be counted in the header."""
@@ -216,7 +196,6 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """Show the changes of the tree. `settled`: the first scan is over, nothing folds by itself any more."""
         for task_id in changed:
             self._made.pop(task_id, None)
-        self._is_outdated = True
         self.outline.order.apply(changed, self._clock())
         if settled:
             self.outline.settle(self.size.height)
@@ -233,7 +212,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.outline.order.tick(self._clock())
         if self.outline.is_outdated:
             self._rebuild()
-        if self._filter and (self._is_outdated or self._filter.looks_back):
+        if self._filter:
             self._search()
         self._draw()
 
@@ -274,13 +253,11 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             self._cursor = rows[self._row].row_id
         self.cursor_id = rows[self._row].task_id if rows else None
 
-    def watch_cursor_id(self, cursor_id: str | None) -> None:
-        self.post_message(self.Selected(cursor_id))
-
     def _hold(self) -> None:
         """Rows that the cursor has left go where they belong; the one it is on now stays where it is."""
         held = self.cursor_task if self._is_placed else None
-        self.outline.order.hold([held.task_id, *self._tree.ancestors(held.task_id)] if held is not None else [])
+        path = [held.task_id, *self._tree.ancestors(held.task_id)] if held is not None else []
+        self.outline.order.hold(path, self._clock())
         if self.outline.is_outdated:
             self._rebuild()
 
@@ -406,12 +383,12 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def action_last_line(self) -> None:
         self._walk(self.row_count - 1)
 
-    def action_open(self) -> None:
+    async def action_open(self) -> None:
         """Show a task's details, or the rows below a heading."""
         if self.cursor_group is not None:
             self.action_toggle_fold()
         else:
-            self.post_message(self.Opened())
+            await self.run_action("screen.open")
 
     def action_cursor_left(self) -> None:
         row = self._cursor_row
@@ -470,12 +447,12 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self.follows = False
         self._put(row)
 
-    def on_click(self, event: events.Click) -> None:
+    async def on_click(self, event: events.Click) -> None:
         place = self.scroll_offset.y + event.y
         if place < self.row_count:
             self._walk(place)
             if event.chain == 2:
-                self.action_open()
+                await self.action_open()
 
     # Following, and the filter
 
@@ -488,7 +465,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def _search(self, *, jumps: bool = False) -> None:
         """Look for the matches of the filter, and go to the first one where it `jumps`."""
-        self._is_outdated, found = False, found_in(self._tree, self._filter, self._clock())
+        found = found_in(self._tree, self._filter, self._clock())
         self.outline.show_only(found.shown if self._filter else None)
         self._rebuild()
         matches = {end_of_chain(self._tree.tasks, task_id) for task_id in found.matches}
@@ -496,4 +473,4 @@ class TaskTree(Painted, ScrollView, can_focus=True):
             first = (place for place, row in enumerate(self.outline.rows) if row.row_id in matches)
             self._put(self._row if self._cursor in matches else next(first, self._row), jumps=True)
         self._draw()
-        self.post_message(self.Filtered(len(matches) if self._filter else None))
+        self.matches = len(matches) if self._filter else None

@@ -30,7 +30,7 @@ from agentwatch.sources.sessions.runs import UNREAD, WORDLESS, Account, Answer, 
 from agentwatch.sources.sessions.tail import Record
 
 DELEGATING: Final = frozenset({"Task", "Agent"})  # the tool that hands out work, by its old and its new name
-NOTHING: Final = frozenset({"", "(no content)"})  # the content of a message without a word
+NOTHING: Final = ("", "(no content)", "(Subagent completed but returned no output.)")  # messages without a word
 
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})  # a use of any other may need a permission
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}  # the latter two, if an agent names them
@@ -72,7 +72,6 @@ _INDENT: Final = "  "
 _TRAILER: Final = re.compile(r"^agentId: ([\w@.-]{1,128})(?= |$)", re.MULTILINE)
 _COMMAND: Final = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
 _LIMIT: Final = re.compile(r"^ *NOTE: (this agent stopped at its \d{1,9}-turn limit[^.\n]{0,100})", re.MULTILINE)
-_NOTHING: Final = frozenset({"", "(Subagent completed but returned no output.)"})
 
 
 class Transcript(Account):
@@ -87,7 +86,6 @@ class Transcript(Account):
         self._text: Answer | None = None  # that of the last message
         self._uses_tools = self._is_strange = False  # of the last message
         self._command: tuple[str, float] | None = None  # typed, until the program or the model answers it
-        self._by_hooks: dict[str, bool | None] = {}
         self._items: dict[str, tuple[str, str]] = {}  # by number; one that has none yet by the call that makes it
 
     @property
@@ -126,10 +124,6 @@ class Transcript(Account):
                 attachment = inner(fields, "attachment")
                 if attachment.get("type") == "queued_command":
                     self.notify(attachment.get("prompt"), at)
-                elif attachment.get("hookEvent") == "PermissionRequest":
-                    # A hook has decided about a call that was asked about.
-                    decision = _DECISIONS.get(string(attachment, "decision"))
-                    self._by_hooks[string(attachment, "toolUseID")] = decision
                 elif fields.get("subtype") in ("turn_duration", "stop_hook_summary"):
                     self._end_turn(at)
                 if written is not None:
@@ -281,7 +275,6 @@ class Transcript(Account):
         self._message_id, self._text, self._usage = message_id, None, 0
         self._uses_tools = self._is_strange = False
         self.open.clear()
-        self._by_hooks.clear()
 
     def _update_checklist(self, tool: str, call: str, given: Fields, at: float) -> None:
         """A tool of the checklist is used that gives one item."""
@@ -303,13 +296,8 @@ class Transcript(Account):
         if denial is None and source in _UNASKED:
             return
         allowed = _DECISIONS.get(str(decision.get("decision")), None if denial is None else False)
-        by = Permitter.UNKNOWN
-        # A hook of another event leaves no line of its own, and was not asked what we were asked.
-        if source == "hook" and self._by_hooks.get(call.call, ...) is allowed:
-            by = Permitter.HOOK
-        elif source == "config":
-            by = Permitter.RULE
-        elif source.startswith("user") or (not source and denial == _REJECTED):
+        by = {"hook": Permitter.HOOK, "config": Permitter.RULE}.get(source, Permitter.UNKNOWN)
+        if source.startswith("user") or (not source and denial == _REJECTED):
             by = Permitter.PERSON
         words = "\n".join(texts(block.get("content"))) if allowed is False else _spell(result.get("answers"))[0]
         self.permits.append(Permit(call.call, call.tool, _spell(call.given)[1], allowed, by, at, words))
@@ -435,7 +423,7 @@ def handed_back(blocks: list[str], result: Fields) -> str | None:
         report = "\n".join(parts[(whole(result, "harnessNoteCount") or 0) : behind])
     else:
         report = _unframed("\n".join(block for block in blocks if not _TRAILER.match(block)))
-    return report if report.strip() not in _NOTHING else None
+    return report if report.strip() not in NOTHING else None
 
 
 def cut_short(blocks: list[str], result: Fields) -> str:

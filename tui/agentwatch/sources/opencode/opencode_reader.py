@@ -27,7 +27,7 @@ from agentwatch.sources.opencode.database import (
 from agentwatch.sources.sessions.entries import Ended, Entry, EntryKind, about
 from agentwatch.sources.sessions.fields import Fields, inner, question_in, string, text, total, whole
 from agentwatch.sources.sessions.following import RunTranscript, WholeTranscript
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
+from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several, spellings
 from agentwatch.sources.sessions.runs import NO_ACCOUNT, NO_CALL, OPEN, Account, AgentCall, Keep, Standing, run_of
 from agentwatch.sources.sessions.store import holds
 from agentwatch.state import is_there
@@ -79,7 +79,7 @@ class OpenCodeReader(StoreReader):
         self._runs: dict[str, Run] = {}
 
     @property
-    def trouble(self) -> str | None:
+    def trouble(self) -> str | None:  # type: ignore[override]
         """What keeps sessions from being read."""
         name, unread = self._path.name, sum(session.unread for session in self._sessions.values())
         if self._refusal and time.monotonic() >= self._read_at + _BUSY_SECONDS:
@@ -104,11 +104,8 @@ class OpenCodeReader(StoreReader):
             runs |= {key: replace(runs[key], process_gone=True, waiting="") for key in still_open}
         return self.give(runs)
 
-    def found(self) -> Sequence[Found]:
-        if not is_there(self._path):
-            return ()
-        children = sum(row.parent_id is not None for row in self._rows.values())
-        return [Found(self.name, str(self._path), len(self._rows) - children, self.trouble or "", children)]
+    def stores(self) -> Sequence[str]:
+        return [str(self._path)] if is_there(self._path) else []
 
     def transcript(self, run: Run) -> RunTranscript:
         """The parts of a session."""

@@ -114,7 +114,6 @@ class ActKind(StrEnum):
 
     COMMAND = "command"
     WRITE = "write"
-    LOOK = "look"
     STRANGE = "strange"
 
 
@@ -124,18 +123,15 @@ _TOOLS: Final = {
         "Write Edit MultiEdit NotebookEdit write edit multiedit patch apply_patch write_file replace edit_file create"
         " str_replace insert"
     ),
-    # These show files or pages, as `cat` and `curl` do.
-    ActKind.LOOK: (
+    # These show files or pages; or change nothing and run nothing; or have another agent do it, whose transcript tells.
+    None: (
         "Read Glob Grep LS NotebookRead read glob grep list view codesearch view_image read_file read_many_files"
         " list_directory search_file_content grep_search WebFetch WebSearch webfetch websearch web_search web_fetch"
-        " google_web_search"
-    ),
-    # These change nothing and run nothing, or have another agent do it, whose transcript tells of it.
-    None: (
-        "TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet ToolSearch ListAgents AskUserQuestion EnterPlanMode"
-        " ExitPlanMode ReportFindings question todowrite todoread update_plan request_user_input todo_write save_memory"
-        " ask_user_question report_intent StructuredOutput Task Agent SendMessage task agent send_message spawn_agent"
-        " send_input wait wait_agent close_agent list_agents invoke_agent complete_task read_agent write_agent"
+        " google_web_search TodoWrite TodoRead TaskCreate TaskUpdate TaskList TaskGet ToolSearch ListAgents"
+        " AskUserQuestion EnterPlanMode ExitPlanMode ReportFindings question todowrite todoread update_plan"
+        " request_user_input todo_write save_memory ask_user_question report_intent StructuredOutput Task Agent"
+        " SendMessage task agent send_message spawn_agent send_input wait wait_agent close_agent list_agents"
+        " invoke_agent complete_task read_agent write_agent"
     ),
 }
 _KINDS: Final = {tool: kind for kind, tools in _TOOLS.items() for tool in tools.split()}
@@ -190,8 +186,6 @@ def _acts_of(call: Entry, place: Place) -> Iterator[Act]:
             yield act._replace(kind=ActKind.COMMAND, what=line, cwd=_directory(call))
         case ActKind.WRITE:
             yield from (act._replace(kind=ActKind.WRITE, what=path) for path in [*_written(given)] or [""])
-        case ActKind.LOOK:
-            yield act._replace(kind=ActKind.LOOK)
         case ActKind():
             yield act
 

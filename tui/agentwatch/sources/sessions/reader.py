@@ -102,6 +102,8 @@ class StoreReader:
     """The base of our readers. Nothing is held open between two calls, and texts are kept compressed, by digest."""
 
     name: str
+    trouble: str | None
+    skipped: str = ""  # why not all that is there is read, where that is no trouble
 
     def __init__(self) -> None:
         self.given: Mapping[str, Run] = {}  # the runs as they were last given, by key
@@ -117,6 +119,20 @@ class StoreReader:
     def text(self, digest: str) -> str | None:
         data = self._texts.get(digest)
         return None if data is None else zlib.decompress(data).decode("utf-8", "surrogatepass")
+
+    def stores(self) -> Sequence[str]:
+        """Where sessions of the workspace were looked for."""
+        raise NotImplementedError
+
+    def found(self) -> Sequence[Found]:
+        """A row for each store that is there."""
+        stores, rows = self.stores(), []
+        for store in stores:
+            runs = [run for run in self.given.values() if len(stores) == 1 or run.place.startswith(store)]
+            children = sum(run.parent_session is not None for run in runs)
+            reasons = (self.trouble, self.skipped, "" if runs else "no session of this workspace is there")
+            rows.append(Found(self.name, store, len(runs) - children, "; ".join(filter(None, reasons)), children))
+        return rows
 
     def close(self) -> None:
         """Nothing is open."""

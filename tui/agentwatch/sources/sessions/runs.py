@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -247,6 +247,8 @@ class Account:
         state = _ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
         reason = LEFT_BEHIND if is_lost else "" if state is RunState.ENDED else reason or status
         self.news[name] = Standing(state, reason, message, at)
+        if (call := self.calls.get(name)) is not None and call.child is not None:
+            self.news[call.child] = self.news[name]
 
     def notify(self, content: object, at: float) -> Notification | None:
         """The program's notification in a text of its own, None where it is none."""
@@ -288,37 +290,33 @@ def link_agents(accounts: Mapping[str, Account], metas: Mapping[str, Fields]) ->
     for owner, account in sorted(accounts.items()):
         for call in account.calls.values():
             asked.setdefault(call.id, (owner, call))
-    claims = {agent: [call_id] for agent, meta in sorted(metas.items()) if (call_id := text(meta, "toolUseId"))}
+    claims = {agent: call_id for agent, meta in sorted(metas.items()) if (call_id := text(meta, "toolUseId"))}
     for _, call in asked.values():
-        if call.child is not None and call.id not in claims.setdefault(call.child, []):
-            claims[call.child].append(call.id)
-    taken = {call_id for calls in claims.values() for call_id in calls}
-    waiting: defaultdict[str, list[str]] = defaultdict(list)
-    for _, call in asked.values():
-        if call.id not in taken and call.prompt is not None:
-            waiting[call.prompt.digest].append(call.id)
+        if call.child is not None:
+            claims.setdefault(call.child, call.id)
+    taken = set(claims.values())
+    lone = [call for _, call in asked.values() if call.prompt and call.child is None and call.id not in taken]
     for agent, account in sorted(accounts.items(), key=lambda one: (one[1].started_at or 0.0, one[0])):
-        same = waiting[account.prompt.digest] if account.prompt is not None else []
-        if agent not in claims and agent != SESSION:
-            claims[agent] = [same.pop(0)] if same else []
-    claims = {agent: [] for agent in metas} | claims | {one: [one] for calls in waiting.values() for one in calls}
-    begun: dict[str, str] = {}
+        same = [call for call in lone if account.prompt and call.prompt and call.prompt.digest == account.prompt.digest]
+        if same and agent not in (SESSION, *claims):
+            claims[agent] = same[0].id
+            lone.remove(same[0])
+    claims |= {call.id: call.id for call in lone}
+    begun = {call_id: agent for agent, call_id in reversed(claims.items())}
     bonds: dict[str, Bond] = {}
-    for agent, calls in claims.items():
-        for call_id in calls:
-            begun.setdefault(call_id, agent)
-        own = sorted((asked[one] for one in calls if one in asked), key=lambda one: one[1].asked_at or 0.0)
+    for agent in dict.fromkeys([*claims, *metas, *filter(None, accounts)]):
+        meta, claim = metas.get(agent, {}), claims.get(agent)
+        owner, call = asked.get(claim or "", (SESSION, NO_CALL))
         # Its description may be there before the transcript, after it, or never.
-        meta = metas.get(agent, {})
-        parent = text(meta, "parentAgentId") or (own[0][0] if own else SESSION)
-        background = meta.get("requestShape") == "background" or any(call.background for _, call in own)
-        heard = [one.news[name] for one in accounts.values() for name in (agent, *calls) if name in one.news]
+        parent = text(meta, "parentAgentId") or owner
+        is_background = call.background or meta.get("requestShape") == "background"
+        heard = [one.news[name] for one in accounts.values() for name in (agent, call.id) if name in one.news]
         bonds[agent] = Bond(
             parent,
             accounts.get(parent, NO_ACCOUNT),
-            replace(own[0][1], background=background) if own else NO_CALL,
+            replace(call, background=is_background),
             sorted(heard, key=lambda one: one.ended_at or 0.0),
-            calls[0] if calls and begun[calls[0]] == agent else None,
+            claim if claim is not None and begun[claim] == agent else None,
             meta,
         )
     return bonds

@@ -20,7 +20,7 @@ from agentwatch.delegation.run import Run, RunState
 from agentwatch.sources.sessions.fields import Fields, directory_in, mapping, moment, text
 from agentwatch.sources.sessions.following import EntriesIn, LinesTranscript, RunTranscript
 from agentwatch.sources.sessions.processes import UNKNOWN, Processes, Program, Wait
-from agentwatch.sources.sessions.reader import Change, Found, Progress, StoreReader, several, spellings
+from agentwatch.sources.sessions.reader import Change, Progress, StoreReader, several, spellings
 from agentwatch.sources.sessions.runs import (
     LEFT_BEHIND,
     NO_ACCOUNT,
@@ -260,16 +260,14 @@ class FilesReader(StoreReader, ABC, Generic[F]):
                 return LinesTranscript(Path(run.place), partial(self.entries_of, run), self.mark)
         return None
 
-    def found(self) -> Sequence[Found]:
-        """One row, for the only directory in which something was looked for, else the one that holds all."""
-        if not os.path.isdir(self.root):
-            return []
-        place = self._projects[0] if len(self._projects) == 1 else self.root
-        children = sum(run.parent_session is not None for run in self.given.values())
+    @property
+    def skipped(self) -> str:  # type: ignore[override]
         other = sum(session.belongs is False for session in self.sessions.values())
-        reasons = [self.trouble or "", f"{several(other, 'session')} of other directories" if other else ""]
-        reasons += ["no session of this workspace is there"] if not self._projects else []
-        return [Found(self.name, place, len(self.given) - children, "; ".join(filter(None, reasons)), children)]
+        return f"{several(other, 'session')} of other directories" if other else ""
+
+    def stores(self) -> Sequence[str]:
+        """The only directory in which something was looked for, else the one that holds all."""
+        return [*(self._projects if len(self._projects) == 1 else filter(os.path.isdir, [self.root]))]
 
     def scan(self, directory: str) -> list[tuple[os.DirEntry[str], os.stat_result]]:
         """The names in a directory, none where it cannot be listed."""

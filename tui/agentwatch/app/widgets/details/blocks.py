@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from textual.content import Content
 
 from agentwatch.app.widgets.cells import shown, summary
-from agentwatch.contracts.shapes import Finding, Severity
+from agentwatch.contracts.shapes import Finding
 from agentwatch.text import LINE_LIMIT, clean, clean_lines
 from agentwatch.view.looks import SEVERITIES, Look
 
@@ -66,6 +66,8 @@ _MARKS: Final = {"blockers": ("■", "$state-blocked"), "recommendations": ("→
 _MUST: Final = {"required": "must read", "must_create": "must create"}
 MARKED: Final = "▌"
 """In front of the lines that a claim names."""
+_UNMARKED: Final = Look(" ", "", "text")
+_NAMED: Final = Look(MARKED, "", "text-accent")
 _MESSAGES: Final = 3
 """Findings told below one line of source; a hostile line can break any number of rules."""
 # A string ends at its quotation mark or, cut off, with the line: each match looks at a character once or twice.
@@ -199,26 +201,23 @@ def heading(title: str, number: int | None = None, note: Content = NOTHING) -> I
 def fields(*pairs: tuple[str, str | Content | Iterable[Text] | None]) -> Iterator[Text]:
     """Labels and their values, those that are there: foreign strings, content, or paragraphs."""
     for label, value in pairs:
-        content = plain(value) if isinstance(value, str) else value
-        lead = faint(label.ljust(LABEL_WIDTH))
-        for part in ([Text(content)] if content else []) if isinstance(content, Content) else content or ():
+        lead, content = faint(label.ljust(LABEL_WIDTH)), plain(value) if isinstance(value, str) else value
+        for part in [Text(content)][: len(content)] if isinstance(content, Content) else content or ():
             yield part._replace(first=lead + part.first, rest=" " * LABEL_WIDTH + part.rest)
             lead = Content(" " * LABEL_WIDTH)
 
 
-def left_out(count: int, most: int = MAX_ROWS, where: str = "", indent: str = "") -> Iterator[Text]:
-    """Say how many of `count` are not shown, if any."""
+def left_out(count: int, most: int = MAX_ROWS, where: str = "") -> Iterator[Text]:
+    """Say how many of `count` are not shown, if any, and where they are."""
     if count > most:
-        yield remark(f"{indent}… and {count - most:,} more{where}")
+        yield remark(f"… and {count - most:,} more{where}")
 
 
-def listed(
-    items: Sequence[str], marker: str = "•", style: str = FAINT, most: int = MAX_ROWS, where: str = ""
-) -> Iterator[Text]:
-    """A list of foreign Markdown strings. `where` says where those after `most` are."""
+def listed(items: Sequence[str], marker: str = "•", style: str = FAINT, most: int = MAX_ROWS) -> Iterator[Text]:
+    """A list of foreign Markdown strings, of which `most` are shown."""
     for item in items[:most]:
         yield from markdown(item, Content.styled(f"{marker} ", style), "  ")
-    yield from left_out(len(items), most, where)
+    yield from left_out(len(items), most)
 
 
 # Markdown
@@ -283,7 +282,6 @@ def inline(text: str) -> Content:
 
 def document(values: dict[str, Any]) -> Iterator[Block]:
     """The blocks of a document, given as the values that it has; those of its head stand at its beginning."""
-    values.pop("todos", None)
     for name in ("status", "report_metadata"):
         if isinstance(values.get(name), dict):
             values = {**values.pop(name), **values}
@@ -291,6 +289,7 @@ def document(values: dict[str, Any]) -> Iterator[Block]:
     if "context_map" in values:
         # As it stands in the findings, it is a list of pairs.
         values["findings"].pop("context_map", None)
+    values.pop("todos", None)
     parts = {key: value for key, value in values.items() if isinstance(value, (dict, list, tuple))}
     yield from _values({key: value for key, value in values.items() if key not in parts})
     for key, value in parts.items():
@@ -335,62 +334,51 @@ def _outline(value: object, first: Content = NOTHING, rest: str = "", depth: int
     """Any JSON value as an indented outline: it has whatever shape its agent chose. Strings in it are Markdown."""
     if isinstance(value, str):
         yield from markdown(value, first, rest)
-    elif not isinstance(value, (dict, list)) or not value or depth >= MAX_DEPTH:
-        is_deep = isinstance(value, (dict, list)) and value
-        words = "… deeper than is shown: see Raw" if is_deep else "none" if value in ({}, []) else json.dumps(value)
-        yield Text(plain(words, 400), first, rest)
+    elif not isinstance(value, (dict, list)) or not value:
+        yield Text(plain("none" if value in ({}, []) else json.dumps(value), 400), first, rest)
+    elif depth >= MAX_DEPTH:
+        yield Text(Content("… deeper than is shown: see Raw"), first, rest)
     else:
         deeper = rest + "  "
         pairs = value.items() if isinstance(value, dict) else ((None, inner) for inner in value)
         for key, inner in islice(pairs, MAX_ROWS):
-            label = faint("• " if key is None else f"{_label(str(key))}  ")
-            is_long = inner if isinstance(inner, (dict, list)) else "\n" in str(inner).strip()
-            if key is not None and is_long:
+            label = faint("• " if key is None else f"{_label(key)}  ")
+            if key is not None and (isinstance(inner, (dict, list)) or "\n" in str(inner).strip()):
                 yield Text(label, first, rest)
                 yield from _outline(inner, Content(deeper), deeper, depth + 1)
             else:
                 yield from _outline(inner, first + label, deeper, depth + 1)
             first = Content(rest)
-        yield from left_out(len(value), indent=rest)
+        yield from left_out(len(value))
 
 
 # The source of a document
 
 
-def _numbered(sign: Content, number: str, source: Content, width: int) -> Iterator[Line]:
-    """One line of source behind a sign and its number, as many lines of the screen as it needs."""
+def _numbered(sign: Content, number: str, source: Content) -> Text:
+    """One line of source behind a sign and its number."""
     gutter = Content.assemble(sign, (f" {number} │ ", FAINT))
-    yield from Text(source, gutter, "│ ".rjust(len(gutter))).lines(width)
+    return Text(source, gutter, "│ ".rjust(len(gutter)))
 
 
-class Listing(NamedTuple):
-    """Safe lines with their numbers; one with a finding has its mark in the gutter and its message below.
-
-    `marked` is the range of lines that a claim names, both included.
-    """
-
-    source: Sequence[str]
-    findings: Mapping[int, Sequence[Finding]] = {}
-    marked: tuple[int, int] = (0, -1)
-
-    def lines(self, width: int) -> Iterator[Line]:
-        """Its lines, coloured one by one in linear time: no content chooses how."""
-        digits = len(str(len(self.source)))
-        for number, line in enumerate(self.source, 1):
-            findings = self.findings.get(number, ())[:_MESSAGES]
-            sign = Content.styled(MARKED, "$text-accent")
-            if not self.marked[0] <= number <= self.marked[1]:
-                worst = min((one.severity for one in findings), key=list(Severity).index, default=None)
-                look = SEVERITIES[worst] if worst else Look(" ", "", "text")
-                sign = Content.styled(look.glyph, f"${look.color}")
-            source = Content(line)
-            for found in _SOURCE.finditer(line):
-                source = source.stylize(_STYLES[found.lastgroup or ""], *found.span())
-            yield from _numbered(sign, f"{number:>{digits}}", source, width)
-            for finding in findings:
-                color, indent = f"${SEVERITIES[finding.severity].color}", " " * (digits + 3)
-                message = Content.assemble(plain(finding.rule, 20), "  ", plain(finding.message, 400)).stylize(color)
-                yield from Text(message, Content.styled(f"{indent}╰ ", color), f"{indent}  ").lines(width)
+def listing(
+    source: Sequence[str], findings: Mapping[int, Sequence[Finding]] = {}, marked: tuple[int, int] = (0, -1)
+) -> Iterator[Text]:
+    """Safe lines with their numbers, coloured one by one in linear time: no content chooses how. One with a finding has
+    its mark in the gutter and its message below; `marked` is the range of those that a claim names, both included."""
+    digits = len(str(len(source)))
+    for number, line in enumerate(source, 1):
+        found = findings.get(number, ())[:_MESSAGES]
+        worst = [look for kind, look in SEVERITIES.items() if any(one.severity is kind for one in found)]
+        look = _NAMED if marked[0] <= number <= marked[1] else [*worst, _UNMARKED][0]
+        content = Content(line)
+        for part in _SOURCE.finditer(line):
+            content = content.stylize(_STYLES[part.lastgroup or ""], *part.span())
+        yield _numbered(Content.styled(look.glyph, f"${look.color}"), f"{number:>{digits}}", content)
+        for finding in found:
+            color, indent = f"${SEVERITIES[finding.severity].color}", " " * (digits + 3)
+            message = Content.assemble(plain(finding.rule, 20), "  ", plain(finding.message, 400)).stylize(color)
+            yield Text(message, Content.styled(f"{indent}╰ ", color), f"{indent}  ")
 
 
 class Change(NamedTuple):
@@ -418,19 +406,15 @@ class Difference(NamedTuple):
 
     @property
     def noted(self) -> list[Block]:
-        """The changes, and how much was cut."""
-        return [self, caution(self.note)] if self.note else [self]
-
-    def lines(self, width: int) -> Iterator[Line]:
-        """Its lines, in the colours of git."""
+        """The changes in the colours of git, and how much was cut."""
         digits = len(str(max((row.number for row in self.rows), default=0)))
-        for sign, number, words in self.rows:
-            if sign:
-                color = _SIGNS[sign]
-                source = Content.styled(words, color)
-                yield from _numbered(Content.styled(sign, color), f"{number:>{digits}}", source, width)
-            else:
-                yield Line(faint(f"  {'⋮':>{digits}}   {words}".rstrip()).truncate(width, ellipsis=True))
+        blocks: list[Block] = [
+            _numbered(Content.styled(sign, _SIGNS[sign]), f"{number:>{digits}}", Content.styled(words, _SIGNS[sign]))
+            if sign
+            else remark(f"  {'⋮':>{digits}}   {words}".rstrip())
+            for sign, number, words in self.rows
+        ]
+        return [*blocks, *([caution(self.note)] if self.note else [])]
 
 
 def compare(before: str, after: str) -> Difference:

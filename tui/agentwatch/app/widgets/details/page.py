@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual import events, on
 from textual.binding import BindingType
@@ -18,9 +18,6 @@ from textual.visual import Visual
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.widgets.details.blocks import NOTHING, Block, Line, lay_out
-
-MAX_WIDTH: Final = 120
-"""Cells of a line: longer ones are hard to read back to the next."""
 
 
 class Page(ScrollView, can_focus=True, inherit_bindings=False):
@@ -41,6 +38,8 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     chosen: reactive[Hashable] = reactive(None)
     """The entry that the cursor is on, None if there are none."""
+    max_width = 120
+    """Cells of a line: longer ones are hard to read back to the next."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +84,7 @@ class Page(ScrollView, can_focus=True, inherit_bindings=False):
 
     def lay_out(self) -> None:
         """Lay the lines out in the width that there is now."""
-        width = min(self.scrollable_content_region.width, MAX_WIDTH)
+        width = min(self.scrollable_content_region.width, self.max_width)
         if width > 0:
             self._lines = lay_out(self._blocks, width)
             places: dict[Hashable, int] = {}

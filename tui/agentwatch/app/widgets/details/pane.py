@@ -17,7 +17,7 @@ from textual.widgets import Input, Static, Tab, Tabs
 
 from agentwatch.app.actions import Home, bindings
 from agentwatch.app.decision_words import receipt_line, warning
-from agentwatch.app.messages import Inspect, KeysChanged, PageTranscript, ReadStep
+from agentwatch.app.messages import Inspect, KeysChanged, Missing, PageTranscript, ReadStep
 from agentwatch.app.widgets.cells import clip, clip_name, shown, summary
 from agentwatch.app.widgets.details.blocks import ACCENT, FAINT, LABEL_WIDTH, faint, gist, in_color, plain, remark
 from agentwatch.app.widgets.details.live import LiveLog
@@ -98,13 +98,11 @@ class DetailsPane(Widget):
         return self.log_page if self._is_live else self.page
 
     @property
-    def offered(self) -> frozenset[str]:
+    def offered(self) -> set[str]:
         """Ids of the commands for the visible tab that would do something now."""
-        if self._view is None:
-            return frozenset()
-        compares = self.active == "attempts" and len(self._view.task.attempts) > 2
+        compares = self._view is not None and self.active == "attempts" and len(self._view.task.attempts) > 2
         ids = "compare.earlier compare.later" if compares else "live.search live.pager" if self._is_live else ""
-        return frozenset([*ids.split(), *(("inspect",) if self._shown.chosen is not None else ())])
+        return {*ids.split(), *(["inspect"] if self._shown.chosen is not None else [])}
 
     def show(self, task: Task | None, tree: Tree, monitor: Monitor, now: float) -> None:
         """Show a task, or how it stands by now. `now` is in seconds since the epoch."""
@@ -113,13 +111,10 @@ class DetailsPane(Widget):
             self._view.made, self._view.back = before.made, before.back
         self._write()
 
-    def activate(self, tab_id: str) -> None:
+    def activate(self, number: int) -> None:
         """Bring a tab to the front."""
-        had_focus = self.has_focus_within
-        self._tabs.active = tab_id
+        self._tabs.active = list(TABS)[number]
         self._write()
-        if had_focus:
-            self.call_after_refresh(self.focus)
 
     def focus(self, scroll_visible: bool = True) -> Self:
         """Focus the page: it is what the keys scroll."""
@@ -128,8 +123,7 @@ class DetailsPane(Widget):
 
     def action_next_tab(self, by: int) -> None:
         """Bring the next tab to the front (`by` 1), or the one before (-1)."""
-        ids = list(TABS)
-        self.activate(ids[(ids.index(self.active) + by) % len(ids)])
+        self.activate((list(TABS).index(self.active) + by) % len(TABS))
 
     def action_inspect(self) -> None:
         """Look at the file of the claim that the cursor is on, or at the whole of an entry of the transcript."""
@@ -140,16 +134,18 @@ class DetailsPane(Widget):
             self.post_message(Inspect(self._view.task.task_id, chosen))
 
     def action_search(self) -> None:
-        """Look for words in the transcript, where one is shown."""
-        if self._is_live:
-            self._search.display = True
-            self._search.focus()
+        """Look for words in the transcript; elsewhere the key is another's."""
+        if not self._is_live:
+            raise SkipAction
+        self._search.display = True
+        self._search.focus()
 
     def action_page_transcript(self) -> None:
-        """Open the whole transcript in the operator's pager; elsewhere the key is another's."""
+        """Open the whole transcript in the operator's pager."""
         if self.log_page.transcript is None:
-            raise SkipAction
-        self.post_message(PageTranscript(self.log_page.transcript))
+            self.post_message(Missing("No transcript is shown: the Live tab of a session's task has it."))
+        else:
+            self.post_message(PageTranscript(self.log_page.transcript))
 
     def leave_search(self) -> bool:
         """Show all of the transcript again; False where nothing was looked for."""
@@ -159,16 +155,14 @@ class DetailsPane(Widget):
         return was_open
 
     @on(Input.Changed)
-    def _seek(self, event: Input.Changed) -> None:
+    @on(Input.Submitted)
+    def _seek(self, event: Input.Changed | Input.Submitted) -> None:
         event.stop()
         self.log_page.sought = event.value
         self.log_page.lay_out()
-
-    @on(Input.Submitted)
-    def _keep(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._search.display = bool(event.value.strip())
-        self.focus()
+        if isinstance(event, Input.Submitted):
+            self._search.display = bool(event.value.strip())
+            self.focus()
 
     def action_compare(self, step: int) -> None:
         """Compare the attempts before those that are compared now, or after them."""
@@ -181,14 +175,13 @@ class DetailsPane(Widget):
     @on(events.Resize)
     def _write(self) -> None:
         """Bring head, titles and page up to date. A pane that is not displayed has no size: it waits until it is."""
-        view = self._view
+        view, was_at = self._view, self.page.has_focus or self.log_page.has_focus
         if not self.size:
             return
         self._tabs.display = view is not None
         head = head_lines(view.task, view.now, self.size.width - 2, self.size.height) if view else ()
         self._head.update(Content("\n").join(head))
-        counts = counts_of(view.task) if view else {}
-        for tab_id, count in counts.items():
+        for tab_id, count in (counts_of(view.task) if view else {}).items():
             self._tabs.query_one(f"#{tab_id}", Tab).label = Content.assemble(TABS[tab_id].title, " ", count).rstrip()
         self.log_page.follow(view if self.active == "live" else None)
         self.log_page.display = self._state.display = self._is_live
@@ -197,6 +190,8 @@ class DetailsPane(Widget):
         before, self._written = self._written, shown
         if shown != before:
             self._search.display, self._search.value = False, ""
+        if was_at:
+            self.focus()
         try:
             blocks = list(TABS[self.active].write(view)) if view else [remark("No task is selected.")]
             self.page.show(blocks, keep=shown == before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +17,6 @@ from agentwatch.app.widgets.details.blocks import (
     FAINT,
     GAP,
     Block,
-    Listing,
     Table,
     Text,
     caution,
@@ -28,6 +28,7 @@ from agentwatch.app.widgets.details.blocks import (
     heading,
     in_color,
     listed,
+    listing,
     markdown,
     plain,
     remark,
@@ -46,11 +47,13 @@ from agentwatch.view.words import (
     BASES,
     Agreement,
     Compared,
+    answer,
     decision_of,
     mode_of,
     model_of,
     name_of,
     plural,
+    prompt,
     whereabouts,
     why_at,
 )
@@ -130,11 +133,12 @@ class View:
 
 def overview(view: View) -> Iterator[Block]:
     """The request, the result, the reason for the state, and the origin of a task."""
-    task, run, packet, decision = view.task, view.task.run, view.task.packet, decision_of(view.task)
+    task, latest, packet, decision = view.task, view.task.latest, view.task.packet, decision_of(view.task)
     if not task.workspace:
-        asked = gist(run.prompt.opening) if packet is None and run is not None and run.prompt else None
+        words = None if packet else prompt(latest)
         none = faint("the handoff states no objective" if packet else "no handoff was seen")
-        yield from fields(("asked", markdown(packet.objective) if packet and packet.objective else asked or none))
+        objective = markdown(packet.objective) if packet and packet.objective else None
+        yield from fields(("asked", objective or (gist(words) if words else none)))
         yield from _came_back(task)
         yield GAP
     why = why_at(task, view.now) if task.why else ""
@@ -142,9 +146,9 @@ def overview(view: View) -> Iterator[Block]:
     for request in task.requests[:ITEMS]:
         standing = f"{request.request_id[:8]}   {standing_words(request, view.now)}"
         yield from fields(("request", [text(plain(request_words(request))), remark(standing)]))
-    states = {state: count for state, count in task.below.states.items() if count} if task.below else {}
-    below = [Content(plural(sum(states.values()), "task"))] if states else []
-    urgent = sorted(states, key=lambda state: -state.urgency)
+    states = task.below.states if task.below else {}
+    below = [Content(plural(task.below.tasks, "task"))] if task.below else []
+    urgent = sorted((state for state, count in states.items() if count), key=lambda state: -state.urgency)
     below += [in_color(looks.LOOKS[state], f"{states[state]:,} {state}") for state in urgent]
     yield from fields(
         ("your note", decision.note if decision else None),
@@ -157,19 +161,18 @@ def overview(view: View) -> Iterator[Block]:
 
 
 def _came_back(task: Task) -> Iterator[Block]:
-    result, run = task.result, task.run
+    result, said = task.result, answer(task.latest)
     if result is None:
         none = "nothing: no file speaks of it" if task.inferred else "nothing" if task.ended_at else "nothing yet"
-        said = gist(run.said.opening) if run is not None and run.said is not None else None
-        yield from fields(("answered", said), ("returned", None if said else faint(none)))
+        yield from fields(("answered", gist(said)) if said else ("returned", faint(none)))
         return
     none = "see the Return tab" if result.contract is Contract.REPORT_CONTRACT else "no summary"
     # The head has the question, with the hint.
     blockers = [one for one in result.blockers if one not in (task.question or "")]
     yield from fields(
         ("returned", markdown(result.summary) if result.summary else faint(none)),
-        ("limits", listed(result.limitations, most=ITEMS, where=", see Return")),
-        ("blockers", listed(blockers, "■", "$state-blocked", ITEMS, ", see Return")),
+        ("limits", listed(result.limitations, most=ITEMS)),
+        ("blockers", listed(blockers, "■", "$state-blocked", ITEMS)),
         ("next", markdown(result.next_steps) if result.next_steps else None),
     )
 
@@ -179,8 +182,7 @@ def _provenance(view: View) -> Iterator[Block]:
     yield from fields(("host", exact(task.host)), ("workspace", exact(whereabouts(task.workspace))))
     if task.workspace:
         return
-    parent = view.tree.tasks.get(task.parent_id or "")
-    linked = Content(BASES[Basis.NONE])
+    parent, linked = view.tree.tasks.get(task.parent_id or ""), Content(BASES[Basis.NONE])
     if task.parent_id is not None and task.parent_basis is not Basis.NONE:
         called = name_of(parent) if parent else exact(task.parent_id)
         linked = Content.assemble("below ", plain(called), (f"   {BASES[task.parent_basis]}", FAINT))
@@ -193,12 +195,8 @@ def _provenance(view: View) -> Iterator[Block]:
         ("session", latest.session_id if latest.session_id != task.own_id else None),
     )
     if run is not None:
-        yield from fields(
-            ("source", run.source),
-            ("recorded", run.model),
-            ("tokens", f"{run.tokens:,}" if run.tokens else None),
-            ("record", run.place),
-        )
+        tokens = f"{run.tokens:,}" if run.tokens else None
+        yield from fields(("source", run.source), ("recorded", run.model), ("tokens", tokens), ("record", run.place))
     yield from fields(
         ("took", took(task, latest, view.now) if latest.started_at is not None else None),
         *(("handoff", version.path) for _, version in view.latest("handoff")),
@@ -320,7 +318,7 @@ def findings(view: View) -> Iterator[Block]:
     if not placed:
         seen = any(attempt.handoff or attempt.returned for attempt in view.task.attempts)
         good = Content.assemble(("✓ ", "$state-completed"), "no findings: keeps its contract")
-        yield text(good if seen else faint("Nothing to check: neither a handoff nor a return of it was seen."))
+        yield text(good) if seen else remark("Nothing to check: neither a handoff nor a return of it was seen.")
         return
     for path, there in groupby(placed, key=attrgetter("path")):
         yield GAP
@@ -342,21 +340,18 @@ def findings(view: View) -> Iterator[Block]:
 def raw(view: View) -> Iterator[Block]:
     """The texts with their findings: the return first, it is what is judged."""
     titles = {"returned": "Return", "handoff": "Handoff"}
-    versions = [(titles[part], version) for part in titles for _, version in view.latest(part)]
+    versions = [(title, version) for part, title in titles.items() for _, version in view.latest(part)]
     for title, version in versions:
         source = view.source(version)
         # Findings count lines as editors do: a carriage return alone ends one, too.
-        source = source and source.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
-        lines, note = clean_lines(source or "")
+        lines, note = clean_lines(re.sub("\r\n?", "\n", source or "").removesuffix("\n"))
         note = "its text is gone: the file was deleted or rewritten" if source is None else note
-        yield from heading(
-            title, note=Content.assemble(plain(version.path), (f"   {note or plural(len(lines), 'line')}", FAINT))
-        )
+        words = f"   {note or plural(len(lines), 'line')}"
+        yield from heading(title, note=Content.assemble(plain(version.path), (words, FAINT)))
         by_line: defaultdict[int, list[Finding]] = defaultdict(list)
         for finding in version.findings:
             by_line[finding.line or 0].append(finding)
-        if source is not None:
-            yield Listing(lines, by_line)
+        yield from listing(lines, by_line) if source is not None else ()
         yield GAP
     if not versions:
         yield remark("No file speaks of this task.")
@@ -372,8 +367,7 @@ def attempts(view: View) -> Iterator[Block]:
         state = in_color(looks.LOOKS[attempt.state])
         yield GAP
         yield text(Content.assemble(f"{attempt.number}  ", state, f"   {started}   ", took(task, attempt, now)))
-        said = attempt.run.said.opening if attempt.run and attempt.run.said else None
-        if words := attempt.result.summary if attempt.result else said:
+        if words := attempt.result.summary if attempt.result else answer(attempt):
             yield text(plain(words, 400), _INDENT)
         for decision in attempt.decisions:
             yield text(Content.assemble(("decided ", FAINT), receipt_line(decision, now)), _INDENT)
@@ -383,10 +377,8 @@ def attempts(view: View) -> Iterator[Block]:
     if len(every) == 1:
         yield remark("Only one attempt is known. After a retry, what changed is shown here.")
     until = every[: max(len(every) - view.back, 2)]
-    handed = ((one.number, one.handoff or (one.run.prompt if one.run else None)) for one in until)
-    back = ((one.number, one.returned or (one.run.said if one.run else None)) for one in until)
-    yield from _changes("Handoff", view, handed)
-    yield from _changes("Return", view, back)
+    yield from _changes("Handoff", view, [(one, one.handoff or (one.run.prompt if one.run else None)) for one in until])
+    yield from _changes("Return", view, [(one, one.returned or (one.run.said if one.run else None)) for one in until])
 
 
 def took(task: Task, attempt: Attempt, now: float) -> Content:
@@ -397,20 +389,20 @@ def took(task: Task, attempt: Attempt, now: float) -> Content:
     return Content.assemble(times.duration(lasted.seconds), (" so far" if lasted.so_far else "", FAINT))
 
 
-def _changes(title: str, view: View, texts: Iterable[tuple[int, Seen | Message | None]]) -> Iterator[Block]:
-    """The changes between the last two of these handoffs, or returns, of which each is of an attempt."""
-    versions = [(number, version) for number, version in texts if version is not None]
+def _changes(title: str, view: View, texts: Iterable[tuple[Attempt, Seen | Message | None]]) -> Iterator[Block]:
+    """The changes between the last two of these handoffs, or returns, each of an attempt."""
+    versions = [(one.number, version) for one, version in texts if version is not None]
     if len(versions) < 2:
         return
     (first, before), (second, after) = versions[-2:]
     between, old, new = f"attempt {first} → {second}   ", view.source(before), view.source(after)
     if old is None or new is None:
-        words = faint(f"The text of attempt {first if old is None else second} is not kept any more.")
-        yield from (*heading(title, note=faint(between)), text(words))
-        return
-    difference = view.later((before.digest, after.digest), lambda: compare(old, new))
-    yield from heading(title, note=Content.assemble((between, FAINT), difference.counted))
-    yield from difference.noted if difference.rows else [remark("No line of it has changed.")]
+        yield from heading(title, note=faint(between))
+        yield remark(f"The text of attempt {first if old is None else second} is not kept any more.")
+    else:
+        difference = view.later((before.digest, after.digest), lambda: compare(old, new))
+        yield from heading(title, note=Content.assemble((between, FAINT), difference.counted))
+        yield from difference.noted if difference.rows else [remark("No line of it has changed.")]
 
 
 class Tab(NamedTuple):

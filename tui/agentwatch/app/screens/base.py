@@ -1,0 +1,119 @@
+"""The base of the screens: a header, a footer, and which commands are of use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on
+from textual.screen import Screen, ScreenResultType
+
+from agentwatch.app.decision_words import ACTIONS, can_answer, to_answer, why_not
+from agentwatch.app.messages import KeysChanged, TreeUpdated
+from agentwatch.app.widgets.footer import Footer
+from agentwatch.app.widgets.header import Header
+from agentwatch.delegation.decision import Action
+from agentwatch.delegation.task import State, Task
+
+if TYPE_CHECKING:
+    from agentwatch.monitor import Monitor
+
+
+class MonitorScreen(Screen[ScreenResultType]):
+    """A screen with a header and a footer. `clock` gives seconds since the epoch."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
+
+    DEFAULT_CSS = """
+    MonitorScreen { layout: vertical; background: $background; }
+    MonitorScreen > .details--faint { color: $text-muted; }
+    MonitorScreen:ansi > .details--faint { text-style: dim; }
+    """
+
+    footer: Footer
+
+    def __init__(self, monitor: Monitor, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._monitor = monitor
+        self._clock = clock
+        self.header = Header(monitor)
+
+    @property
+    def task_id(self) -> str | None:
+        """The id of the task that commands are about."""
+        raise NotImplementedError
+
+    @property
+    def selected(self) -> Task | None:
+        """That task, while it is there."""
+        return self._monitor.tree.tasks.get(self.task_id or "")
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The ids of the tasks that are marked for a review."""
+        return ()
+
+    def refresh_tasks(self, event: TreeUpdated) -> None:
+        """Show what has changed in the tree."""
+
+    def on_mount(self) -> None:
+        self.set_interval(1.0, self._pass_time)
+
+    @on(events.ScreenResume)
+    def _pass_time(self) -> None:
+        # Below a screen that lets nothing through, Textual would paint that one anew, whole, each second.
+        if self.is_current or self.app.screen.is_modal:
+            self.tick()
+
+    @on(KeysChanged)
+    def _show_keys(self) -> None:
+        self.footer.redraw()
+
+    def tick(self) -> None:
+        """A second has passed, or the screen is back in sight."""
+        self.header.redraw()
+        self.footer.redraw()
+
+    def leave(self, result: ScreenResultType | None = None) -> None:
+        """End this screen where it is on top. Any other was left before, or Textual would end the one above it."""
+        if self.is_active:
+            self.dismiss(result)
+
+    @on(TreeUpdated)
+    def _take_update(self, event: TreeUpdated) -> None:
+        self.refresh_tasks(event)
+        self.header.redraw()
+        # The keys follow from the task that they are about; from whatever else, within a second.
+        if self.task_id in event.changed:
+            self.footer.redraw()
+
+    def is_useless(self, command_id: str) -> bool:
+        """Whether the footer need not name a command that decides: nobody asks for it, and it is not possible."""
+        clerk, task, action = self._monitor.clerk, self.selected, ACTIONS.get(command_id)
+        if command_id == "review":
+            return clerk is None or not (self.marked or self._monitor.tree.totals.needs_operator)
+        if command_id == "acknowledge":
+            return not self._monitor.shelves or task is None or task.ask is None
+        if action is None or (clerk is not None and self._answers(action)):
+            return False
+        if clerk is None or task is None:
+            return True
+        # Its program waits for an answer: what else could be decided is for later.
+        is_later = can_answer(task) and action not in (Action.RESPOND, Action.ABORT)
+        # Of what needs the operator, most keys that are refused say why; what is blocked has nothing to accept.
+        is_plain = not task.needs_operator or (action is Action.ACCEPT and task.own_state is State.BLOCKED)
+        return is_later or (is_plain and self.why_not(command_id) is not None)
+
+    def is_out_of_question(self, command_id: str) -> bool:
+        """Whether it is useless, or refused: for a footer in which there is no room for what cannot be done."""
+        return self.is_useless(command_id) or self.why_not(command_id) is not None
+
+    def why_not(self, command_id: str) -> str | None:
+        """Why a command that decides is refused now; None if it is not, and for every other command."""
+        action, task = ACTIONS.get(command_id), self.selected
+        refused = action is not None and task is not None and not self._answers(action)
+        return why_not(task, action, self._clock()) if refused and action and task else None
+
+    def _answers(self, action: Action) -> bool:
+        """Whether the action answers a request: that of the task, or the one that comes first."""
+        return action is Action.RESPOND and to_answer(self._monitor.tree, self.task_id, self._clock()) is not None
