@@ -18,7 +18,7 @@ async def choose(screen: Screen, *keys: str) -> None:
 async def test_what_is_acknowledged_asks_no_more_until_it_changes(screen: Screen) -> None:
     await screen.shows("1 needs you")
     await screen.press("n", "A")
-    await screen.shows("Acknowledge", "1 task stops asking")
+    await screen.shows("Acknowledge", "“shop.api”: 1 task")
     await choose(screen, "enter")
     await screen.hides("1 needs you", "NEEDS YOU")
     screen.write("api.return.md", returned(summary="Another thing failed."))

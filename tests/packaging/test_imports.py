@@ -47,7 +47,7 @@ BARE: dict[str, tuple[str, list[str]]] = {
     "--version": (called("--version"), [*HEAVY, "dataclasses", "pathlib", "shutil", "argparse"]),
     "--help": (called("--help"), [*HEAVY, "dataclasses", "pathlib"]),
     "the first frame": (
-        "import agentwatch.app.run, agentwatch.app.opening" + NO_JSON,
+        "import agentwatch.app.run" + NO_JSON,
         [*ours("", *FRAME, "contracts", "delegation", "evidence", "history", "sources"), "sqlite3", "pydantic"],
     ),
     "behind the first frame": (

@@ -95,7 +95,6 @@ def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path: Path) ->
     [
         ({"state": "asleep"}, "`run` is no run"),
         ({"rounds": [{"prompt": None}]}, "`run` is no run"),
-        ({"rounds": [{"began_at": 1e300}]}, "a time in `run`"),
         ({"started_at": 1e300}, "a time in `run`"),
         ({"said": {"at": 1e300, "digest": "a", "opening": ""}}, "a time in `run`"),
     ],
