@@ -64,7 +64,7 @@ def test_of_operators_at_once_one_decides(live: Scene, agree: bool) -> None:
     assert live.verify() == 0
 
 
-# What the disk and the key refuse
+# Refusals of the disk and the key
 
 
 def test_a_state_directory_that_is_none_is_refused_in_words(undecided: Scene) -> None:

@@ -90,7 +90,7 @@ CHAINED: dict[str, Forge] = {
     "another file before it": record(prev_sha256="0" * 64),
     "number one again": record(seq=1, prev_sha256=None),
 }
-"""What is signed, and does not follow what is in the ledger."""
+"""Records that are signed, and do not follow what is in the ledger."""
 
 
 def sandbox(scene: Scene, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
@@ -116,7 +116,7 @@ def test_a_forgery_in_the_ledger_is_no_decision(scene: Scene, name: str) -> None
     code, said = scene.wait("shop.web")
     assert (code, said["pending"], said.get("action")) == (5, True, None)
     assert scene.verify() == 1
-    # What is genuine still holds, and nothing is added behind what nobody understands.
+    # A genuine decision still holds, and nothing is added behind what nobody understands.
     assert scene.wait("shop.api")[1]["action"] == "retry"
     assert scene.decide("shop.seeds", "--accept", "--note", "So be it.") == 2
     assert file.read_bytes() == data
@@ -287,7 +287,7 @@ def test_an_old_key_does_not_follow_a_new_one(scene: Scene) -> None:
 
 
 def from_afar(scene: Scene, inner: dict[str, Any] | None = None, **outer: Any) -> bytes:
-    """What this host records of what kim has signed elsewhere; `inner` and `outer` change the two."""
+    """The file that this host makes of what kim has signed elsewhere; `inner` and `outer` change the two."""
     told = scene.record | {"version": 3, "operator": "kim"}
     own = ("version", "seq", "prev_sha256", "operator")
     asked = {"version": 1, "host": OPERATOR.id, "record_by": "2030-01-01T12:10:00Z"}
@@ -324,5 +324,5 @@ def test_what_a_trusted_operator_signed_elsewhere_holds(scene: Scene) -> None:
     file.write_bytes(from_afar(scene))
     scene.world.wait(minutes=1)
     assert scene.world.run("keys", "distrust", "kim").code == 0
-    # What was recorded until then stays valid.
+    # Records of before stay valid.
     assert scene.wait("shop.web")[0] == 0

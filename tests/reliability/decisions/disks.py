@@ -158,7 +158,7 @@ class Forgetful(Disk):
             yield from self._nodes(child)
 
     def states(self) -> list[Tree]:
-        """What a power failure could leave now: what was synced, and more or less of what was not."""
+        """The states that a power failure could leave now: what was synced, and more or less of what was not."""
         longest = max(len(node.unsynced) for node in self._nodes(self.root))
         # The system may write later names before earlier ones, and names before what is in the files.
         kinds = [

@@ -34,7 +34,7 @@ Outcome = TypeVar("Outcome")
 
 
 def outcome_of(do: Callable[[], Outcome]) -> Outcome | DecisionError:
-    """What comes back, or the error in words."""
+    """The outcome, or the error in words."""
     try:
         return do()
     except DecisionError as error:
@@ -176,7 +176,7 @@ def test_a_key_is_made_or_replaced_without_losing_one(prepared: Operator) -> Non
         current = keys.load().public
         assert old.keyid in keys.trust().signing
         assert keys.trust().keys[-1].public == current == keys.show()
-        # What was decided before stays valid.
+        # The decisions of before stay valid.
         assert prepared.ledger.read(keys.trust()).problems == ()
         shutil.rmtree(root)
     for number, disk in enumerate(cases(create)):

@@ -1,4 +1,4 @@
-"""What a permission or a question of Claude Code is shown as, and what is printed for the answer to it."""
+"""How a permission or a question of Claude Code is shown, and what is printed for the answer to it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def request(of: HookCall) -> Request:
 
 
 def decided(of: HookCall, action: Action, params: Params = NONE, note: str = "") -> Any:
-    """What is printed about the decision, None where that is nothing."""
+    """The output about the decision, None where that is nothing."""
     answer = answer_of(of, action, params, note)
     if answer is None:
         return None

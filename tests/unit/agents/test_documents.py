@@ -1,4 +1,4 @@
-"""What agents may submit, what they are told about it, and the examples that they are given."""
+"""Documents that agents submit, what they are told about it, and the examples that they are given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hook answers: who is sent back, in what words, how often, and what is said when nobody decides."""
+"""Answers of a hook: who is sent back, in what words, how often, and what is said when nobody decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What OpenCode's and Kilo's plugin starts for each request: it is offered, and answered by the operator alone."""
+"""The process of OpenCode's and Kilo's plugin for each request: it is offered, and answered by the operator alone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Held:
         return json.loads(self.process.stdout.readline())
 
     def close(self) -> tuple[int, str]:
-        """What the end of the program does; returns the exit code, and what was said since."""
+        """Ends the program; returns the exit code, and what was said since."""
         said, _ = self.process.communicate(timeout=30)
         return self.process.returncode, said
 
@@ -162,7 +162,7 @@ def test_what_the_program_ends_itself_is_no_longer_offered(
 
 
 def read_of(**changes: Any) -> tuple[str, list[str]]:
-    """What is shown of a request, and what stands beside it."""
+    """The shown part of a request, and what stands beside it."""
     request = request_told(told(Path("/w"), BASH | changes, call=changes.pop("call", {})), Path("/w"))
     return request.shown, list(map(str, request.beside))
 

@@ -57,7 +57,7 @@ class Asking(Scene):
         return next(one.stage for one in self.store.read() if one.request_id == request.request_id)
 
     def told(self) -> Any:
-        """What the hooks have printed since the last call, None where that is nothing."""
+        """The output of the hooks since the last call, None where that is nothing."""
         out = self.printed()
         return json.loads(out) if out else None
 

@@ -1,4 +1,4 @@
-"""What a decision hands on: valid by its contract, and changed only where it must be."""
+"""Documents that a decision hands on: valid by its contract, and changed only where it must be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers a request of a program: signed as any decision, read by nobody but who holds the request."""
+"""The answer to a request of a program: signed as any decision, read by nobody but who holds the request."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_nothing_is_added_behind_a_break_until_it_is_set_aside(operator: Operato
     assert kinds == [ProblemKind.DAMAGED, ProblemKind.MISSING, ProblemKind.BEHIND, ProblemKind.BEHIND]
     with pytest.raises(LedgerError, match=r"ledger is broken.*agentwatch verify.*backup or set the broken part aside"):
         operator.decide("e")
-    # What was decided before the break holds, and is still known.
+    # A decision before the break holds, and is still known.
     assert (tasks(chain), operator.decide("a").fresh) == (["a"], False)
     aside.mkdir(mode=0o700)
     (aside / f"{files[1].name}.1").write_text("of an earlier repair")

@@ -139,7 +139,7 @@ def test_a_workspace_that_cannot_be_read_is_told(operator: Operator) -> None:
 
 
 def waited(reader: Reader, seconds: float, at: dict[float, Callable[[], object]]) -> tuple[Found, float]:
-    """What a wait for the task `a` gives, and after how long, when these things happen meanwhile."""
+    """The outcome of a wait for the task `a`, and after how long, when these things happen meanwhile."""
     now = 0.0
 
     def sleep(seconds: float) -> None:

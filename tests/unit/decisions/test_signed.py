@@ -1,4 +1,4 @@
-"""What an operator signs on another machine: read by the host that it names, and believed inside of its record only."""
+"""Requests signed on another machine: read by the host that they name, and believed inside of its record only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def host(tmp_path: Path) -> Operator:
 
 
 def allowed(host: Operator) -> dict[str, Any]:
-    """What a permission is decided with."""
+    """The values of the decision on a permission."""
     return {
         "subject": Subject(host.workspace_id, "a.b", 1, None, None, request=ASKED),
         "action": Action.ALLOW,
@@ -63,7 +63,7 @@ def kept(host: Operator, **changes: Any) -> Record:
 
 
 def about(host: Operator, **changes: Any) -> dict[str, Any]:
-    """What kim has signed about something else."""
+    """A request of kim about something else."""
     return {"signed_request": host.signed(subject=host.subject()._replace(**changes))}
 
 
@@ -79,7 +79,7 @@ def read(host: Operator, name: str, data: bytes, trust: Trust) -> ChainEntry | C
         return read_signed(directory, name, trust, host.workspace_id)
 
 
-# What is signed
+# The request
 
 
 def test_a_decision_is_no_request_and_a_request_is_no_decision(host: Operator) -> None:
@@ -120,7 +120,7 @@ def test_nothing_is_signed_that_a_host_would_not_read(host: Operator) -> None:
         host.signed(expires_at=NOON + timedelta(minutes=5), record_by=NOON + timedelta(minutes=6))
 
 
-# What the host makes of it
+# The record of the host
 
 
 def test_a_record_holds_what_was_signed(host: Operator) -> None:

@@ -85,7 +85,7 @@ _INDENT: Final = re.compile(r"^([ \t]+)[\"\[{]", re.MULTILINE)
 
 
 class Json(NamedTuple):
-    """What goes into a JSON file of the workspace: the member NAME of objects, and entries of arrays. `paths` are the
+    """Our part of a JSON file of the workspace: the member NAME of objects, and entries of arrays. `paths` are the
     possible names of the file, the one to make last."""
 
     paths: tuple[str, ...]
@@ -93,7 +93,7 @@ class Json(NamedTuple):
 
 
 class ByHand(NamedTuple):
-    """What only the operator can add: `lines`, to `place`, because of `why`."""
+    """Something that only the operator can add: `lines`, to `place`, because of `why`."""
 
     place: str
     lines: str

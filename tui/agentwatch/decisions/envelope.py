@@ -104,7 +104,7 @@ class Trust:
 
     @cached_property
     def asking(self) -> dict[str, TrustedKey]:
-        """By key id: who may ask for a record. Who can sign one may."""
+        """By key id: who may ask for a record, as those that can sign one."""
         return {key.public.keyid: key for key in (*self.operators, *self.keys)}
 
     def require(self, keyid: str, created_at: str) -> None:

@@ -253,7 +253,7 @@ def waited(found: Found, task: Task | None, task_id: str, handoff_path: str | No
     keys of the record, `place`, `handoff_path` and `do_now`; else `do_now`, and `expired`, or how the task is seen."""
     if record := found.record:
         how = {"place": found.place, "handoff_path": handoff_path, "do_now": do_now(record, handoff_path)}
-        # What was signed on another machine was verified, and says all of it once more: agents read it as text.
+        # The request that was signed elsewhere was verified, and says all of it once more: agents read it as text.
         said = {name: value for name, value in record.document().items() if name != "signed_request"}
         return {"pending": False, **said, **how}
     if record := found.expired:

@@ -110,11 +110,9 @@ def answer_call(call: HookCall, workspace: Path, settings: Settings, load: Load)
         # It takes longer to load than all that the others need.
         from agentwatch.agents.hook.held import hold_child, tell_of_child
 
-        return (
-            hold_child(call, child, row, workspace, settings)
-            if stops
-            else tell_of_child(call, child, workspace, settings)
-        )
+        if stops:
+            return hold_child(call, child, row, workspace, settings)
+        return tell_of_child(call, child, workspace, settings)
     if stops:
         journal.add(JournalEntry(call.event, child.session_id, child.agent_id, child.task_id, LET_GO))
     return {}
@@ -216,7 +214,7 @@ def _transcript_at(path: str | None) -> Transcript:
     return transcript
 
 
-# What the hooks did, a line each in `<state directory>/hooks.jsonl`: so they know how often a child was sent back
+# The calls of hooks, a line each in `<state directory>/hooks.jsonl`: so they know how often a child was sent back
 
 
 class JournalEntry(NamedTuple):
@@ -236,7 +234,7 @@ class JournalEntry(NamedTuple):
 
 
 class Journal:
-    """The journal of one workspace. What cannot be read is not there."""
+    """The journal of one workspace. A line that cannot be read is not there."""
 
     def __init__(self, workspace: Path) -> None:
         self._state = state_directory(workspace)
@@ -263,7 +261,7 @@ class Journal:
         return next((f"{one.at}: {one.why}" for one in self._read() if one.did == UNANSWERED), None)
 
     def of(self, session_id: str, agent_id: str) -> list[JournalEntry]:
-        """What was done to this agent, the last first."""
+        """The calls about this agent, the last first."""
         agent = session_id[:_LONGEST], agent_id[:_LONGEST]
         return [entry for entry in self._read() if (entry.session_id, entry.agent_id) == agent]
 

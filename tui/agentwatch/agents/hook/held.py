@@ -1,6 +1,6 @@
 """A child that failed, breaks its contract or was sent back: it is held until the operator has decided, within limits.
 
-Its parent is told what was decided, or that it must wait. What goes to the terminal is safe for it; what goes to a
+Its parent is told what was decided, or that it must wait. Words to the terminal are safe for it; those to a
 model keeps its lines.
 """
 

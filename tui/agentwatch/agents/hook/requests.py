@@ -1,6 +1,6 @@
 """The requests of programs: the operator answers where they are seen, by the hook of Claude Code or by a plugin.
 
-Whatever goes wrong, nothing is printed: then the program's own prompt stands, or appears. What is printed is made of
+Whatever goes wrong, nothing is printed: then the program's own prompt stands, or appears. An answer is made of
 the payload that this process was given, and of the decision about it: never of a file.
 
 The plugin of OpenCode and Kilo (`opencode.js`) writes lines of JSON: a request, then what becomes of it. It reads one
@@ -68,7 +68,7 @@ _ENDS: Final = {
     "unknown": RequestStage.UNKNOWN,
     "gone": RequestStage.GONE,
 }
-# What is said of a call whose effect the program shows as a diff.
+# Arguments of a call whose effect the program shows as a diff.
 _IN_DIFFS: Final = frozenset({"diff", "filepath", "filePath", "content", "oldString", "newString", "patchText"})
 _NAMES: Final = {"opencode": "OpenCode", "kilo": "Kilo"}
 
@@ -259,21 +259,17 @@ class AskedCall:
         return answered
 
     def is_answered(self) -> bool:
-        """Reads what the transcript got since the last look. What cannot be read says nothing."""
+        """Reads what the transcript got since the last look. A part that cannot be read says nothing."""
+        asked = self._call.tool, self._call.given
         with suppress(OSError, ValueError):
-            for line in self._tail.read(_HEAD).lines:
-                fields = line.record or {}
+            for fields in (line.record or {} for line in self._tail.read(_HEAD).lines):
                 for block in objects(inner(fields, "message"), "content"):
-                    self._apply(block, moment(fields) or 0.0)
+                    if block.get("type") == "tool_use" and (block.get("name"), block.get("input")) == asked:
+                        self.call_id, self._is_answered = text(block, "id"), False
+                    elif self.call_id and text(block, "tool_use_id") == self.call_id:
+                        self._is_answered = (moment(fields) or 0.0) >= self._since
+                        self.call_id = self.call_id if self._is_answered else None
         return self._is_answered
-
-    def _apply(self, block: Fields, at: float) -> None:
-        kind, call = block.get("type"), self._call
-        if kind == "tool_use" and (block.get("name"), block.get("input")) == (call.tool, call.given):
-            self.call_id, self._is_answered = text(block, "id"), False
-        elif kind == "tool_result" and self.call_id and text(block, "tool_use_id") == self.call_id:
-            self._is_answered = at >= self._since
-            self.call_id = self.call_id if self._is_answered else None
 
 
 def is_heard() -> bool:
@@ -321,7 +317,7 @@ def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin
             offer.end(_ENDS.get(str(line["result"]), RequestStage.GONE))
             return {}
         if (number(line, "others") or 0) > offer.request.ends_others:
-            # Who decides on what was shown before does not know that a denial ends more.
+            # A decision on the request as it was shown before does not know that a denial ends more.
             return {**told, "others": line["others"], "nonce": f"{text(told, 'nonce')}+"}
         if record := holder.look(offer):
             # Nobody may read it.
@@ -338,7 +334,7 @@ def _hold_for_plugin(told: Fields, holder: Holder, offer: Offer, plugin: _Plugin
 
 
 def _reply(record: Record, request: Request) -> Fields:
-    """What the plugin is told: never more than once, and never anything but what was decided."""
+    """The words to the plugin: never more than once, and never anything but what was decided."""
     about = json.loads(request.input)["asked"]["id"]
     if record.action is Action.ALLOW:
         return {"id": about, "reply": "once"}
@@ -396,7 +392,7 @@ def _read_asked(asked: Fields, call: Fields, said: str) -> tuple[str, tuple[Give
     if metadata.keys() == {"mcpInput"}:
         return read(inner(metadata, "mcpInput"))
     patterns = [one for one in _words(asked, "patterns") if one != "*"]
-    # What the program says of a call, and what the model gave it, are mostly the same.
+    # The words of the program on a call, and those of the model, are mostly the same.
     twice = {f"{key} of the call": value for key, value in call.items() if metadata.get(key, value) != value}
     given = {**call, **metadata, **twice}
     known = {key for key, value in given.items() if (key, value) in (("description", said), ("patterns", patterns))}
