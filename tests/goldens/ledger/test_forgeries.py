@@ -216,19 +216,6 @@ def test_a_decision_is_about_nothing_else(scene: Scene) -> None:
     assert scene.wait("shop.api", "--attempt", "2")[0] == 3
 
 
-def test_another_workspace_does_not_take_it(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = scene.world.root / "other"
-    other.mkdir()
-    for path in scene.shop.rglob("*"):
-        if path.is_file():
-            (other / path.relative_to(scene.shop)).parent.mkdir(parents=True, exist_ok=True)
-            (other / path.relative_to(scene.shop)).write_bytes(path.read_bytes())
-    for _ in range(2):
-        done = scene.world.run("wait", "shop.api", str(other), "--timeout", "0", "--json")
-        assert (done.code, json.loads(done.out)["pending"]) == (5, True)
-        sandbox(scene, monkeypatch, OPERATOR.text)
-
-
 @pytest.mark.parametrize(("key", "code"), [(OPERATOR, 0), (ATTACKER, 5), (KIM, 5)])
 def test_a_sandbox_believes_the_key_it_was_given(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, key: Any, code: int

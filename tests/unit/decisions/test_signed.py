@@ -22,12 +22,10 @@ from agentwatch.decisions.record import (
     Asked,
     Params,
     Record,
-    Subject,
     parse,
     read_request,
     written,
 )
-from agentwatch.delegation.decision import Action
 from agentwatch.delegation.request import RequestKind
 from agentwatch.disk import Directory
 from tests.unit.decisions.made import KIM, NOON, Operator, at, record
@@ -44,16 +42,6 @@ def host(tmp_path: Path) -> Operator:
     host = Operator(tmp_path)
     host.trust_kim()
     return host
-
-
-def allowed(host: Operator) -> dict[str, Any]:
-    """The values of the decision on a permission."""
-    return {
-        "subject": Subject(host.workspace_id, "a.b", 1, None, None, request=ASKED),
-        "action": Action.ALLOW,
-        "note": "",
-        "expires_at": NOON + timedelta(minutes=8),
-    }
 
 
 def kept(host: Operator, **changes: Any) -> Record:
@@ -130,12 +118,7 @@ def test_a_record_holds_what_was_signed(host: Operator) -> None:
     assert document["version"] == 3
     assert document["signed_request"] == host.signed()
     assert parse(made.to_bytes()) == made
-    signed = host.signed(**allowed(host))
-    draft = host.draft(**allowed(host), operator="kim", signed_request=signed)
-    answered = host.ledger.append(draft, host.key, host.trust, lambda: None).record
-    assert list(json.loads(answered.to_bytes())) == [*KEYS, "request", "signed_request"]
-    assert list(answered.document()["params"])[-1] == "rule"
-    assert [entry.record for entry in host.chain().entries] == [made, answered]
+    assert [entry.record for entry in host.chain().entries] == [made]
 
 
 INSIDE: dict[str, tuple[Callable[[Operator], dict[str, Any]], ProblemKind, str]] = {

@@ -72,6 +72,10 @@ def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto() -> None:
     assert set(envelope.verify([foreign_key()], 1)) == {KEY.public.keyid}
     with pytest.raises(VerificationError):
         envelope.verify([foreign_key(KIM)], 1)
+    statement, keyid = verified(data, TRUST)
+    assert (statement.task_id, statement.attempt, statement.state, keyid) == ("a", 2, "completed", KEY.public.keyid)
+    with pytest.raises(DecisionError):
+        verified(data.replace(b"A", b"B", 1), TRUST)
     read = json_format.Parse(envelope.payload, StatementModel())
     ForeignStatement.copy_from_pb(read).validate()
     document = json.loads(envelope.payload)
@@ -88,20 +92,6 @@ def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto() -> None:
     assert [one["verdict"] for one in told["claims"]] == ["verified"]
     assert [(one["number"], one["state"]) for one in told["attempts"]] == [(1, "failed"), (2, "completed")]
     assert all(len(one["return_sha256"]) == 64 and "run" not in one for one in told["attempts"])
-
-
-def test_what_was_sealed_is_accepted_and_no_altered_byte() -> None:
-    data = sealed()
-    statement, keyid = verified(data, TRUST)
-    assert (statement.task_id, statement.attempt, statement.state, keyid) == ("a", 2, "completed", KEY.public.keyid)
-    # A file is one line; each byte of it is turned into two others, cut out, and doubled.
-    for at in range(0, len(data), 7 if len(data) > 4_000 else 1):
-        for new in (bytes([data[at] ^ 1]), bytes([data[at] ^ 0x20]), b"", data[at : at + 1] * 2):
-            altered = data[:at] + new + data[at + 1 :]
-            if altered == data or (new == b"" and data[at + 1 : at + 2] == data[at : at + 1]):
-                continue
-            with pytest.raises(DecisionError):
-                verified(altered, TRUST)
 
 
 @pytest.mark.parametrize(
