@@ -94,12 +94,19 @@ def test_a_stranger_verifies_a_statement_and_reads_it_as_in_toto() -> None:
     assert all(len(one["return_sha256"]) == 64 and "run" not in one for one in told["attempts"])
 
 
+def respelled(data: bytes) -> bytes:
+    """The same signature in other letters: the last of its base64 has bits that mean nothing."""
+    at = data.index(b'=="}]') - 1
+    return data[:at] + bytes([data[at] + 1]) + data[at + 1 :]
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
         (seal(payload(), KIM, STATEMENT_TYPE), "which is not one of yours"),
         (seal(payload(), KEY, PAYLOAD_TYPE), "not in the form of a signed statement"),
         (b'{"a":1}\n', "not in the form of a signed statement"),
+        (respelled(sealed()), "its base64 is not the one that was written"),
         (seal(b"{}", KEY, STATEMENT_TYPE), "_type: Field required"),
         (seal(b"[" * 9_000, KEY, STATEMENT_TYPE), "no statement that is known here"),
         (seal(payload().replace(b"task:v1", b"task:v2"), KEY, STATEMENT_TYPE), "predicateType: Input should be"),
