@@ -16,7 +16,7 @@ def main(workspace: Path, state: Path, configuration: Path) -> None:
     for line in sys.stdin:
         given = json.loads(line)
         asked = request(workspace, **given)
-        with holder.offer(asked) as offer:
+        with holder.store.offer(asked) as offer:
             print("offered", flush=True)
             record = holder.hold(offer, lambda: True)
             # As an adapter would: what it says is of the input that it holds, and of nothing else.

@@ -33,7 +33,7 @@ def took(place: Place, disk: Disk) -> Record | None:
     given = {"state": place.state, "configuration": place.configuration, "disk": disk}
     holder = Holder(place.workspace, name="test", **given)  # type: ignore[arg-type]
     try:
-        with holder.offer(asked) as offer:
+        with holder.store.offer(asked) as offer:
             place.answer(asked)
             record = holder.look(offer)
             if record is not None:

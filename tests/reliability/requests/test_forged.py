@@ -195,7 +195,7 @@ def test_nothing_is_given_but_what_was_decided_about_that_very_input(tmp_path: P
             place.desk().keys.create()
         one = Round(random, place, stranger, old)
         holders = [place.holder(), place.holder()]
-        offers: list[Offer] = [holder.offer(one.held) for holder in holders]
+        offers: list[Offer] = [holder.store.offer(one.held) for holder in holders]
         got: list[Record] = []
         for step in [*one.steps(), lambda: None]:
             step()

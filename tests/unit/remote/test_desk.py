@@ -159,7 +159,7 @@ def test_a_request_is_answered_from_afar_and_claimed_once(host: Host, kim: Remot
     asked = asked_now(host)
     holder = host.holder()
     where: dict[str, Any] = {"task_id": "a", "attempt": 1, "gone": lambda: None}
-    with holder.offer(asked) as offer:
+    with holder.store.offer(asked) as offer:
         assert holder.look(offer) is None
         with pytest.raises(NotAllowedError, match="none of the rules"):
             kim.answer(asked, Action.ALLOW, Params(rule="x"), **where)

@@ -33,7 +33,7 @@ def after(action: Callable[[], object]) -> threading.Timer:
 def test_the_answer_comes_to_who_holds_the_request(place: Place) -> None:
     holder = place.holder()
     asked = request(place.workspace)
-    with place.watched(), holder.offer(asked) as offer:
+    with place.watched(), holder.store.offer(asked) as offer:
         timer = after(lambda: place.answer(asked, Action.DENY, note="Use build/."))
         record = held(holder, offer)
         timer.join()
@@ -50,7 +50,7 @@ def test_the_answer_comes_to_who_holds_the_request(place: Place) -> None:
 def test_holding_ends_with_nothing_where_nobody_can_answer_in_time(place: Place, end: str) -> None:
     holder = place.holder()
     until = time.time() + 0.1 if end == "until" else None
-    with holder.offer(request(place.workspace, until=until)) as offer:
+    with holder.store.offer(request(place.workspace, until=until)) as offer:
         if end == "nobody watches":
             assert holder.hold(offer, lambda: True) is None
         elif end == "it goes on without":
@@ -79,14 +79,14 @@ def test_an_answer_from_before_is_none_where_an_id_comes_again(place: Place) -> 
     again = equal(place, asked, asked_at=time.time())
     assert again.request_id == asked.request_id
     holder = place.holder()
-    with holder.offer(again) as offer:
+    with holder.store.offer(again) as offer:
         assert holder.look(offer) is None
 
 
 def test_an_answer_after_the_time_of_the_request_is_none(place: Place) -> None:
     asked = request(place.workspace, until=time.time() + 0.2)
     holder = place.holder()
-    with holder.offer(asked) as offer:
+    with holder.store.offer(asked) as offer:
         place.answer(asked)
         time.sleep(0.25)
         assert holder.look(offer) is None
@@ -95,7 +95,7 @@ def test_an_answer_after_the_time_of_the_request_is_none(place: Place) -> None:
 def test_keys_in_the_workspace_sign_no_answer(place: Place) -> None:
     place.configuration = place.workspace / "config"
     holder, asked = place.holder(), request(place.workspace)
-    with holder.offer(asked) as offer:
+    with holder.store.offer(asked) as offer:
         place.answer(asked)
         assert holder.look(offer) is None
         assert "lies in the workspace" in holder.trouble
@@ -108,7 +108,7 @@ def test_what_the_request_does_not_offer_is_none_even_if_it_is_signed(place: Pla
         (equal(place, generous), Params(rule="Bash(*)")),
         (equal(place, generous, actions=(Action.DENY,), command="ls"), None),
     ):
-        with holder.offer(held_one) as offer:
+        with holder.store.offer(held_one) as offer:
             signed = equal(place, held_one, rules=("Bash(*)",), command=held_one.shown)
             place.answer(signed, Action.ALLOW, params)
             assert holder.look(offer) is None

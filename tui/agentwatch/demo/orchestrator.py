@@ -124,7 +124,7 @@ class Orchestrator:
         elif not self._has_asked and self._player.position >= self._asks_at:
             self._has_asked = True
             with suppress(RequestError):
-                self._offer = self._holder.offer(self._request())
+                self._offer = self._holder.store.offer(self._request())
         elif self._offer is not None and (record := self._holder.look(self._offer)) is not None:
             self._holder.delivered(record)
             self._offer.end(RequestStage.DELIVERED, by=record.operator)

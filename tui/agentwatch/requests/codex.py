@@ -29,7 +29,7 @@ from agentwatch.requests.reading import in_line, queries_in, read, request_about
 from agentwatch.requests.store import Offer, RequestError
 from agentwatch.sources.codex.codex_reader import NAME
 from agentwatch.sources.codex.rollout import MCP
-from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, number, text
+from agentwatch.sources.sessions.fields import Fields, inner, listed, mapping, text
 from agentwatch.sources.sessions.store import holds
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class CodexClient(Background[Sequence[Event]]):
                     return
                 self._end(rpc_id)
             if request is not None and request.request_id not in self._answered:
-                self._held[rpc_id] = _Held(method, request, self._holder.offer(request))
+                self._held[rpc_id] = _Held(method, request, self._holder.store.offer(request))
         except (RequestError, ValueError) as error:
             self._refused = f"what Codex asks is not offered: {error}"
 
@@ -312,7 +312,7 @@ def _request_of(
 ) -> Request | None:
     """The request; None where it does not say whose it is. `items` are those of its thread that are in progress, by id.
     Raises ValueError where its input has no one spelling."""
-    thread, turn, item, now = text(params, "threadId"), text(params, "turnId"), text(params, "itemId"), time.time()
+    thread, turn, item = text(params, "threadId"), text(params, "turnId"), text(params, "itemId")
     if thread is None or turn is None:
         return None
     given = dict(params)
@@ -324,14 +324,11 @@ def _request_of(
         values |= {"actions": (), "why_not": _ONLY_THERE}
     # Without an item it may not be told from another one: it is shown, and never answered.
     nonce = f"{thread}/{turn}/{values['call_id'] or f'of-{input_text(given)[1][:16]}'}"
-    began = (number(params, "startedAtMs") or 0.0) / 1000
-    rule = [part for part in listed(params, "proposedExecpolicyAmendment") if isinstance(part, str)]
     values = {
         "tool": _TOOLS.get(method, ""),
         "kind": RequestKind.PERMISSION,
         "said": text(params, "reason") or "",
-        "asked_at": began if 0 < began <= now else now,
-        "covered_by": f"{' '.join(rule)} …" if rule else "",
+        "asked_at": time.time(),
         **values,
     }
     return request_about(given, workspace_id, NAME, thread, nonce, **values)

@@ -30,7 +30,7 @@ _LOOK_ANYWAY_SECONDS: Final = 2.0  # so often is looked without a sign
 
 
 class Holder:
-    """Holds requests of one workspace, as `name` ("claude hook") in receipts. Nothing here raises but `offer`."""
+    """Holds requests of one workspace, as `name` ("claude hook") in receipts. Nothing here raises."""
 
     def __init__(
         self,
@@ -51,10 +51,6 @@ class Holder:
         self._ledger = Ledger(self._state, self.store.workspace_id, disk)
         self._book = ReceiptBook(workspace, self._state, disk)
 
-    def offer(self, request: Request) -> Offer:
-        """Offer a request. What was decided before that is no answer to it. Raises RequestError."""
-        return self.store.offer(request)
-
     def hold(self, offer: Offer, goes_on: Callable[[], bool]) -> Record | None:
         """Wait for the answer to what is offered, and claim it: it must be handed on at once. Blocks.
 
@@ -73,7 +69,7 @@ class Holder:
         return None
 
     def look(self, offer: Offer) -> Record | None:
-        """The answer to what is offered, claimed, if it is there now. Does not wait."""
+        """The answer to what is offered, claimed, if it is there now; what was decided before it is none."""
         stamp, now = change_stamp(self._ledger.directory), time.monotonic()
         if offer.looked[0] == stamp and now - offer.looked[1] < _LOOK_ANYWAY_SECONDS:
             return None

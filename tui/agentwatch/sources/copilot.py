@@ -138,7 +138,7 @@ class Events:
             case "subagent.completed":
                 agent.complete(data, at)
 
-        for entry in entries(fields, at):
+        for entry in entries(fields):
             agent.add_entry(entry)
             self._entry(entry, whose, agent)
 
@@ -159,9 +159,9 @@ def _leave_for(asked: Fields) -> str:
     return f"a permission: {text(asked, 'kind')} {first_line(next(filter(None, what), ''), 200)}".rstrip()
 
 
-def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """What an event says; `at` (epoch seconds) is for one that has no time. Not what Copilot makes up itself."""
-    at, data = moment(fields) or at, inner(fields, "data")
+def entries(fields: Fields) -> Iterator[Entry]:
+    """What an event says. Not what Copilot makes up itself."""
+    at, data = moment(fields) or 0.0, inner(fields, "data")
     words, call = text(data, "content"), string(data, "toolCallId")
     match fields.get("type"):
         case "user.message" if words:

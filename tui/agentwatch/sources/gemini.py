@@ -61,7 +61,7 @@ class Chat(Account):
     def _message(self, name: str, fields: Fields, at: float) -> None:
         words, calls = _words_of(fields), listed(fields, "toolCalls")
         counted, seen = self._messages.get(name, (0, 0))
-        for entry in entries({**fields, "toolCalls": calls[seen:]}, at):
+        for entry in entries({**fields, "toolCalls": calls[seen:]}):
             if entry.call or name not in self._messages:
                 self.add_entry(entry)
         tokens = total(inner(fields, "tokens"), "total", without="cached")
@@ -106,9 +106,9 @@ class Chat(Account):
             self.news[name] = Standing(state, "" if state is RunState.ENDED else reason, None, ended_at)
 
 
-def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """What a line says, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(fields) or at
+def entries(fields: Fields) -> Iterator[Entry]:
+    """What a line says, in its order."""
+    at = moment(fields) or 0.0
     words = _words_of(fields)
     match fields.get("type"):
         case "user" if words:

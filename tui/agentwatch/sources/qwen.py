@@ -52,7 +52,7 @@ class Chat(Account):
         if at is None or text(fields, "uuid") is None:
             self.not_understood += 1
             return
-        told = list(entries(fields, at))
+        told = list(entries(fields))
         for entry in told:
             if entry.kind is EntryKind.RESULT:
                 self._returned(entry, inner(fields, "toolCallResult"))
@@ -119,9 +119,9 @@ class Chat(Account):
                 self.tell(name, "cancelled", first_line(words), None, at)
 
 
-def entries(fields: Fields, at: float = 0.0) -> Iterator[Entry]:
-    """The entries of a record, in its order; `at` (epoch seconds) is for one that has no time."""
-    at = moment(fields) or at
+def entries(fields: Fields) -> Iterator[Entry]:
+    """The entries of a record, in its order."""
+    at = moment(fields) or 0.0
     match fields.get("type"):
         case "user" if words := words_of(fields):
             told = read_notification(words) if "subtype" in fields else None
@@ -174,22 +174,20 @@ class QwenReader(AgentsReader[Chat]):
         """By the description first, then by what the parent was told, then by the chat."""
         # The end of an earlier round says nothing of one that began later.
         heard = [one for one in bond.heard if (one.ended_at or 0.0) >= account.round_at]
+        told = heard[-1] if heard else Standing(account.state)
         written, status = moment(bond.meta, "lastUpdatedAt"), string(bond.meta, "status")
-        if written is not None and written < account.round_at:
-            status = "running"
-        state = _STATES.get(status)
-        if heard and (state is None or (heard[-1].state is RunState.CANCELED and state is not RunState.ENDED)):
-            state, reason = heard[-1].state, heard[-1].reason
+        state = None if written is not None and written < account.round_at else _STATES.get(status)
+        if heard and (state is None or (told.state is RunState.CANCELED and state is not RunState.ENDED)):
+            state, reason = told.state, told.reason
         elif state is not None:
-            reason = "" if state is RunState.ENDED else heard[-1].reason if heard else status
+            reason = "" if state is RunState.ENDED else told.reason or status
         elif bond.call.at is not None and bond.asker.prompted_at > bond.call.at and not bond.call.background:
             # A human went on with the session before there was an answer, so the program was killed meanwhile.
             state, reason = RunState.FAILED, LEFT_BEHIND
-        elif status == "running" and account.started_at is not None:
+        elif status and account.started_at is not None:
             return Standing(RunState.WORKING)
         else:
             return account
         # The parent's copy has lost its last line break.
-        said = account.said or (heard[-1].said if heard else None)
-        ended = (written, *(one.ended_at for one in heard[-1:]), account.ended_at, account.updated_at)
-        return Standing(state, reason, said, next(at for at in ended if at is not None))
+        ended_at = written or told.ended_at or account.ended_at or account.updated_at
+        return Standing(state, reason, account.said or told.said, ended_at)

@@ -92,7 +92,7 @@ def ask(call: HookCall, workspace: Path, settings: Settings) -> None:
         if asked.was_answered(at + _CALL_SECONDS if os.path.isfile(call.transcript or "") else at):
             return
         request = request_of(call, workspace, asked, at=at, until=at + settings.hook_prompt if is_bounded else None)
-        with holder.offer(request) as offer:
+        with holder.store.offer(request) as offer:
             decided = holder.hold(offer, lambda: is_heard() and not asked.is_answered())
             answer = decided and answer_of(call, decided.action, decided.params, decided.note)
             if decided and answer and _print(answer):
@@ -297,7 +297,7 @@ def _offer(told: Fields, plugin: _Plugin) -> Fields:
     anew: Fields = {}
     holder = Holder(workspace, name=f"{program} plugin")
     try:
-        with holder.offer(request_told(told, workspace)) as offer:
+        with holder.store.offer(request_told(told, workspace)) as offer:
             anew = _hold_for_plugin(told, holder, offer, plugin)
     except (RequestError, ValueError) as error:
         holder.trouble = str(error)

@@ -35,7 +35,6 @@ NOTHING: Final = ("", "(no content)", "(Subagent completed but returned no outpu
 QUESTIONS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})  # a use of any other may need a permission
 _SPAWNING: Final = DELEGATING | {"Skill", "Workflow"}  # the latter two, if an agent names them
 _CHECKLIST: Final = ("TaskCreate", "TaskUpdate")
-_MOST_ITEMS: Final = 500
 _CREATED: Final = re.compile(r"\bTask #(\d{1,9})\b")
 _ENDS: Final = ("end_turn", "stop_sequence")  # `max_tokens` and `pause_turn` are no ends: the program goes on by itself
 _KNOWN: Final = ("thinking", "tool_use", "tool_result")  # endings of known types: `redacted_thinking`
@@ -280,8 +279,7 @@ class Transcript(Account):
         """A tool of the checklist is used that gives one item."""
         number, status = str(given.get("taskId")), text(given, "status")
         if tool == "TaskCreate":
-            if len(self._items) < _MOST_ITEMS:
-                self._items[call] = string(given, "subject"), "pending"
+            self._items[call] = string(given, "subject"), "pending"
         elif status == "deleted":
             self._items.pop(number, None)
         elif number in self._items:

@@ -99,10 +99,11 @@ class CodexReader(FilesReader[Rollout]):
         asked: dict[str, tuple[Rollout, AgentCall]] = {}
         runs: dict[str, Run] = {}
         for part in (part for rollouts in parts.values() for part in rollouts):
-            for child, call in part.spawned.items():
-                asked.setdefault(child, (part, call))
-            for name, call in part.refused.items():
-                runs[f"{part.header.thread}:{name}"] = _asked_run(part, call, name)
+            for call in part.calls.values():
+                if call.child is not None:
+                    asked.setdefault(call.child, (part, call))
+                elif call.id in part.news:
+                    runs[f"{part.header.thread}:{call.id}"] = _asked_run(part, call, call.id)
         # Without a rollout: not yet, or never.
         runs |= {child: _asked_run(part, call, child) for child, (part, call) in asked.items() if child not in parts}
         for thread, rollouts in parts.items():

@@ -22,7 +22,7 @@ from agentwatch.sources.sessions.fields import (
     text,
     whole,
 )
-from agentwatch.sources.sessions.runs import Account, AgentCall, Answer, Keep, Standing
+from agentwatch.sources.sessions.runs import Account, Answer, Keep, Standing
 from agentwatch.sources.sessions.tail import Record
 
 THREAD_ID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -135,12 +135,9 @@ class Rollout(Account):
         self.header = header
         self.started_at = self.updated_at = header.began_at
         self.is_encrypted = False
-        self.spawned: dict[str, AgentCall] = {}  # by the ids of other sessions, the calls that they came of
-        self.refused: dict[str, AgentCall] = {}  # by their ids, the calls that came to nothing
         self._history = History(header)
         self._last: Answer | None = None  # what it said last in a round that has not ended
         self._failure: str | None = None
-        self._spawns: dict[str, AgentCall] = {}
 
     def add(self, fields: Record) -> None:
         if self._history.holds(fields):
@@ -212,7 +209,7 @@ class Rollout(Account):
         if entry.tool == "spawn_agent":
             words = text(given, "message") or "\n".join(parts_in(given, "items"))
             is_plain = is_readable(words)
-            call = self._spawns[entry.call] = self.asked(entry, words if is_plain else None, "agent_type", "task_name")
+            call = self.asked(entry, words if is_plain else None, "agent_type", "task_name")
             call.is_encrypted = not is_plain and text(given, "message") is not None
 
     def _returned(self, entry: Entry) -> None:
@@ -224,23 +221,22 @@ class Rollout(Account):
             self.permits.append(
                 Permit(call.call, call.tool, "", allowed, Permitter.UNKNOWN, entry.at, answers_in(output))
             )
-        asked = self._spawns.pop(entry.call, None)
-        if asked is not None and (thread := text(answer, "agent_id")) is not None:
-            self.spawned.setdefault(thread, asked)
-        elif asked is not None and text(answer, "task_name") is None and asked not in self.spawned.values():
-            # Without an agent in it, the call was refused.
-            # What a tool returns when a human stops the turn that waits for it.
-            state = RunState.CANCELED if output.startswith("aborted by user") else RunState.FAILED
-            self.news[asked.id], self.refused[asked.id] = Standing(state, output, None, entry.at), asked
+        asked = self.calls.get(entry.call)
+        if asked is not None and asked.child is None:
+            asked.child = text(answer, "agent_id")
+            if asked.child is None and text(answer, "task_name") is None:
+                # Without an agent in it, the call was refused; or a human stopped the turn that waited for it.
+                state = RunState.CANCELED if output.startswith("aborted by user") else RunState.FAILED
+                self.news[asked.id] = Standing(state, output, None, entry.at)
 
     def _collaborated(self, item: Fields, at: float) -> None:
         """Codex tells that it has done something with other agents."""
-        if item.get("tool") == "spawn_agent" or item.get("kind") == "started":
-            entry = Entry(at, EntryKind.CALL, "", string(item, "id"), given=item)
-            asked = self._spawns.get(entry.call) or self.asked(entry, None, "", "agent_path")
-            for thread in (item.get("agent_thread_id"), *listed(item, "receiver_thread_ids")):
-                if isinstance(thread, str):
-                    self.spawned.setdefault(thread, asked)
+        threads = (item.get("agent_thread_id"), *listed(item, "receiver_thread_ids"))
+        thread = next((one for one in threads if isinstance(one, str)), None)
+        if thread is not None and (item.get("tool") == "spawn_agent" or item.get("kind") == "started"):
+            entry = Entry(at, EntryKind.CALL, "", text(item, "id") or thread, given=item)
+            asked = self.calls.get(entry.call) or self.asked(entry, None, "", "agent_path")
+            asked.child = asked.child or thread
 
 
 # Entries

@@ -26,7 +26,6 @@ _PATCHED: Final = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move 
 _BEGINNING: Final = 2_000
 _BLIND: Final = 100  # as long as this, a text without a space in it is encrypted, or no words
 _SHELLS: Final = ("-lc", "-c")
-_MOST_OPEN: Final = 1_000
 
 
 class EntryKind(StrEnum):
@@ -165,8 +164,6 @@ def acts_in(records: Iterable[tuple[int, Sequence[Entry]]]) -> Iterator[Act]:
                 yield from made.pop(entry.call, ())
                 if acts := tuple(_acts_of(entry, (place, number))):
                     made[entry.call] = acts
-                    if len(made) > _MOST_OPEN:
-                        yield from made.pop(next(iter(made)))
             elif entry.kind is EntryKind.RESULT:
                 yield from (_answered(act, entry, (place, number)) for act in made.pop(entry.call, ()))
     for acts in made.values():

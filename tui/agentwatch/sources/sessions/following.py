@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -19,7 +18,7 @@ from agentwatch.contracts.shapes import TodoStatus
 from agentwatch.delegation.run import LONGEST_DOING
 from agentwatch.sources.sessions.entries import Entry, EntryKind, Place, about
 from agentwatch.sources.sessions.fields import Fields, digest_of, directory_in, text, todos_in
-from agentwatch.sources.sessions.tail import LINE_LIMIT, Line, Tail, open_regular, record_at
+from agentwatch.sources.sessions.tail import Line, Tail, record_at
 
 EntriesIn = Callable[[Fields], Iterable[Entry]]  # what stands in a record. Never raises for what it holds.
 place_of: Final = attrgetter("place")
@@ -88,8 +87,6 @@ class Steps:
             self._steps[at] = step
             if entry.kind is EntryKind.CALL:
                 self._open[entry.call] = at
-        if len(self._steps) > 2 * _MOST:
-            self._steps = dict(list(self._steps.items())[-_MOST:])
 
 
 def _says_again(before: Step | Entry, after: Step | Entry) -> bool:
@@ -189,7 +186,7 @@ class RunTranscript(ABC):
             return None
         if answered is None:
             return WholeStep(said[number])
-        results = said if answered[0] == place else self._entries_at(answered[0])
+        results = self._entries_at(answered[0])
         return WholeStep(said[number], results[answered[1]] if answered[1] < len(results) else None)
 
     def entries(self) -> Iterator[Entry]:
@@ -272,7 +269,8 @@ class LinesTranscript(RunTranscript):
 
     def _read(self) -> bool:
         is_new, is_behind = self._tail is None, True
-        tail = self._tail or self._begin(self._find_start())
+        # The first line there may be the rest of one: it is no record.
+        tail = self._tail or self._begin(max(self._path.stat().st_size - _WINDOW, 0))
         while is_behind:
             lines, restarted = tail.read(_ONE_LOOK)
             if restarted:
@@ -289,16 +287,6 @@ class LinesTranscript(RunTranscript):
         self._steps, self._entries_of = Steps(), self._reading()
         self._tail = Tail(self._path, position=start)
         return self._tail
-
-    def _find_start(self) -> int:
-        """Where the first line in the window begins. Raises OSError."""
-        with os.fdopen(open_regular(self._path), "rb") as file:
-            start = file.seek(0, os.SEEK_END) - _WINDOW
-            if start <= 0:
-                return 0
-            file.seek(start - 1)
-            file.readline(LINE_LIMIT)
-            return file.tell()
 
     def _reading(self) -> Callable[[Line], Sequence[Entry] | None]:
         """Says what a line says that stood in none before; None where it is no record."""

@@ -47,7 +47,6 @@ Keep = Callable[[str, float], Message]  # makes a message of a text and its time
 Answer = Callable[[], Message]
 
 _KEPT_ROUNDS: Final = 100  # rounds before the last one that are kept of a session: people talk to one for days
-_MOST_OPEN: Final = 100
 _CHECKLISTS: Final = ("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "updateTodoList")
 
 
@@ -198,8 +197,7 @@ class Account:
                 is_same = before is not None and (before.tool, before.given) == (entry.tool, entry.given)
                 self._repeats = self._repeats + 1 if is_same and self._repeats else 1
                 self.open.pop(entry.call, None)
-                if len(self.open) < _MOST_OPEN:
-                    self.open[entry.call] = entry, self._repeats
+                self.open[entry.call] = entry, self._repeats
                 if entry.tool in _CHECKLISTS and (todos := todos_in(entry.given)):
                     self.list(todos, entry.at)
             case EntryKind.RESULT:

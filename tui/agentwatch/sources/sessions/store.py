@@ -132,15 +132,10 @@ class Session(Generic[F]):
         places = {file.agent: path for path, file in self.files.items()}
         return places.get(agent) or places.get(SESSION) or min(places.values(), default="")
 
-    def wants(self, file: StoredFile[F]) -> bool:
-        """Whether a file is to be read on: its own until that says whether the others matter."""
-        if self.belongs is None and file.agent != SESSION and any(one.agent == SESSION for one in self.files.values()):
-            return False
-        return file.unread and self.belongs is not False
-
     @property
     def unread(self) -> list[StoredFile[F]]:
-        return [file for file in self.files.values() if self.wants(file)]
+        """Those to be read on."""
+        return [file for file in self.files.values() if file.unread and self.belongs is not False]
 
 
 def slug(directory: str) -> str:
@@ -359,7 +354,7 @@ class FilesReader(StoreReader, ABC, Generic[F]):
         unread = [(one, file) for one in self.sessions.values() for file in one.files.values() if file.unread]
         unread.sort(key=lambda one: (-one[0].newest, one[1].agent != SESSION, -one[1].status.st_mtime))
         for session, file in unread:
-            while session.wants(file):
+            while file.unread and session.belongs is not False:
                 self._read_file(session, file)
                 if time.monotonic() >= until:
                     return
