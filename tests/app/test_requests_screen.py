@@ -16,7 +16,7 @@ from agentwatch.delegation.request import RequestKind
 SMALL, WIDE = (80, 24), (140, 40)
 
 
-async def test_a_request_says_how_long_it_can_be_answered_where_it_stands(tmp_path: Path) -> None:
+async def test_a_request_says_how_long_it_can_be_answered(tmp_path: Path) -> None:
     now = time.time()
     files = {**WORKING, "ui.handoff.json": handoff("shop.ui")}
     soon = permission(tmp_path, "git push", session_id="shop.ui", asked_at=now - 5, until=now + 90)
