@@ -17,7 +17,7 @@ from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.dialogs.dialog import ARMING_SECONDS, DecisionScreen
 from agentwatch.config import Settings
 from agentwatch.decisions.ledger import ChainEntry
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.service import DecisionService
 from agentwatch.monitor import Monitor
 from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
@@ -31,7 +31,7 @@ class Office(Stage):
     """A stage with a workspace and a desk behind it."""
 
     root: Path
-    desk: LocalService
+    desk: DecisionService
     clock: list[float]
 
     @property
@@ -62,7 +62,7 @@ class Office(Stage):
         """What the ledger holds, as somebody else reads it."""
         return self.another_desk().read().entries
 
-    def another_desk(self) -> LocalService:
+    def another_desk(self) -> DecisionService:
         return desk_of(self.root)
 
     async def open(self, key: str, task_id: str = "shop.api") -> None:
@@ -89,10 +89,10 @@ class Office(Stage):
         await self.until(lambda: self.app.screen is not dialog)
 
 
-def desk_of(root: Path) -> LocalService:
+def desk_of(root: Path) -> DecisionService:
     """A desk on the workspace below `root`."""
     state, configuration = root / "state" / "shop", root / "configuration"
-    return LocalService(root / "shop", state=state, configuration=configuration, disk=QUICK)
+    return DecisionService(root / "shop", state=state, configuration=configuration, disk=QUICK)
 
 
 def box_of(root: Path) -> RequestStore:

@@ -19,8 +19,7 @@ from agentwatch.app.editor import hand_over
 from agentwatch.app.widgets.details.blocks import Difference, compare, faint, text
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.errors import DecisionError, NoAnswerError
-from agentwatch.decisions.form import DecisionForm
-from agentwatch.decisions.handoff import Proposal, blank_handoff
+from agentwatch.decisions.form import DecisionForm, Proposal, blank_handoff
 from agentwatch.decisions.service import operator_name
 from agentwatch.monitor import Monitor
 from agentwatch.text import clean, count_unseen
