@@ -27,8 +27,7 @@ _MOST_BYTES: Final = 256 * 1024
 
 class _Home(NamedTuple):
     """A program that keeps its sessions in a directory of the user's home, or where one of its variables says (with
-    `is_home`, another home). Its transcripts fit `pattern` below `sessions`. `with_below`: it tells of sessions below
-    the workspace, too."""
+    `is_home`, another home). Its transcripts fit `pattern` below `sessions`."""
 
     module: str
     reader: str
@@ -37,7 +36,6 @@ class _Home(NamedTuple):
     sessions: str
     pattern: str
     is_home: bool = False
-    with_below: bool = True
 
 
 _HOMES: Final = {
@@ -47,7 +45,6 @@ _HOMES: Final = {
     "codex": _Home(
         "codex.codex_reader",
         *("CodexReader", ("CODEX_HOME",), ".codex", "sessions", "*/*/*/rollout-*.jsonl"),
-        with_below=False,
     ),
     "qwen-code": _Home("qwen", "QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects", "*/chats/*.jsonl"),
     "copilot": _Home("copilot", "CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
@@ -180,12 +177,10 @@ def _share() -> Path:
 
 
 class Alive(NamedTuple):
-    """A directory, as the store spells it, in which a session was begun that was alive at a time (epoch seconds).
-    `with_below`: from a directory above it is seen as well."""
+    """A directory, as the store spells it, in which a session was begun that was alive at a time (epoch seconds)."""
 
     directory: str
     at: float
-    with_below: bool = True
 
 
 def sessions_alive(since: float) -> list[Alive]:
@@ -194,18 +189,18 @@ def sessions_alive(since: float) -> list[Alive]:
 
     from agentwatch.sources.opencode.database import ForeignDatabase, directories_in
 
-    programs: list[tuple[Path, str, Callable[[Path], str | None], bool]] = [
-        (home_of(name) / home.sessions, home.pattern, _begun_in, home.with_below) for name, home in _HOMES.items()
+    programs: list[tuple[Path, str, Callable[[Path], str | None]]] = [
+        (home_of(name) / home.sessions, home.pattern, _begun_in) for name, home in _HOMES.items()
     ]
     # The files of a task are replaced, so the time of its directory is that of the last one.
-    programs += [(storage, "tasks/*", _workspace_in, False) for storage in roo_storages(user_home())]
+    programs += [(storage, "tasks/*", _workspace_in) for storage in roo_storages(user_home())]
     found: list[Alive] = []
-    for place, pattern, read, with_below in programs:
+    for place, pattern, read in programs:
         for path in place.glob(pattern):
             with suppress(OSError, ValueError):
                 at = path.lstat().st_mtime
                 if at >= since and (directory := read(path)) is not None:
-                    found.append(Alive(directory, at, with_below))
+                    found.append(Alive(directory, at))
     for path in databases().values():
         # What cannot be read is told by its reader, in the workspaces that it is about.
         with suppress(OSError, sqlite3.Error), ForeignDatabase(path).look() as connection:
@@ -217,15 +212,13 @@ def workspaces_in(alive: Iterable[Alive], is_part: Callable[[str, str], bool]) -
     """The directories that are there, by their real paths, and when something was last alive in each. One that
     `is_part` of another (that one, and this) is seen there."""
     places: dict[str, float] = {}
-    exact: set[str] = set()
     for one in alive:
         # As it was written, a relative one is relative to something that nobody knows.
         if os.path.isabs(one.directory) and "\0" not in one.directory and os.path.isdir(one.directory):  # noqa: PTH117
             place = os.path.realpath(one.directory)
             places[place] = max(places.get(place, 0.0), one.at)
-            exact |= set() if one.with_below else {place}
     parts = {part for part in places for whole in places if part != whole and is_part(whole, part)}
-    return {Path(place): at for place, at in places.items() if place in exact or place not in parts}
+    return {Path(place): at for place, at in places.items() if place not in parts}
 
 
 def _begun_in(path: Path) -> str:
