@@ -8,8 +8,8 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentwatch.state import is_there, user_home
@@ -29,7 +29,6 @@ class _Home(NamedTuple):
     """A program that keeps its sessions in a directory of the user's home, or where one of its variables says (with
     `is_home`, another home). Its transcripts fit `pattern` below `sessions`."""
 
-    module: str
     reader: str
     variables: tuple[str, ...]
     directory: str
@@ -40,15 +39,12 @@ class _Home(NamedTuple):
 
 _HOMES: Final = {
     CLAUDE_CODE: _Home(
-        "claude_code.claude_code_reader", "ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects", "*/*.jsonl"
+        "claude_code.claude_code_reader:ClaudeCodeReader", ("CLAUDE_CONFIG_DIR",), ".claude", "projects", "*/*.jsonl"
     ),
-    "codex": _Home(
-        "codex.codex_reader",
-        *("CodexReader", ("CODEX_HOME",), ".codex", "sessions", "*/*/*/rollout-*.jsonl"),
-    ),
-    "qwen-code": _Home("qwen", "QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects", "*/chats/*.jsonl"),
-    "copilot": _Home("copilot", "CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
-    "gemini": _Home("gemini", "GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
+    "codex": _Home("codex.codex_reader:CodexReader", ("CODEX_HOME",), ".codex", "sessions", "*/*/*/rollout-*.jsonl"),
+    "qwen-code": _Home("qwen:QwenReader", ("QWEN_RUNTIME_DIR", "QWEN_HOME"), ".qwen", "projects", "*/chats/*.jsonl"),
+    "copilot": _Home("copilot:CopilotReader", ("COPILOT_HOME",), ".copilot", "session-state", "*/events.jsonl"),
+    "gemini": _Home("gemini:GeminiReader", ("GEMINI_CLI_HOME",), ".gemini", "tmp", "*/chats/*.jsonl", is_home=True),
 }  # by the name of the reader
 _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_DB", ("kilo", "opencode"))}
 """By program: the variable that names another database, and the stems of the names in the program's directory."""
@@ -56,9 +52,9 @@ _DATABASES: Final = {"opencode": ("OPENCODE_DB", ("opencode",)), "kilo": ("KILO_
 
 def open_readers(workspace: Path, known: Collection[str], broken: Broken) -> Iterator[SessionReader]:
     """The readers whose names are not `known` yet: stores may appear while agentwatch runs."""
-    for name, (module, reader, arguments) in _stores().items():
+    for name, (reader, *arguments) in _stores().items():
         if name not in known:
-            yield getattr(import_module(f"agentwatch.sources.{module}"), reader)(workspace, *arguments)
+            yield resolve_name(f"agentwatch.sources.{reader}")(workspace, *arguments)
     # Those of others are asked for once.
     if not known and any(map(_may_name_one, sys.path)):
         yield from _shipped_by_others(workspace, broken)
@@ -69,15 +65,15 @@ def has_stores() -> bool:
     return bool(_stores()) or any(map(_may_name_one, sys.path))
 
 
-def _stores() -> dict[str, tuple[str, str, tuple[object, ...]]]:
-    """The module of each program that has a store, its reader and the arguments of that, by the reader's name."""
-    stores: dict[str, tuple[str, str, tuple[object, ...]]] = {
-        name: (home.module, home.reader, (home_of(name),)) for name, home in _HOMES.items() if is_there(home_of(name))
+def _stores() -> dict[str, tuple[object, ...]]:
+    """The reader of each program that has a store, and its arguments, by the reader's name."""
+    stores: dict[str, tuple[object, ...]] = {
+        name: (home.reader, home_of(name)) for name, home in _HOMES.items() if is_there(home_of(name))
     }
     if roo_storages(user_home()):
-        stores["roo"] = "roo", "RooReader", ()
+        stores["roo"] = ("roo:RooReader",)
     for name, path in databases().items():
-        stores[name] = "opencode.opencode_reader", "OpenCodeReader", (path, name)
+        stores[name] = "opencode.opencode_reader:OpenCodeReader", path, name
     return stores
 
 
