@@ -50,7 +50,8 @@ _KEPT_ROUNDS: Final = 100  # rounds before the last one that are kept of a sessi
 _CHECKLISTS: Final = ("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "updateTodoList")
 
 
-_ENDINGS: Final = {
+ENDINGS: Final = {
+    "completed": RunState.ENDED,
     "failed": RunState.FAILED,
     "error": RunState.FAILED,
     "paused": RunState.FAILED,
@@ -242,7 +243,7 @@ class Account:
         """An agent has ended, as the program says in a word of its own."""
         message = self.keep(said, at) if said is not None else None
         is_lost = any(lost in reason.lower() for lost in _LOST)
-        state = _ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
+        state = ENDINGS.get("failed" if is_lost or _LIMIT.match(reason) else status, RunState.ENDED)
         reason = LEFT_BEHIND if is_lost else "" if state is RunState.ENDED else reason or status
         self.news[name] = Standing(state, reason, message, at)
         if (call := self.calls.get(name)) is not None and call.child is not None:
