@@ -143,8 +143,8 @@ class Account:
     @property
     def waiting(self) -> str:
         """Its request to a human, "" for none: an open call of a tool that asks."""
-        asked = (call.given for call, _ in reversed(self.open.values()) if call.tool in self.asking)
-        return next(map(question_in, asked), "")
+        asked = (call for call, _ in reversed(self.open.values()) if call.tool in self.asking)
+        return next(map(words_of_question, asked), "")
 
     @property
     def doing(self) -> Activity | None:
@@ -258,6 +258,11 @@ class Account:
             for name in (told.task_id, told.tool_use_id):
                 self.tell(name, told.status, told.summary, told.said, at)
         return told
+
+
+def words_of_question(call: Entry) -> str:
+    """The need of a call that asks a human."""
+    return "an approval of its plan" if call.tool == "ExitPlanMode" else question_in(call.given)
 
 
 def no_message(_text: str, at: float) -> Message:
