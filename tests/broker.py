@@ -97,26 +97,18 @@ class Broker:
 
 
 class Wire:
-    """What somebody is connected to instead of a server: it carries everything there and back until it is cut."""
+    """Stands between somebody and a server, and carries everything there and back until it is cut."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"nats://127.0.0.1:{self._listening.getsockname()[1]}"
         self._open: list[socket.socket] = []
-        self._left = 0
-        """Bytes that still pass once it is being cut."""
-        self._is_cut = False
         self._connect = threading.Thread(target=self._accept, daemon=True)
         self._connect.start()
 
-    def cut(self, after: int = 0) -> None:
-        """Break all that is connected, once so many more bytes have passed; whoever connects again can."""
-        self._left, self._is_cut = after, True
-
-    def mend(self) -> None:
-        """Break what is connected now, if nothing has passed that would."""
-        self._is_cut = False
+    def cut(self) -> None:
+        """Break all that is connected, in the middle of what it carries; whoever connects again can."""
         for one in self._open:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -125,7 +117,7 @@ class Wire:
         with suppress(OSError):
             # Else whoever accepts does not wake.
             self._listening.shutdown(socket.SHUT_RDWR)
-        self.mend()
+        self.cut()
         self._connect.join(5)
         self._listening.close()
 
@@ -145,21 +137,15 @@ class Wire:
                 for here, there in ((near, far), (far, near)):
                     carrying.append(threading.Thread(target=self._carry, args=(here, there), daemon=True))
                     carrying[-1].start()
-        for one in carrying:
-            one.join(5)
+        for thread in carrying:
+            thread.join(5)
         for one in self._open:
             one.close()
 
     def _carry(self, here: socket.socket, there: socket.socket) -> None:
         with suppress(OSError):
             while data := here.recv(65536):
-                if self._is_cut:
-                    data, self._left = data[: self._left], max(0, self._left - len(data))
-                    there.sendall(data)
-                    if not self._left:
-                        break
-                else:
-                    there.sendall(data)
+                there.sendall(data)
         for one in (here, there):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)

@@ -43,7 +43,7 @@ def certify(file: Path, *, address: str = "127.0.0.1", begins: timedelta = -DAY,
 
 
 def jwts() -> tuple[str, str]:
-    """What a server is told that knows its users by JWTs, and the credentials of one of them."""
+    """The configuration of a server that knows its users by JWTs, and the credentials of one of them."""
     account_byte = nkeys.PREFIX_BYTE_ACCOUNT
     prefixes = (nkeys.PREFIX_BYTE_OPERATOR, account_byte, account_byte, nkeys.PREFIX_BYTE_USER)
     seeds = [nkeys.encode_seed(os.urandom(32), prefix) for prefix in prefixes]

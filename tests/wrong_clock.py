@@ -20,7 +20,7 @@ class WrongClock:
 
     @property
     def command(self) -> list[str]:
-        """What to start instead of agentwatch."""
+        """Is started instead of agentwatch."""
         return [sys.executable, __file__, str(self.file)]
 
     def install(self, directory: Path) -> Path:

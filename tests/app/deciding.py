@@ -14,8 +14,7 @@ from tests.journeys.made import handoff, returned
 from tests.unit.decisions.made import QUICK
 
 from agentwatch.app.app import AgentwatchApp
-from agentwatch.app.dialogs.cases import AttemptCase
-from agentwatch.app.dialogs.dialog import ARMING_SECONDS, DecisionScreen
+from agentwatch.app.dialogs.dialog import ARMING_SECONDS, AttemptCase, DecisionScreen
 from agentwatch.config import Settings
 from agentwatch.decisions.ledger import ChainEntry
 from agentwatch.decisions.service import LocalService

@@ -30,6 +30,31 @@ NOW = 1_800_000_000.0
 
 LIVE = Health("live", "")
 
+HOSTILE = {
+    "closing": "[/] [/a] [",
+    "action": "[@click=app.quit]see log[/]",
+    "style": "[bold red on white]x",
+    "clipboard": "\x1b]52;c;aGVsbG8=\x07",
+    "clear": "\x1b[2J\x1b[H",
+    "link": "\x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\",
+    "c1": "\x9b31m\x9d0;title\x9c",
+    "bidi": "abc\u202edcba\u2066x",
+    "invisible": "a\u200b\u200d\ufeff\U000e0041b",
+    "combining": "e" + "\u0301" * 60,
+    "surrogate": "a\ud800b",
+    "breaks": "one\r\ntwo\nthree\u2028four\ttabbed",
+    "variables": "$accent $foreground ${x}",
+    "long": "y" * 20_000,
+    "null": "\x00\x07\x08\x7f",
+    "emoji": "👩‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿 ☠️",
+    "carriage": "safe\rfake",
+    "wide": "宽" * 200,
+    "markdown": "**[a](b) `` ~~ ![x](y) | # > - [",
+    "red": "\x1b[31mred\x1b[0m [bold]x[/bold] [link=http://evil.test]x[/link]",
+    "zalgo": "z" + "\u0301" * 500 + "a\u200bb\u00ad \u2029c\x0bd\x0ce\x85f",
+}
+"""Foreign texts that would do harm, or break the screen, if they were shown as they are."""
+
 
 class Scene:
     """Collects observations; each call is one file of a task."""

@@ -48,7 +48,7 @@ class Stage:
 
     def row_ids(self) -> list[str]:
         """The task ids of the rows in order; headings have none."""
-        return [row.task_id for row in self.tree.outline.rows if row.task_id is not None]
+        return [row.task_id for row in self.tree.rows if row.task_id is not None]
 
     @property
     def details(self) -> DetailsPane:

@@ -6,6 +6,7 @@ import copy
 import json
 import time
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import cycle
@@ -15,6 +16,7 @@ import pytest
 from details_tasks import BROKEN, NOW, PACKET_SUMMARY, SUMMARIES, TEXTS, AtOnce, Case, case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.app.scenes import HOSTILE
 from tests.goldens.golden import Golden
 from tests.unit.contracts import documents
 
@@ -40,7 +42,7 @@ def tabs_of(one: Case, width: int) -> dict[str, list[str]]:
 
 def with_children() -> Case:
     one = case()
-    one.task.below = Below({Counted(State.COMPLETED): 2, Counted(State.FAILED): 1})
+    one.task.below = Below(Counter({Counted(State.COMPLETED): 2, Counted(State.FAILED): 1}))
     return one
 
 
@@ -117,49 +119,20 @@ def changed(draw: st.DrawFn, document: dict[str, Any]) -> str:
     return json.dumps(whole | {"added": draw(values)})
 
 
-@pytest.mark.parametrize("contract", list(TEXTS)[1:])
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_any_json_return_is_written(contract: Contract, data: st.DataObject) -> None:
-    tabs_of(case(contract, text=data.draw(changed(json.loads(TEXTS[contract][1])))), data.draw(widths))
-
-
-@settings(max_examples=60, deadline=None)
-@given(changed(documents.PACKET), widths)
-def test_any_packet_is_written(packet: str, width: int) -> None:
-    tabs_of(case(Contract.SUBAGENT_RETURN, packet_text=packet), width)
-
-
 lines = st.sampled_from(SECTIONS) | texts | texts.map("- {}".format) | texts.map("summary: {}".format)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(lines, max_size=20), widths)
-def test_any_markdown_return_is_written(lines: list[str], width: int) -> None:
-    tabs_of(case(text="\n".join(lines)), width)
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from(list(TEXTS)), changed(documents.PACKET), widths)
+def test_any_document_is_written(data: st.DataObject, contract: Contract, packet: str, width: int) -> None:
+    if contract is Contract.RETURN_FORMAT:
+        text = "\n".join(data.draw(st.lists(lines, max_size=20)))
+    else:
+        text = data.draw(changed(json.loads(TEXTS[contract][1])))
+    tabs_of(case(contract, text=text, packet_text=packet), width)
 
 
 # Hostile text
-
-PAYLOADS = {
-    "escape": "\x1b[31mred\x1b[0m",
-    "clipboard": "\x1b]52;c;aGVsbG8=\x07",
-    "link": "\x1b]8;;http://evil.test\x1b\\here\x1b]8;;\x1b\\",
-    "c1": "\x9b31m\x9d0;title\x9c",
-    "closing tag": "[/] [/a] [/",
-    "action": "[@click=app.approve('t-7')]see log[/]",
-    "style": "[bold red]loud[/bold red] [link=http://evil.test]x[/link]",
-    "bidi": "\u202eesrever\u2066x\u2069",
-    "zero width": "a\u200bb\ufeffc\u00ad",
-    "separators": "a\u2028b\u2029c\x0bd\x0ce\x85f",
-    "zalgo": "z" + "\u0301" * 500,
-    "nul": "a\x00b\x08c\x7f",
-    "carriage": "safe\rfake",
-    "wide": "宽" * 200,
-    "long": "x" * 5_000,
-    "emoji": "👩‍👩‍👧‍👦 ☠️",
-    "markdown": "**[a](b) `` ~~ ![x](y) | # > - [",
-}
 
 
 def poisoned(contract: Contract, payload: str) -> Case:
@@ -187,9 +160,9 @@ def poisoned(contract: Contract, payload: str) -> Case:
     return one
 
 
-@pytest.mark.parametrize(("name", "contract"), zip(PAYLOADS, cycle(SUMMARIES), strict=False))
+@pytest.mark.parametrize(("name", "contract"), zip(HOSTILE, cycle(SUMMARIES), strict=False))
 def test_a_poisoned_task_is_shown_safely(name: str, contract: Contract) -> None:
-    one = poisoned(contract, PAYLOADS[name])
+    one = poisoned(contract, HOSTILE[name])
     head = [line.plain for line in head_lines(one.task, NOW, 80, 40)]
     for tab_id, lines in {"head": head, **tabs_of(one, 80)}.items():
         categories = {unicodedata.category(character) for line in lines for character in line}

@@ -84,18 +84,6 @@ def rows(difference: Difference) -> list[str]:
     return [f"{row.sign}{row.number or ''} {row.text}".rstrip() for row in difference.rows]
 
 
-def test_a_change_stands_between_three_lines_of_what_stayed() -> None:
-    before = "\n".join(f"line {number}" for number in range(1, 30))
-    after = before.replace("line 10\n", "line ten\nand a half\n").replace("line 28\n", "")
-    difference = compare(before, after)
-    assert rows(difference) == [
-        " 7 line 7", " 8 line 8", " 9 line 9", "-10 line 10", "+10 line ten", "+11 and a half",
-        " 12 line 11", " 13 line 12", " 14 line 13", "",
-        " 26 line 25", " 27 line 26", " 28 line 27", "-28 line 28", " 29 line 29",
-    ]  # fmt: skip
-    assert difference.counted.plain == "+2 −2"
-
-
 def test_a_cut_is_said_and_no_control_character_is_sent() -> None:
     shown = lay_out(compare("a", "\x1b]0;x\x07[@click=app.quit]b[/]").noted, 60)
     assert "\x1b" not in "".join(line.content.plain for line in shown)

@@ -24,11 +24,11 @@ def groups_of_all() -> Scene:
 
 
 def groups(s: Stage) -> list[str | None]:
-    found = map(s.tree.outline.order.group, ("live", "noon", "morning"))
+    found = map(s.tree.order.group, ("live", "noon", "morning"))
     return [group and group.value for group in found]
 
 
-async def test_a_heading_can_be_folded_and_told_of_and_nothing_is_decided_on_it() -> None:
+async def test_a_heading_is_folded_and_nothing_is_decided_on_it() -> None:
     async with stage(scene=groups_of_all()) as s:
         assert s.row_ids() == ["live", "live.one", "noon", "morning", "old", "older"]
         await s.press("g", "enter")
@@ -41,7 +41,7 @@ async def test_a_heading_can_be_folded_and_told_of_and_nothing_is_decided_on_it(
         await s.until(lambda: "No task is selected." in s.text())
 
 
-async def test_a_run_goes_to_its_group_as_time_passes_but_not_under_the_cursor() -> None:
+async def test_time_moves_a_run_but_not_the_one_under_the_cursor() -> None:
     now = NOW
     async with stage(scene=groups_of_all(), size=(80, 24), clock=lambda: now) as s:
         await s.press("j", "j", "j")
@@ -71,7 +71,7 @@ async def test_a_sign_of_life_moves_nothing_and_a_question_does() -> None:
         assert (s.row_ids(), s.cursor) == (["a", "c", "b"], "c")
 
 
-async def test_what_asks_and_works_comes_first_and_what_asked_long_ago_after_what_is_live() -> None:
+async def test_what_asks_and_works_stands_before_what_asked_long_ago() -> None:
     now, scene = NOW, Scene()
     for name, ago in (("older", 15_000.0), ("ended", 1_700.0), ("asks", 200.0)):
         scene.handoff(name, ago=ago + 10)
@@ -87,7 +87,7 @@ async def test_what_asks_and_works_comes_first_and_what_asked_long_ago_after_wha
         assert s.row_ids() == ["both", "both.child", "works", "asks", "ended", "older"]
 
 
-async def test_a_chain_that_is_only_named_is_one_row_called_by_the_task() -> None:
+async def test_a_chain_that_is_only_named_is_one_row() -> None:
     scene = Scene()
 
     def comes_back(*path: str, ago: float = 60.0) -> None:
@@ -118,7 +118,7 @@ async def test_a_chain_that_is_only_named_is_one_row_called_by_the_task() -> Non
         assert (top in s.row_ids(), s.cursor, s.tree.scroll_offset.y) == (True, chained, 0)
 
 
-async def test_the_cursor_is_where_it_was_when_a_filter_has_shown_nothing() -> None:
+async def test_the_cursor_comes_back_after_a_filter_without_matches() -> None:
     async with stage(scene=groups_of_all(), size=(80, 24)) as s:
         await s.press("G", "/", *"zzz")
         await s.until(lambda: not s.row_ids() and "nothing matches" in s.text())

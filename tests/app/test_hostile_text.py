@@ -5,32 +5,15 @@ from __future__ import annotations
 import pytest
 from rich.segment import Segment
 from rich.style import Style
-from tests.app.scenes import Scene
+from tests.app.scenes import HOSTILE, Scene
 from tests.app.stage import Stage, stage
 from textual.color import Color
+from textual.content import Content
+from textual.widgets import Static
 
 from agentwatch.app.terminal import TerminalGuard
 from agentwatch.contracts.shapes import Outcome
 from agentwatch.sources import Health
-
-PAYLOADS = {
-    "closing": "[/] [/a] [",
-    "action": "[@click=app.quit]see log[/]",
-    "style": "[bold red on white]x",
-    "clipboard": "\x1b]52;c;aGVsbG8=\x07",
-    "clear": "\x1b[2J\x1b[H",
-    "link": "\x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\",
-    "c1": "\x9b31m\x9d0;title\x9c",
-    "bidi": "abc\u202edcba\u2066x",
-    "invisible": "a\u200b\u200d\ufeff\U000e0041b",
-    "combining": "e" + "\u0301" * 60,
-    "surrogate": "a\ud800b",
-    "breaks": "one\r\ntwo\nthree\u2028four\ttabbed",
-    "variables": "$accent $foreground ${x}",
-    "long": "y" * 20_000,
-    "null": "\x00\x07\x08\x7f",
-    "emoji": "👩‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿 ☠️",
-}
 
 
 def poisoned(*texts: str) -> Scene:
@@ -57,7 +40,7 @@ def check(s: Stage) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)])
 async def test_hostile_text_is_only_text(size: tuple[int, int]) -> None:
-    texts = list(PAYLOADS.values())[size[0] == 80 :: 2]
+    texts = list(HOSTILE.values())[size[0] == 80 :: 2]
     text = texts[0] + texts[2]
     health = Health("degraded", f"cannot watch {text}")
     async with stage(scene=poisoned(*texts), size=size, health=health, workspace=f"/home/kim/{text[:80]}") as s:
@@ -75,15 +58,7 @@ async def test_hostile_text_is_only_text(size: tuple[int, int]) -> None:
         assert not s.app._exit
 
 
-async def test_a_click_on_foreign_markup_does_nothing() -> None:
-    async with stage(scene=poisoned(PAYLOADS["action"]), size=(80, 24)) as s:
-        for y in range(24):
-            await s.pilot.click(offset=(12, y))
-        assert s.app.is_running
-        assert not s.app._exit
-
-
-def test_the_guard_replaces_what_is_not_printable_and_takes_links_away() -> None:
+def test_the_guard_replaces_the_unprintable_and_takes_links_away() -> None:
     segments = [
         Segment("plain ✓ 日本"),
         Segment("a\x1b[31mb\u202e\n"),
@@ -97,9 +72,8 @@ def test_the_guard_replaces_what_is_not_printable_and_takes_links_away() -> None
     assert unlinked.style.bold
 
 
-async def test_the_guard_stands_behind_every_widget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a widget forgets to clean is caught."""
-    monkeypatch.setattr("agentwatch.app.widgets.task_line.shown", lambda text, limit=0: text)
-    async with stage(scene=poisoned("\x1b]0;x\x07"), size=(80, 24)) as s:
+async def test_the_guard_stands_behind_every_widget() -> None:
+    async with stage(size=(80, 24)) as s:
+        await s.main.mount(Static(Content("\x1b]0;x\x07")))
+        await s.until(lambda: "�]0;x" in s.text())
         check(s)
-        assert "�" in s.text()

@@ -25,16 +25,8 @@ ROOT = "session"
 
 
 def entries_in(fields: object) -> list[object]:
-    """Those of the tests of transcripts, at the time of the scene, and calls of agents."""
-    from agentwatch.sources.sessions.entries import Entry
-    from agentwatch.sources.sessions.fields import mapping, text
-
-    record = mapping(fields)
-    if (prompt := text(record, "agent")) is not None:
-        given = {"description": "look", "prompt": prompt}
-        return [Entry(NOW - 50, EntryKind.CALL, "", "agent", "Agent", given)]
-    moved = [entry._replace(at=NOW - 60 + entry.at) for entry in words_in(record)]
-    return [entry._replace(refused=record.get("refused") is True) for entry in moved]
+    """Those of the tests of transcripts, at the time of the scene."""
+    return [entry._replace(at=NOW - 60 + entry.at) for entry in words_in(fields)]
 
 
 def run(session: str, parent: str | None = None, prompt: str = "Build it.") -> Run:
@@ -90,7 +82,7 @@ async def live(
         yield one
 
 
-async def test_it_stays_where_one_scrolls_to_until_the_end_is_asked_for(tmp_path: Path) -> None:
+async def test_it_stays_where_one_scrolls_to_until_the_end_is_wanted(tmp_path: Path) -> None:
     async with live(tmp_path, lambda one: one.words(0, 90)) as one:
         await one.until_shown("word 89")
         await one.s.press("tab", "pageup", "pageup")
@@ -128,7 +120,7 @@ async def test_the_pager_gets_all_of_it(tmp_path: Path, monkeypatch: pytest.Monk
     assert "words\n    Done.\n" in read[1]
 
 
-async def test_another_task_ends_a_search_and_leaves_the_focus_in_the_tree(tmp_path: Path) -> None:
+async def test_another_task_ends_a_search_and_the_tree_keeps_the_focus(tmp_path: Path) -> None:
     async with live(tmp_path, lambda one: one.words(0, 20)) as one:
         await one.until_shown("word 19")
         await one.s.press("tab", "/", *"word", "space", "1", "enter")

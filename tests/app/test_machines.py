@@ -73,19 +73,19 @@ async def fleet(size: tuple[int, int] = (140, 40), **scenes: Scene | Health) -> 
         yield stage
 
 
-async def test_each_workspace_on_a_host_has_a_row_and_one_that_never_answered_says_why() -> None:
+async def test_a_host_that_never_answered_says_why_in_its_row() -> None:
     async with fleet(build1=busy(), build2=DOWN) as s:
         assert " ◐ " in s.row("build1: shop") or " ✗ " in s.row("build1: shop")
         row, top = s.row("build2: shop"), s.top("build2: shop").task_id
         assert all(words in row for words in ("? build2: shop", "build2 cannot be re", "unknown"))
         assert "1 of 2 hosts" in s.text().splitlines()[0]
         # That it does not answer is news, however long it does not.
-        assert s.tree.outline.order.group(top) is Group.NOW
+        assert s.tree.order.group(top) is Group.NOW
         s.tree.select(top)
         await s.until(lambda: "Connection refused" in " ".join(s.text().split()))
 
 
-async def test_a_lost_host_is_counted_and_its_row_says_since_when_and_why() -> None:
+async def test_a_lost_host_is_counted_and_says_since_when_and_why() -> None:
     async with fleet(build1=busy(), build2=busy()) as s:
         rows = s.row_ids()
         s.told("build2: shop").push([Lost(0, NOW - 180)], DOWN)
@@ -99,7 +99,7 @@ async def test_a_lost_host_is_counted_and_its_row_says_since_when_and_why() -> N
         assert s.row_ids() == rows
 
 
-async def test_a_file_on_another_machine_is_not_opened_from_here_and_its_place_is_copied() -> None:
+async def test_a_file_on_another_machine_is_only_copied_by_its_place() -> None:
     async with fleet(here=busy(), build1=shop_scene()) as s:
         task = next(one for one in s.monitors.tree.tasks.values() if one.own_id == "checkout.implement.api")
         s.tree.select(task.task_id)

@@ -12,8 +12,7 @@ from tests.app.deciding import Office, box_of, office
 from tests.journeys.made import handoff
 from tests.unit.requests import asked
 
-from agentwatch.app.dialogs.cases import AttemptCase, RequestCase
-from agentwatch.app.dialogs.dialog import DecisionScreen
+from agentwatch.app.dialogs.dialog import AttemptCase, DecisionScreen, RequestCase
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.decisions.record import Answer
 from agentwatch.delegation.request import Given, Option, Query, Request

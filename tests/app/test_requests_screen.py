@@ -5,18 +5,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tests.app.scenes import NOW, Scene
-from tests.app.stage import stage
 from tests.app.test_requests import WORKING, asking, permission
 from tests.journeys.made import handoff
-from tests.unit.delegation import asking as programs
 
 from agentwatch.delegation.request import RequestKind
 
 SMALL, WIDE = (80, 24), (140, 40)
 
 
-async def test_a_request_says_how_long_it_can_be_answered_where_it_stands(tmp_path: Path) -> None:
+async def test_a_request_says_how_long_it_can_be_answered(tmp_path: Path) -> None:
     now = time.time()
     files = {**WORKING, "ui.handoff.json": handoff("shop.ui")}
     soon = permission(tmp_path, "git push", session_id="shop.ui", asked_at=now - 5, until=now + 90)
@@ -26,17 +23,6 @@ async def test_a_request_says_how_long_it_can_be_answered_where_it_stands(tmp_pa
         s.tree.select("shop.api")
         await s.until(lambda: "▌" in s.line("■ shop.api"))
         assert "■ shop.ui  allow? Bash  git push" in s.text()
-
-
-async def test_sessions_of_one_title_are_told_apart_where_they_ask(tmp_path: Path) -> None:
-    scene = Scene()
-    for number, session in enumerate(("5f0c1111-a", "77aa2222-b"), 1):
-        scene.ran(session, "export the invoices")
-        asked = programs.request(number, session_id=session, asked_at=NOW - 20 * number)
-        scene.events.append(programs.requested(asked, 100 + number))
-    async with stage(scene=scene, size=WIDE) as s:
-        await s.until(lambda: "export the invoices · 5f0c1111" in s.text())
-        assert "export the invoices · 77aa2222" in s.text()
 
 
 async def test_a_form_asks_and_is_no_permission(tmp_path: Path) -> None:

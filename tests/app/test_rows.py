@@ -46,7 +46,7 @@ async def test_what_is_done_is_one_line_whatever_an_agent_writes(width: int) -> 
             assert all("working" in row(s, f"lead {number}") for number in range(5))
 
 
-async def test_what_neighbours_share_is_cut_before_what_tells_them_apart() -> None:
+async def test_what_neighbours_share_is_cut_first() -> None:
     scene = Scene()
     for name in ("worker_m3_remediation", "auditor_m3_remediation"):
         scene.ran(name, f"teamwork_preview_{name}", doing=call("Bash", "make all of it and then some", 3))
@@ -61,7 +61,7 @@ async def test_what_neighbours_share_is_cut_before_what_tells_them_apart() -> No
         assert all(f"portal, part {part}" in s.text() for part in ("one", "two"))
 
 
-async def test_what_is_folded_marked_or_new_is_told_in_front_and_beside() -> None:
+async def test_what_is_folded_or_marked_is_told_in_front_and_beside() -> None:
     async with stage(size=(140, 40)) as s:
         assert "holds 2 6m" in s.line("answer: Which auth flow is in scope?")
         assert "Migration tool" in row(s, " api  ")

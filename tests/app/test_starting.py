@@ -10,9 +10,8 @@ from tests.app.scenes import monitor_of, shop
 from textual import events
 from textual.keys import key_to_character
 
-from agentwatch.app.app import AgentwatchApp
+from agentwatch.app.app import AgentwatchApp, Opening
 from agentwatch.app.messages import STILL_READING
-from agentwatch.app.opening import Opening
 from agentwatch.app.screens import main
 from agentwatch.config import Settings
 from agentwatch.errors import ConfigError

@@ -22,29 +22,14 @@ PLAIN = "Which flow: the redirect or the embedded one?"
         ('"**no**", he said. **Scope.** これは**日本語**です', '"no", he said. Scope. これは日本語です'),
         ("[bold]x[/] **[@click=app.quit]y[/]**", "[bold]x[/] [@click=app.quit]y[/]"),
         ("**\x1b[31m**", "**␛[31m**"),
+        # What may be something else is left as it is.
+        *((same, same) for same in ("src/**/*.py and tests/**/*.py", "**/*.md or **", "(*.py, *.md)", "(*a.*, *b.*)")),
+        *((same, same) for same in ("2 * 3 * 4, 2*3*4", "pkg/__init__.py and _private_", "~~not this~~", "a\\*b\\*")),
+        *((same, same) for same in ("issue #12, C# too", "**never closed, `nor this")),
     ],
 )
 def test_the_marks_are_left_out(source: str, said: str) -> None:
     assert summary(source) == said
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "src/**/*.py and tests/**/*.py",
-        "**/*.md or **",
-        "(*.py, *.md)",
-        "(*a.*, *b.*)",
-        "2 * 3 * 4, 2*3*4",
-        "pkg/__init__.py and _private_",
-        "~~not this~~",
-        "issue #12, C# too",
-        "**never closed, `nor this",
-        "a\\*b\\*",
-    ],
-)
-def test_what_may_be_something_else_is_left_as_it_is(source: str) -> None:
-    assert summary(source) == source
 
 
 @pytest.mark.parametrize("part", ["*a", "**a ", "`", "*", "(*a ", "*a`", "# ", " *a", "**`a"])
@@ -54,7 +39,7 @@ def test_a_hostile_line_costs_no_time(part: str) -> None:
     assert monotonic() - start < 1.0
 
 
-def test_a_sentence_is_cut_between_words_where_most_of_it_is_left() -> None:
+def test_a_sentence_is_cut_between_words_where_most_is_left() -> None:
     assert clip_sentence("look at it, then accept", 23) == "look at it, then accept"
     assert clip_sentence("look at it, then accept", 14) == "look at it…"
     assert clip_sentence("look at it, then accept", 17) == "look at it, then…"

@@ -73,9 +73,7 @@ def test_idle_time_is_where_nobody_gave_a_sign() -> None:
     scene.returned("b", ago=7_000)
     scene.handoff("c", ago=100)
     assert stretches_of(tree_of(scene.take())) == [(NOW - 9_000, NOW - 7_000), (NOW - 100, NOW - 100)]
-
-
-def test_a_task_that_waits_for_those_below_it_does_not_make_their_idle_time_busy() -> None:
+    # A task that waits for those below it does not make their idle time busy.
     scene = Scene()
     scene.handoff("a", ago=9_000)
     scene.handoff("a.b", ago=8_900)

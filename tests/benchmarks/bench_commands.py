@@ -14,9 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.benchmarks.bench_scan import walk_and_load
 from tests.benchmarks.measuring import Row, interleaved
-from tests.benchmarks.workspaces import write
+from tests.benchmarks.workspaces import walk_and_load, write
 from tests.unit.agents.claude import Claude
 from tests.unit.claude_code.building import packet, report
 

@@ -1,4 +1,4 @@
-"""The screen under load: a first start where everything asks, and a storm of updates."""
+"""The screen under load: a storm of updates."""
 
 from __future__ import annotations
 
@@ -11,45 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from tests.benchmarks.measuring import Row
-from tests.benchmarks.programs import Program, watching
+from tests.benchmarks.programs import watching
 from tests.benchmarks.workspaces import place, returned, write
 
-_ASKING: Final = 15_000
 _RATE: Final = 1_000
 _STORM_SECONDS: Final = 30.0
 _PAUSE: Final = 0.02
-
-
-def asking(tasks: int) -> list[Row]:
-    """The first start in a workspace where all tasks ask, and the slowest answer to a key meanwhile."""
-    with tempfile.TemporaryDirectory() as directory:
-        root = Path(directory, "asking")
-        write(root, tasks, failed=True)
-        begin = time.perf_counter()
-        with watching(root) as program:
-            # Where there are no tasks yet, there is nothing to filter.
-            program.shows(b"NEEDS YOU")
-            slowest, all_ask = 0.0, f"\x1b]0;({tasks}) agentwatch".encode()
-            while all_ask not in program.written:
-                slowest = max(slowest, _answer(program))
-                if all_ask not in program.written:
-                    program.idle(0.1)
-            taken = time.perf_counter() - begin
-    return [
-        Row(f"{tasks:,} tasks that all ask, first start", "a second", 1.0, taken, 5.0, "s"),
-        Row("the slowest answer to a key meanwhile", "a tenth of a second", 100.0, slowest * 1_000, 1.0),
-    ]
-
-
-def _answer(program: Program) -> float:
-    """Seconds from a key to what it does: the filter opens. It is closed again."""
-    program.forget()
-    program.press("/")
-    taken = program.shows(b"to the tree")
-    program.forget()
-    program.press("\x1b")
-    program.shows(b"palette")
-    return taken
 
 
 def storm(tasks: int, seconds: float) -> list[Row]:
@@ -93,5 +60,4 @@ def _write(root: Path, tasks: int, written: itertools.count[int], stopping: thre
 
 
 def run() -> Iterator[Row]:
-    yield from asking(_ASKING)
     yield from storm(5_000, _STORM_SECONDS)

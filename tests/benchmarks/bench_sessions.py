@@ -1,6 +1,5 @@
 """Session stores: `tree --json` against `json.loads` of every line, and `agents-tree --json` on the same store, where
-that program is installed (`AGENTS_TREE` names it); first sight and steady state of a reader against what nobody can do
-without; a session of 320 MB."""
+that program is installed (`AGENTS_TREE` names it); one of 320 MB, too."""
 
 from __future__ import annotations
 
@@ -56,24 +55,6 @@ def _run(command: list[str], home: Path) -> bytes:
     return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE).stdout
 
 
-def _reader(store: Store, paths: list[Path], size: str) -> Iterator[Row]:
-    def split() -> None:
-        for path in paths:
-            path.read_bytes().split(b"\n")
-
-    alone, taken = interleaved([split, lambda: store.reader().read(600.0)], 5)
-    yield Row(f"first sight of {size}", "reading it and splitting its lines", alone, taken)
-    reader = store.reader()
-    reader.read(600.0)
-
-    def idle() -> None:
-        if reader.read(600.0):
-            raise RuntimeError("nothing was written")
-
-    alone, taken = interleaved([lambda: [path.stat() for path in paths], idle], 50)
-    yield Row(f"a look at {size} without news, {len(paths)} files", "the status of each file", alone, taken)
-
-
 def _tree(store: Store, home: Path, paths: list[Path], what: str, rounds: int) -> Iterator[Row]:
     """The goals are about the other program."""
 
@@ -98,6 +79,4 @@ def run() -> Iterator[Row]:
             store = _store(Path(directory), agents, tools, least)
             paths = sorted(store.home.rglob("*.jsonl"))
             size = f"{sum(path.stat().st_size for path in paths) / 1e6:.1f} MB"
-            if not least:
-                yield from _reader(store, paths, size)
             yield from _tree(store, Path(directory, "home"), paths, f"{agents} children in {size}", 3 if least else 5)

@@ -1,4 +1,4 @@
-"""What starting costs, against an interpreter that does nothing and an empty Textual app, in a real terminal."""
+"""The cost of starting, against an interpreter that does nothing and an empty Textual app, in a real terminal."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tests.benchmarks.bench_scan import walk_and_load
 from tests.benchmarks.measuring import Row, interleaved
 from tests.benchmarks.programs import Program, empty_app, watching
-from tests.benchmarks.workspaces import write
+from tests.benchmarks.workspaces import walk_and_load, write
 
 _TASK: Final = rb"(?:\x1b\[[\d;]*m|[^/\w])t\d+\b"
 """The name of a task in its row, where a style may begin."""

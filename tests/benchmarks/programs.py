@@ -42,7 +42,7 @@ class Program(Terminal):
     def __init__(self, command: Sequence[str]) -> None:
         super().__init__(command, columns=140, lines=40)
         self._from = 0
-        """What was written before is looked at no more."""
+        """Before it, nothing is looked at any more."""
 
     def __enter__(self) -> Program:
         super().__enter__()
@@ -112,5 +112,5 @@ def empty_app() -> Program:
 
 
 def bare_reader(directory: Path) -> Program:
-    """What reads the events of one directory."""
+    """A reader of the events of one directory."""
     return Program([sys.executable, "-c", _BARE_READER, os.fspath(directory)])

@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+from agentwatch.sources.files.walk import DEFAULT_PRUNED
+
 _RETURN = """\
 ## Status
 state: {state}
@@ -30,9 +32,9 @@ files_modified:
 """
 
 
-def returned(number: int, *, failed: bool = False, mode: str = "code") -> str:
-    """What a task of `write` returns; `mode` is what a row calls its agent."""
-    state = "ERROR" if failed or number % 300 == 0 else "SUCCESS"
+def returned(number: int, *, mode: str = "code") -> str:
+    """The return of a task of `write`; `mode` is what a row calls its agent."""
+    state = "ERROR" if number % 300 == 0 else "SUCCESS"
     made = f"group{number // 100}/t{number}/return.md"  # a claim that is true
     return _RETURN.format(state=state, task_id=f"t{number}", mode=mode, made=made)
 
@@ -42,11 +44,8 @@ def place(root: Path, number: int) -> Path:
     return root / f"group{number // 100}" / f"t{number}"
 
 
-def write(root: Path, tasks: int, noise: int = 0, *, failed: bool = False, age: float = 0.0) -> None:
-    """A workspace on disk: a directory a task with a packet and a return, and `noise` other files in each.
-
-    One of 300 has failed, or all. The files were written `age` seconds ago.
-    """
+def write(root: Path, tasks: int, *, age: float = 0.0) -> None:
+    """A workspace on disk: a directory a task with a packet and a return, `age` seconds old; one of 300 has failed."""
     at = time.time() - age
     (root / "docs").mkdir(parents=True)
     (root / "docs" / "design.md").write_text("# Design\n", "utf-8")
@@ -61,9 +60,18 @@ def write(root: Path, tasks: int, noise: int = 0, *, failed: bool = False, age: 
             "risks": [{"risk": "It does not", "mitigation": "Test it"}],
         }
         (directory / "handoff.json").write_text(json.dumps(packet), "utf-8")
-        (directory / "return.md").write_text(returned(number, failed=failed), "utf-8")
+        (directory / "return.md").write_text(returned(number), "utf-8")
         if age:
             for name in ("handoff.json", "return.md"):
                 os.utime(directory / name, (at, at))
-        for other in range(noise):
-            (directory / f"noise{other}.py").write_text("x = 1\n", "utf-8")
+
+
+def walk_and_load(root: Path) -> None:
+    """Walk a workspace, read its files, and parse what is JSON: what nobody can do without."""
+    for directory, directories, files in os.walk(root):
+        directories[:] = [name for name in directories if name not in DEFAULT_PRUNED]
+        for name in files:
+            if name.endswith((".json", ".md")):
+                data = Path(directory, name).read_bytes()
+                if name.endswith(".json"):
+                    json.loads(data)

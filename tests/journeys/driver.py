@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 from textual.app import App
+from textual.message import Message
+from textual.notifications import Notify
 from textual.pilot import Pilot
 
 from agentwatch.__main__ import main
@@ -30,10 +32,10 @@ FRAMES = str.maketrans("║│┆┊┃╭╮╰╯─═╔╗╚╝▌━╟�
 
 
 class Screen:
-    """A running screen. `home` and `workspace` are its directories."""
+    """A running screen. `home` and `workspace` are its directories, `told` the notifications that it has shown."""
 
-    def __init__(self, pilot: Pilot[Any], home: Path, workspace: Path) -> None:
-        self.pilot, self.home, self.workspace = pilot, home, workspace
+    def __init__(self, pilot: Pilot[Any], home: Path, workspace: Path, told: list[str]) -> None:
+        self.pilot, self.home, self.workspace, self.told = pilot, home, workspace, told
 
     def text(self) -> str:
         """The lines of the screen."""
@@ -64,7 +66,7 @@ class Screen:
         """Wait for a condition."""
         end = time.monotonic() + DEADLINE
         while not holds():
-            assert time.monotonic() < end, f"did not come true:\n{self.text()}"
+            assert time.monotonic() < end, f"did not come true:\n{self.text()}\nit said: {self.told}"
             assert self.pilot.app.is_running, "the screen has ended"
             await self.pilot.pause(0.02)
 
@@ -165,8 +167,14 @@ def journey(files: Mapping[str, str], *arguments: str, size: tuple[int, int] = (
             home, workspace = at_home(tmp_path, monkeypatch, files)
 
             async def drive(app: App[Any]) -> None:
-                async with app.run_test(size=size, notifications=True) as pilot:
-                    await act(Screen(pilot, home, workspace), **more)
+                told = list[str]()
+
+                def listen(message: Message) -> None:
+                    if isinstance(message, Notify):
+                        told.append(message.notification.message)
+
+                async with app.run_test(size=size, notifications=True, message_hook=listen) as pilot:
+                    await act(Screen(pilot, home, workspace, told), **more)
 
             words = [word.format(shop=workspace, home=home) for word in arguments or ("{shop}",)]
             start(monkeypatch, words, lambda app: asyncio.run(drive(app)))

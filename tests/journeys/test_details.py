@@ -133,28 +133,6 @@ async def test_the_live_tab_follows_a_transcript(screen: Screen) -> None:
     await screen.shows("I read the totals first.", "words", "esc back")
 
 
-@journey({})
-async def test_the_live_tab_shows_entries_with_some_words(screen: Screen) -> None:
-    await screen.shows("● live")
-    write(*session(screen.workspace))
-    await screen.shows("Export the invoices.")
-    await screen.press("2")
-    await screen.shows("I read the totals first.")
-    await screen.press("tab")
-    await screen.type("/totals", "enter")
-    await screen.hides("◐ Bash npm test")
-    await screen.press("escape")
-    await screen.shows("◐ Bash npm test", "I read the totals first.")
-
-
-@journey(FAILED)
-async def test_c_copies_the_path_of_the_return(screen: Screen) -> None:
-    await screen.shows("NEEDS YOU")
-    await screen.press("c")
-    await screen.shows("Copied", "api.return.md")
-    assert str(screen.pilot.app.clipboard).endswith("api.return.md")
-
-
 @journey({"api.handoff.json": handoff(objective="\x1b[31m[bold red]Build[/] \x9b2J [@click=app.quit]it[/]")})
 async def test_foreign_text_is_only_text(screen: Screen) -> None:
     await screen.shows("[bold red]Build[/]", "[@click=app.quit]it[/]")
@@ -165,7 +143,7 @@ async def test_foreign_text_is_only_text(screen: Screen) -> None:
 
 
 @journey({})
-async def test_the_live_tab_finds_words_of_results_and_of_those_who_were_called(screen: Screen) -> None:
+async def test_the_live_tab_finds_words_of_results_and_of_the_called(screen: Screen) -> None:
     await screen.shows("● live")
     report = returned("SUCCESS", "shop.totals", "All tests pass.", "")
     for path, text in child(screen.workspace, handoff("shop.totals"), "pytest", FAILS, report):

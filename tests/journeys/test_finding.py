@@ -10,16 +10,10 @@ from tests.journeys.made import SHOP
 VIEWS = {"~/.config/agentwatch/config.toml": '[views]\nmine = "is:needs-you"\nopen = "state:submitted"\n'}
 QUERIES = {
     "payment": {"ui"},
-    "state:failed": {"api"},
-    "state:false": {"docs"},
     "is:needs-you -state:failed": {"docs", "auth"},
-    "agent:auditor": {"auth"},
     '"Write the guide"': {"docs"},
-    "mode:design": {"ui"},
     "is:needs-you since:1h": {"api", "docs", "auth"},
-    "path:auth.return": {"auth"},
     "host:here is:open": {"ui", "auth"},
-    "source:files is:ended": {"plan", "api", "docs"},
 }
 
 

@@ -24,20 +24,6 @@ async def test_two_workspaces_are_one_tree(screen: Screen) -> None:
     assert not (screen.workspace.parent / "cart" / ".agentwatch" / "decisions").exists()
 
 
-@journey(SHOP, size=(80, 24))
-async def test_80_columns_have_a_row_a_task(screen: Screen) -> None:
-    await screen.shows("Needs you", "answer: Which flow is in scope?")
-    await screen.until(lambda: all(screen.row(name) for name in ("shop", "plan", "api", "docs", "auth", "ui")))
-    assert "failed" in screen.row("api")
-
-
-@journey(SHOP, size=(60, 20))
-async def test_60_columns_still_name_the_state(screen: Screen) -> None:
-    await screen.shows("NEEDS YOU")
-    assert "failed" in screen.row("api")
-    assert "blocked" in screen.row("auth")
-
-
 @journey(SHOP)
 async def test_a_window_that_shrinks_and_grows(screen: Screen) -> None:
     await screen.shows("Overview")
@@ -47,13 +33,6 @@ async def test_a_window_that_shrinks_and_grows(screen: Screen) -> None:
     await screen.resize(1, 1)
     await screen.resize(140, 40)
     await screen.shows("Overview", "3 need you")
-
-
-@journey({f"{number:03}.handoff.json": handoff(f"task.{number:03}") for number in range(300)})
-async def test_hundreds_of_tasks(screen: Screen) -> None:
-    await screen.shows("300 tasks")
-    await screen.type("/task.123", "enter", "escape")
-    await screen.at("task.123")
 
 
 @journey({}, "demo", "--speed", "40", size=(80, 24))

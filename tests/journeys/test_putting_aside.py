@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.journeys.driver import Screen, journey
-from tests.journeys.made import FAILED, SHOP, handoff, returned
+from tests.journeys.made import FAILED, handoff, returned
 
 COUNTS = "· esc leave"
 
@@ -18,20 +18,19 @@ async def choose(screen: Screen, *keys: str) -> None:
 async def test_what_is_acknowledged_asks_no_more_until_it_changes(screen: Screen) -> None:
     await screen.shows("1 needs you")
     await screen.press("n", "A")
-    await screen.shows("Acknowledge", "1 task stops asking")
+    await screen.shows("Acknowledge", "“shop.api”: 1 task", COUNTS)
+    await screen.press("escape")
+    await screen.hides(COUNTS)
+    assert "1 needs you" in screen.text()
+    await screen.press("A")
+    await choose(screen, "enter")
+    await screen.hides("1 needs you", "NEEDS YOU")
+    await screen.press("Z")
+    await screen.shows("1 needs you")
+    await screen.press("A")
     await choose(screen, "enter")
     await screen.hides("1 needs you", "NEEDS YOU")
     screen.write("api.return.md", returned(summary="Another thing failed."))
-    await screen.shows("1 needs you")
-
-
-@journey(FAILED)
-async def test_an_acknowledgement_is_taken_back(screen: Screen) -> None:
-    await screen.shows("1 needs you")
-    await screen.press("n", "A")
-    await choose(screen, "enter")
-    await screen.hides("1 needs you")
-    await screen.press("Z")
     await screen.shows("1 needs you")
 
 
@@ -44,26 +43,6 @@ async def test_a_task_is_snoozed(screen: Screen) -> None:
     await screen.hides("1 needs you")
     await screen.type("/is:snoozed", "enter")
     await screen.shows("1 found")
-
-
-@journey(SHOP)
-async def test_all_that_the_filter_finds_is_acknowledged(screen: Screen) -> None:
-    await screen.shows("3 need you")
-    await screen.type("/state:failed,false", "enter", "A")
-    await screen.shows("2 tasks")
-    await choose(screen, "enter")
-    await screen.press("escape")
-    await screen.shows("1 needs you")
-
-
-@journey(FAILED)
-async def test_leaving_puts_nothing_aside(screen: Screen) -> None:
-    await screen.shows("1 needs you")
-    await screen.press("n", "A")
-    await screen.shows("Acknowledge", COUNTS)
-    await screen.press("escape")
-    await screen.hides(COUNTS)
-    assert "1 needs you" in screen.text()
 
 
 OLD = {f"old{number}.return.md@30": returned(task_id=f"old{number}") for number in range(3)}
@@ -84,7 +63,7 @@ BOTH = {**FAILED, "../cart/pay.handoff.json": handoff("pay"), "../cart/pay.retur
 
 
 @journey(BOTH, "{shop}", "{shop}/../cart")
-async def test_what_was_put_aside_in_two_workspaces_is_taken_back_in_both(screen: Screen) -> None:
+async def test_what_was_put_aside_in_two_workspaces_is_taken_back(screen: Screen) -> None:
     await screen.shows("2 need you")
     await screen.type("/state:failed", "enter", "A")
     await screen.shows("2 tasks")

@@ -14,13 +14,6 @@ async def test_a_row_says_state_and_who_is_needed(screen: Screen) -> None:
     assert [name for name in states if "NEEDS YOU" in screen.row(name)] == ["api", "docs", "auth"]
 
 
-@journey(SHOP)
-async def test_what_needs_you_is_named_in_the_strip(screen: Screen) -> None:
-    await screen.shows(
-        "answer: Which flow is in scope?", "retry? the child recommends it", "a claim is false: docs/guide.md"
-    )
-
-
 @journey(FAILED)
 async def test_a_file_written_meanwhile_appears_at_once(screen: Screen) -> None:
     await screen.shows("shop.api", "1 task")
@@ -30,29 +23,11 @@ async def test_a_file_written_meanwhile_appears_at_once(screen: Screen) -> None:
     await screen.until(lambda: "completed" in screen.row("shop.ui"))
 
 
-@journey(FAILED)
-async def test_a_second_attempt_takes_the_row_of_the_first(screen: Screen) -> None:
-    await screen.shows("NEEDS YOU")
-    screen.write("api2.handoff.json", handoff(attempt=2))
-    await screen.shows("↻2/2")
-    assert "NEEDS YOU" not in screen.row("shop.api")
-
-
 @journey({})
 async def test_an_empty_workspace_says_what_to_do(screen: Screen) -> None:
     await screen.shows("● live", "agentwatch demo")
     screen.write("api.handoff.json", handoff())
     await screen.shows("shop.api", "submitted")
-
-
-@journey(SHOP)
-async def test_space_folds_and_a_folded_row_sums_up(screen: Screen) -> None:
-    await screen.shows("▾ ◐ shop", " api ")
-    await screen.press("g", "space")
-    await screen.shows("▸ ◐ shop", "3 need you")
-    assert " plan " not in screen.text()
-    await screen.press("space")
-    await screen.shows("▾ ◐ shop", " plan ")
 
 
 @journey(SHOP)
@@ -141,16 +116,6 @@ async def test_the_pulse_of_a_session_is_its_last_tool(screen: Screen) -> None:
     await screen.shows("● live")
     write(*session(screen.workspace))
     await screen.shows("Export the invoices.", "Bash npm test -- --watch=false", "working")
-
-
-@journey(SHOP)
-async def test_the_cursor_stays_on_its_task_when_rows_come(screen: Screen) -> None:
-    await screen.shows("3 need you")
-    await screen.find("shop.auth", "auth")
-    screen.write("new.handoff.json", handoff("new"))
-    screen.write("db.handoff.json", handoff("shop.db", parent_task_id="shop"))
-    await screen.shows("8 tasks")
-    await screen.at("auth")
 
 
 @journey(SHOP)

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agents.claude import Claude
-from tests.unit.agents.documents import packet, returned
-from tests.unit.claude_code.building import Store, meta
 
 HEAVY = ("textual", "rich", "inotify_simple", "pydantic", "websockets")
 
@@ -47,7 +45,7 @@ BARE: dict[str, tuple[str, list[str]]] = {
     "--version": (called("--version"), [*HEAVY, "dataclasses", "pathlib", "shutil", "argparse"]),
     "--help": (called("--help"), [*HEAVY, "dataclasses", "pathlib"]),
     "the first frame": (
-        "import agentwatch.app.run, agentwatch.app.opening" + NO_JSON,
+        "import agentwatch.app.run" + NO_JSON,
         [*ours("", *FRAME, "contracts", "delegation", "evidence", "history", "sources"), "sqlite3", "pydantic"],
     ),
     "behind the first frame": (
@@ -81,46 +79,8 @@ def test_nothing_is_loaded_before_it_is_needed(name: str) -> None:
     assert loaded(statements, *modules) == set()
 
 
-def test_a_session_whose_texts_follow_no_contract_is_read_without_the_models_of_the_contracts(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store")
-    store.workspace.mkdir(parents=True)
-    session = store.session()
-    session.asked("Do it.")
-    session.delegated("toolu_1", 'Mend `f`. The settings are {"retries": 3}.')
-    store.agent("a1", meta("toolu_1")).said("## What I did\n\nMended it: {}.\n\n## Status of the tests\n\nAll green.")
-    session.returned("toolu_1", "a1", "Mended it.")
-    session.said("All done.")
-    store.save()
-    run = (
-        "import io, os\nfrom contextlib import redirect_stdout\n"
-        f"os.environ |= {{'CLAUDE_CONFIG_DIR': {str(store.home)!r}, 'XDG_STATE_HOME': {str(tmp_path)!r}}}\n"
-        "from agentwatch.cli import run\nprinted = io.StringIO()\n"
-        f"with redirect_stdout(printed): run(['tree', {str(store.workspace)!r}])\n"
-        "assert 'Do it.' in printed.getvalue()"
-    )
-    assert loaded(run, *HEAVY) == set()
-
-
-def test_no_model_is_loaded_of_a_contract_that_is_not_met(tmp_path: Path) -> None:
-    workspace = tmp_path / "shop"
-    workspace.mkdir()
-    (workspace / "api.handoff.json").write_text(packet(), "utf-8")
-    (workspace / "api.return.md").write_text(returned("SUCCESS"), "utf-8")
-    run = (
-        "import io, os\nfrom contextlib import redirect_stdout\n"
-        f"os.environ |= {{'HOME': {str(tmp_path)!r}, 'XDG_STATE_HOME': {str(tmp_path)!r}}}\n"
-        "from agentwatch.cli import run\nprinted = io.StringIO()\n"
-        f"with redirect_stdout(printed): run(['tree', '--json', {str(workspace)!r}])\n"
-        "import json\ntask, = json.loads(printed.getvalue())['tasks']\n"
-        "assert task['state'] == 'completed' and task['claims'], task"
-    )
-    names = ("handoff", "json_returns", "return_format")
-    met = {f"agentwatch.contracts.{name}" for name in ("handoff", "return_format")}
-    assert loaded(run, *(f"agentwatch.contracts.{name}" for name in names)) == met
-
-
 @pytest.mark.parametrize("event", ["SubagentStop", "PostToolUse"])
-def test_a_hook_about_a_child_that_returned_well_loads_nothing_of_decisions(tmp_path: Path, event: str) -> None:
+def test_a_hook_about_a_good_return_loads_nothing_of_decisions(tmp_path: Path, event: str) -> None:
     workspace = tmp_path / "shop"
     workspace.mkdir()
     claude = Claude(tmp_path / "home", workspace, "Mend it.")

@@ -1,4 +1,4 @@
-"""What others use of this repository as it lies on a code host: the pre-commit hook, the action, the templates."""
+"""Parts of this repository that others use on a code host: the pre-commit hook, the action, the templates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 FILES = [ROOT / ".pre-commit-hooks.yaml", *sorted((ROOT / ".github").rglob("*.yml"))]
 ACTION = ROOT / ".github/actions/check/action.yml"
 SHELL = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"]
-"""What `shell: bash` stands for in an action."""
+"""`shell: bash` stands for this in an action."""
 
 
 def read(path: Path) -> Any:
@@ -32,7 +32,7 @@ def step(name: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_the_hook_checks_the_files_that_are_picked_from_a_directory() -> None:
+def test_the_hook_checks_what_is_picked_from_a_directory() -> None:
     (hook,) = read(ROOT / ".pre-commit-hooks.yaml")
     pattern = re.compile(hook["files"])
     names = (

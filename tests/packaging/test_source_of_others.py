@@ -53,7 +53,7 @@ def run(project: Path, wheel: zipfile.ZipFile) -> Run:
     return run
 
 
-def test_agentwatch_shows_the_sessions_of_a_program_that_another_package_reads(run: Run, project: Path) -> None:
+def test_sessions_of_a_program_that_another_package_reads(run: Run, project: Path) -> None:
     assert str(project / "site") in run("-c", "import agentwatch; print(agentwatch.__file__)")
     (project / ".scribe").mkdir()
     kept = {"began": 100.0, "last": 200.0, "asked": "Go."}

@@ -1,4 +1,4 @@
-"""What `init` writes starts agentwatch and nothing else, however it was installed, in a workspace that would like to
+"""The lines of `init` start agentwatch and nothing else, however it was installed, in a workspace that would like to
 run in its place."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import venv
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pydantic
@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SECONDS = 120
 PACKAGES = Path(pydantic.__file__).parents[1]
-"""What agentwatch needs is there, as nothing is fetched."""
+"""All that agentwatch needs is there, as nothing is fetched."""
 
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 MODULES = (
@@ -40,24 +40,17 @@ class Installed:
     """An interpreter that has agentwatch, and what it needs to be told for that."""
 
     python: str
-    environment: dict[str, str] = field(default_factory=dict)
-    site: Path | None = None
+    environment: dict[str, str]
+    site: Path
     """Where a .pth file is heard."""
 
 
 def in_venv(root: Path, wheel: zipfile.ZipFile) -> Installed:
-    made = editable(root, wheel)
-    assert made.site is not None
-    wheel.extractall(made.site)
-    (made.site / "needed.pth").write_text(f"{PACKAGES}\n", "utf-8")
-    return made
-
-
-def editable(root: Path, _wheel: zipfile.ZipFile) -> Installed:
     venv.create(root / "venv", symlinks=True)
     site = root / "venv" / SITE
-    (site / "needed.pth").write_text(f"{ROOT / 'tui'}\n{PACKAGES}\n", "utf-8")
-    return Installed(str(root / "venv" / "bin" / "python"), site=site)
+    wheel.extractall(site)
+    (site / "needed.pth").write_text(f"{PACKAGES}\n", "utf-8")
+    return Installed(str(root / "venv" / "bin" / "python"), {}, site)
 
 
 def for_the_user(root: Path, wheel: zipfile.ZipFile) -> Installed:
@@ -68,17 +61,7 @@ def for_the_user(root: Path, wheel: zipfile.ZipFile) -> Installed:
     return Installed(base, {"PYTHONUSERBASE": str(root / "user")}, site)
 
 
-def with_target(root: Path, wheel: zipfile.ZipFile) -> Installed:
-    target = root / "target"
-    wheel.extractall(target)
-    for package in PACKAGES.iterdir():
-        if not package.name.startswith("agentwatch") and package.suffix != ".pth":
-            (target / package.name).symlink_to(package)
-    venv.create(root / "venv", symlinks=True)
-    return Installed(str(root / "venv" / "bin" / "python"), {"PYTHONPATH": str(target)})
-
-
-WAYS = [in_venv, for_the_user, with_target]
+WAYS = [in_venv, for_the_user]
 
 
 @dataclass
@@ -111,9 +94,8 @@ class Place:
             for module in MODULES:
                 (directory / f"{module}.py").parent.mkdir(parents=True, exist_ok=True)
                 (directory / f"{module}.py").write_text(evil, "utf-8")
-        if self.installed.site is not None:
-            # As it is where the workspace itself is installed there to work on.
-            (self.installed.site / "shop.pth").write_text(f"{self.workspace}\n", "utf-8")
+        # As it is where the workspace itself is installed there to work on.
+        (self.installed.site / "shop.pth").write_text(f"{self.workspace}\n", "utf-8")
         named = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPLATLIBDIR")
         files = ("PYTHONSTARTUP", "PYTHONINSPECT")
         return dict.fromkeys(named, str(self.workspace)) | dict.fromkeys(files, str(self.workspace / "json.py"))
@@ -142,7 +124,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, wheel: zipfile.ZipFile
     return made
 
 
-def test_no_module_of_the_workspace_runs_as_hook_as_server_or_in_the_agents_shell(place: Place) -> None:
+def test_no_module_of_the_workspace_runs_in_our_place(place: Place) -> None:
     hooks = json.loads((place.workspace / ".claude/settings.json").read_text("utf-8"))["hooks"]
     server = json.loads((place.workspace / ".mcp.json").read_text("utf-8"))["mcpServers"]["agentwatch"]
     environment = place.take_over()

@@ -1,4 +1,4 @@
-"""What is built is what runs: the package, its themes and its demo are inside the wheel."""
+"""The wheel is what runs: the package, its themes and its demo are inside the wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever bytes of the history are broken: it opens, says nothing false of being whole, and goes on recording."""
+"""A history in which any bytes are broken opens, says nothing false of being whole, and goes on recording."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import pytest
 from agentwatch.app import editor, notifying
 from agentwatch.cli import run
 from agentwatch.config import Settings
+from tests.app.test_notifying import Operator, until
 from tests.homes import live_in
 from tests.journeys.made import handoff, returned
 from tests.unit.evidence.repository import Repository
@@ -69,14 +70,15 @@ def test_no_other_program_of_an_agent_is_run(
     with pytest.raises(FileNotFoundError):
         editor.run(["vi", "file"])
     assert editor.command_words([None], ["vi", "less"]) == []
-    assert "notify-send failed" in (notifying.run(["notify-send"]) or "")
+    operator = Operator(Settings(notify_desktop=True))
+    operator.fail("api")
+    until(lambda: operator.monitor.notices)
+    assert "notify-send failed" in operator.monitor.notices[0]
     assert notifying.desktop_command(Settings(), {"DISPLAY": ":0"}) is None
     assert not (root / "ran").exists()
 
 
-def test_a_program_elsewhere_is_found_and_an_absolute_path_is_taken(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_elsewhere_and_an_absolute_path_are_taken(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "own").mkdir()
     (root / "plain/.venv/bin/vi").rename(root / "own/vi")
     monkeypatch.setenv("PATH", f"{root}/public:{root}/own")

@@ -5,7 +5,6 @@ Half a minute of it runs always; `AGENTWATCH_SOAK=7200` takes two hours, in whic
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.journeys.made import FAILURE, handoff, returned
 from tests.terminal.emulator import Terminal, agentwatch
 
 SECONDS = float(os.environ.get("AGENTWATCH_SOAK", "30"))
@@ -26,30 +26,9 @@ TASKS = 8
 ALLOWED = 5.0 if SECONDS < 3600 else (SECONDS - WARM_UP) / 3600
 """Megabytes that may be added after the warm-up."""
 
-RETURN = """\
-## Status
-state: {state}
-task_id: shop.part-{number}
-summary: Change {change} of it.
-{more}
-## Deliverables
-- (none)
-
-## Evidence
-- docs/part.md - read
-
-## Runtime Attestation
-runtime_model_reported: some/model
-runtime_mode_reported: code
-files_created:
-- (none)
-files_modified:
-- (none)
-"""
-
 
 class Use(NamedTuple):
-    """What a process holds: resident megabytes, open files, threads."""
+    """Held by a process: resident megabytes, open files, threads."""
 
     megabytes: float
     files: int
@@ -70,29 +49,17 @@ def change(workspace: Path, number: int) -> None:
         boxes = "".join(f"[{'x' if box < turn % 4 * 2 else ' '}] Step {box}\n" for box in range(6))
         stem.with_suffix(".todos.md").write_text(boxes, "utf-8")
         return
-    failed = "error_code: E_TOOL_FAILURE\nretry_recommended: yes\nretry_hint: Go on.\n"
-    state, more = ("ERROR", failed) if turn % 8 == 3 else ("PARTIAL", "retry_recommended: no\n")
-    text = RETURN.format(state=state, number=task, change=number, more=more)
+    state, more = ("ERROR", FAILURE) if turn % 8 == 3 else ("PARTIAL", "retry_recommended: no\n")
+    text = returned(state, f"shop.part-{task}", f"Change {number} of it.", more)
     stem.with_suffix(".return.md").write_text(text, "utf-8")
-
-
-def hand_off(workspace: Path) -> None:
-    for task in range(TASKS):
-        packet = {
-            "task_id": f"shop.part-{task}",
-            "objective": "Build a part of the shop.",
-            "evidence": [{"path": "docs/part.md", "purpose": "the design", "required": True}],
-            "success_criteria": ["The tests pass"],
-            "risks": [{"risk": "The schema moves", "mitigation": "Pin it"}],
-        }
-        (workspace / f"part-{task}.handoff.json").write_text(json.dumps(packet), "utf-8")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is read from /proc")
 def test_nothing_piles_up_in_a_long_watch(tmp_path: Path) -> None:
     workspace = tmp_path / "shop"
     workspace.mkdir()
-    hand_off(workspace)
+    for task in range(TASKS):
+        (workspace / f"part-{task}.handoff.json").write_text(handoff(f"shop.part-{task}"), "utf-8")
     with Terminal(agentwatch(workspace), columns=140, lines=40) as terminal:
         terminal.wait_for(rf"{TASKS} tasks")
         begin, looks, number = time.monotonic(), list[Use](), 0
@@ -104,7 +71,7 @@ def test_nothing_piles_up_in_a_long_watch(tmp_path: Path) -> None:
             due = begin + number / A_SECOND
             terminal.wait_until(lambda due=due: time.monotonic() >= due)
             terminal.written.clear()
-        (workspace / "last.return.md").write_text(RETURN.format(state="SUCCESS", number="last", change=0, more=""))
+        (workspace / "last.return.md").write_text(returned("SUCCESS", "shop.last", more=""))
         terminal.wait_for(rf"{TASKS + 1} tasks")
         # A file is open while it is read or written: of several looks, the most that it held then.
         warm = Use(looks[0].megabytes, max(one.files for one in looks), max(one.threads for one in looks))

@@ -16,10 +16,10 @@ from tests.terminal.test_command import PACKET
 
 NEVER_OPEN = """
 import sys, threading
-from agentwatch.app.opening import Opening
+from agentwatch.app.app import AgentwatchApp, Opening
 from agentwatch.app.run import run
 from agentwatch.config import Settings
-sys.exit(run(Opening(Settings(), "shop/", threading.Event().wait)))
+sys.exit(run(AgentwatchApp(Opening(Settings(), "shop/", threading.Event().wait))))
 """
 
 NO_KEYS = """

@@ -1,4 +1,4 @@
-"""Who rests so that others can work."""
+"""The worker that polls parts in a thread."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Counting(Part):
         self.closed = True
 
 
-def test_a_worker_polls_when_it_is_woken_and_once_more_at_the_end_and_does_without_what_is_broken(
+def test_a_worker_polls_when_woken_and_once_more_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken, sound, told = Counting(1), Counting(), SimpleQueue[Sequence[int]]()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from agentwatch.delegation.request import Request
 from agentwatch.delegation.task import State, Task
 from agentwatch.demo.orchestrator import ASKS_AT, NAME, Orchestrator
 from agentwatch.demo.script import Player, demo_screenplay
-from agentwatch.demo.session import DemoSession
 from agentwatch.monitor import Monitor
 from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
@@ -31,7 +29,6 @@ PRICES, LOAD, E2E = "checkout.verify.prices", "checkout.verify.load", "checkout.
 END = 119.0
 LONGER = 40.0
 """Seconds that every scene has ended after."""
-DEADLINE_SECONDS = 20.0
 
 
 def looked_at(workspace: Path) -> Monitor:
@@ -40,35 +37,27 @@ def looked_at(workspace: Path) -> Monitor:
     return monitor
 
 
-@dataclass
 class Rehearsal:
     """The demo's session up to a moment, and the operator's desk in it."""
 
-    root: Path
-    player: Player
-    desk: LocalService
-    orchestrator: Orchestrator
-    began: float
-    now: float
-
-    @property
-    def workspace(self) -> Path:
-        return self.root / "shop"
+    def __init__(self, root: Path) -> None:
+        self.workspace, self.state, keys, play = root / "shop", root / "state", root / "keys", demo_screenplay()
+        self.workspace.mkdir()
+        self.player = Player(play.steps, self.workspace)
+        self.desk = LocalService(self.workspace, state=self.state, configuration=keys, disk=QUICK)
+        self.orchestrator = Orchestrator(self.workspace, self.state, keys, play, self.player)
+        self.began = time.time() - END - 2 * LONGER
 
     def play(self, until: float) -> None:
-        self.now = until
         self.player.play_all(until, self.began)
 
     def task(self, task_id: str) -> Task:
         """As it is on disk, its claims checked."""
-        return self.monitor().tree.tasks[task_id]
-
-    def monitor(self) -> Monitor:
-        return looked_at(self.workspace)
+        return looked_at(self.workspace).tree.tasks[task_id]
 
     def decide(self, task_id: str, action: Action, note: str = "", **params: object) -> Record:
-        """What the operator's press does."""
-        monitor = self.monitor()
+        """The operator decides, and the orchestrator reads it."""
+        monitor = looked_at(self.workspace)
         task = monitor.tree.tasks[task_id]
         subject = self.desk.subject(task)
         if action in (Action.RETRY, Action.ESCALATE):
@@ -79,31 +68,19 @@ class Rehearsal:
             params["report"] = final_report(task, note=note).text
         path = task.latest.returned.path if task.latest and task.latest.returned else None
         made = Params(**params)  # type: ignore[arg-type]  as each case has it
-        return self.desk.decide(
-            subject, action, made, returned=lambda: return_digest(self.workspace, path), note=note
-        ).record
-
-    def handoff(self, task: Task) -> str:
-        """The text of its latest handoff."""
-        assert task.latest is not None
-        assert task.latest.handoff is not None
-        return (self.workspace / task.latest.handoff.path).read_text(encoding="utf-8")
-
-    def stages(self, record: Record) -> list[tuple[Stage, str]]:
-        """How far a decision has got, by whom."""
-        return [(receipt.stage, receipt.by) for receipt in self.desk.receipts([record])[record.decision_id]]
+        returned = partial(return_digest, self.workspace, path)
+        record = self.desk.decide(subject, action, made, returned=returned, note=note).record
+        self.orchestrator.attend()
+        last = self.desk.receipts([record])[record.decision_id][-1]
+        assert (last.stage, last.by) == (Stage.READ, NAME)
+        return record
 
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Rehearsal]:
-    workspace, state, configuration = tmp_path / "shop", tmp_path / "state", tmp_path / "configuration"
-    workspace.mkdir()
-    play = demo_screenplay()
-    player = Player(play.steps, workspace)
-    desk = LocalService(workspace, state=state, configuration=configuration, disk=QUICK)
-    orchestrator = Orchestrator(workspace, state, configuration, play, player)
-    yield Rehearsal(tmp_path, player, desk, orchestrator, time.time() - END - 2 * LONGER, 0.0)
-    orchestrator.leave()
+    rehearsal = Rehearsal(tmp_path)
+    yield rehearsal
+    rehearsal.orchestrator.leave()
 
 
 @pytest.mark.parametrize(
@@ -121,8 +98,6 @@ def test_what_was_decided_becomes_the_next_attempt(
     demo.play(at)
     assert demo.task(task_id).own_state is was
     record = demo.decide(task_id, action, "use v3", **params)
-    demo.orchestrator.attend()
-    assert demo.stages(record)[-1] == (Stage.READ, NAME)
     # The decision is read before it is carried out.
     assert demo.task(task_id).attempt == 1
     demo.play(at + LONGER)
@@ -133,17 +108,17 @@ def test_what_was_decided_becomes_the_next_attempt(
     assert packet is not None
     assert (packet.decision_id, packet.attempt) == (record.decision_id, 2)
     assert packet.mode == params.get("mode", "tester" if task_id == PRICES else "code")
-    assert '"Operator: ' in demo.handoff(task)
-    assert "use v3" in demo.handoff(task)
+    handoff = task.latest and task.latest.handoff
+    assert handoff is not None
+    text = (demo.workspace / handoff.path).read_text("utf-8")
+    assert ('"Operator: ' in text, "use v3" in text) == (True, True)
 
 
 def test_an_abort_ends_all_below_and_its_report_goes_up(demo: Rehearsal) -> None:
     demo.play(45.0)
-    record = demo.decide("checkout.verify", Action.ABORT, "no staging this week")
-    demo.orchestrator.attend()
+    demo.decide("checkout.verify", Action.ABORT, "no staging this week")
     demo.play(END)
-    assert demo.stages(record)[-1] == (Stage.READ, NAME)
-    tasks = demo.monitor().tree.tasks
+    tasks = looked_at(demo.workspace).tree.tasks
     assert not {PRICES, LOAD} & set(tasks)
     checklist = (demo.workspace / "handoffs/checkout.verify.md").read_text(encoding="utf-8")
     assert "- [-] Prepare the staging data" in checklist
@@ -160,7 +135,7 @@ def test_an_abort_ends_all_below_and_its_report_goes_up(demo: Rehearsal) -> None
 def test_the_tester_asks_once_and_goes_on_as_it_was_answered(
     demo: Rehearsal, action: Action, note: str, state: State
 ) -> None:
-    inbox = Inbox(RequestStore(demo.workspace, state=demo.root / "state"))
+    inbox = Inbox(RequestStore(demo.workspace, state=demo.state))
     asked: list[Request] = []
     for at in (ASKS_AT - 1, ASKS_AT, ASKS_AT + 1):
         assert asked == []
@@ -179,29 +154,3 @@ def test_the_tester_asks_once_and_goes_on_as_it_was_answered(
     assert [finding for finding in task.findings if finding.severity == "error"] == []
     returned = (demo.workspace / "verify/e2e.return.md").read_text("utf-8")
     assert ("Chromium" in returned) is bool(note)
-
-
-def test_a_running_session_goes_on_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = {name: tmp_path / name for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
-    for name, place in own.items():
-        monkeypatch.setenv(name, str(place))
-    played = DemoSession(speed=5_000.0)
-    with played as workspace:
-        desk = played.open_desk()
-        assert eventually(played.is_over)
-        subject = desk.subject(looked_at(workspace).tree.tasks[PAYMENTS])
-        answers = Params(answers=(Answer(None, "the embedded one"),))
-        desk.decide(subject, Action.RESPOND, answers, returned=lambda: subject.return_sha256)
-        assert eventually((workspace / "src/checkout/payments.ts").exists)
-        assert eventually(lambda: looked_at(workspace).tree.tasks[PAYMENTS].own_state is State.COMPLETED)
-    assert not workspace.parent.exists()
-    assert [path for place in own.values() for path in place.rglob("*") if path.is_file()] == []
-
-
-def eventually(condition: Callable[[], object]) -> bool:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True

@@ -56,7 +56,7 @@ def test_a_file_that_is_swapped_while_it_is_opened_is_none(tmp_path: Path, kind:
         directory.read("a", 10)
 
 
-def test_a_private_directory_is_made_once_and_again_where_it_is_gone(tmp_path: Path) -> None:
+def test_a_private_directory_is_made_again_where_it_is_gone(tmp_path: Path) -> None:
     synced = []
 
     class Counting(Disk):
@@ -116,7 +116,7 @@ def test_a_file_is_held_before_it_has_its_name(tmp_path: Path) -> None:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_a_sweep_removes_what_a_killed_writer_left_and_not_what_is_being_written(tmp_path: Path) -> None:
+def test_a_sweep_removes_only_what_a_killed_writer_left(tmp_path: Path) -> None:
     old, new, other = (tmp_path / name for name in (f"{TEMPORARY}old", f"{TEMPORARY}new", "kept"))
     for file in (old, new, other):
         file.write_text("x")
@@ -130,9 +130,7 @@ def test_a_sweep_removes_what_a_killed_writer_left_and_not_what_is_being_written
 
 
 @pytest.mark.parametrize(("code", "fails"), [(errno.EINVAL, False), (errno.EIO, True)])
-def test_a_directory_that_cannot_be_synced_is_a_fault_unless_its_file_system_has_no_such_thing(
-    tmp_path: Path, code: int, fails: bool
-) -> None:
+def test_a_directory_that_cannot_be_synced_is_a_fault(tmp_path: Path, code: int, fails: bool) -> None:
     class Unsynced(Disk):
         def fsync(self, descriptor: int) -> None:
             raise OSError(code, "no")

@@ -29,7 +29,7 @@ def test_a_user_without_a_home_is_told_to_set_one(
     assert said.count("\n") == 1
 
 
-def test_a_path_that_passes_the_workspace_by_links_leads_through_it(tmp_path: Path) -> None:
+def test_a_path_by_links_leads_through_the_workspace(tmp_path: Path) -> None:
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
     for directory in (workspace, outside, tmp_path / "near"):
         directory.mkdir()

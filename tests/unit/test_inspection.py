@@ -15,33 +15,13 @@ from agentwatch.delegation.events import Verdict
 from agentwatch.delegation.task import State, Task
 from agentwatch.monitor import Monitor
 from agentwatch.sources.files.source import FilesSource
-
-RETURN = """\
-## Status
-state: SUCCESS
-task_id: shop.api
-summary: Built the handler.
-
-## Deliverables
-- src/handler.py - the handler
-
-## Evidence
-- docs/design.md - read
-
-## Runtime Attestation
-runtime_model_reported: some/model
-runtime_mode_reported: code
-files_created:
-- src/handler.py
-files_modified:
-- (none)
-"""
+from tests.journeys.made import returned
 
 
-def workspace_with_a_lie(root: Path) -> Path:
+def workspace_with_a_lie(root: Path, state: str = "SUCCESS") -> Path:
     (root / "docs").mkdir()
-    (root / "docs" / "design.md").write_text("# Design\n", "utf-8")
-    (root / "api.return.md").write_text(RETURN, "utf-8")
+    (root / "docs" / "api.md").write_text("# Design\n", "utf-8")
+    (root / "api.return.md").write_text(returned(state, more="", created="- src/handler.py"), "utf-8")
     return root
 
 
@@ -75,7 +55,6 @@ async def test_a_lie_turns_true_when_the_file_appears(tmp_path: Path) -> None:
 
 
 async def watch_a_broken_return(root: Path) -> None:
-    (root / "api.return.md").write_text(RETURN.replace("state: SUCCESS", "state: DONE"), "utf-8")
     monitor = monitor_of(root, remembers=True)
     updates = monitor.updates()
     await until(updates, monitor, lambda task: task.state is State.INVALID and bool(task.claims))
@@ -86,8 +65,8 @@ async def test_a_return_that_breaks_its_contract_is_an_error_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    root = tmp_path / "shop"
-    root.mkdir()
+    (tmp_path / "shop").mkdir()
+    root = workspace_with_a_lie(tmp_path / "shop", "DONE")
     await watch_a_broken_return(root)
     await watch_a_broken_return(root)
     (entry,) = json.loads((root / ".agentwatch" / "errors.json").read_text("utf-8"))["errors"]

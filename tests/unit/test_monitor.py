@@ -12,54 +12,40 @@ from pathlib import Path
 from agentwatch.config import Settings
 from agentwatch.delegation.events import Aside, Event
 from agentwatch.monitor import Monitor
-from agentwatch.sources import Batch, Health
+from agentwatch.sources import Batch, Health, Source
 from agentwatch.sources.files.source import FilesSource
 from tests.unit.delegation.events import Recorder, handoff
 
 LIVE = Health("live", "")
 
 
-class ScriptedSource:
+class ScriptedSource(Source):
     """Emits what the test tells it to, at the latest when it is started."""
 
     def __init__(self) -> None:
         self.early: list[Batch] = []
         self.emit: Callable[[Batch], None] = self.early.append
-        self.stopped = False
 
     def start(self, emit: Callable[[Batch], None]) -> None:
         self.emit = emit
         for batch in self.early:
             emit(batch)
 
-    def scan(self) -> Batch:
-        return self.early[0]
 
-    def stop(self) -> None:
-        self.stopped = True
-
-    def content(self, digest: str) -> str | None:
-        return f"text of {digest}"
-
-
-def watched(settings: Settings | None = None, now: float = 0.0) -> tuple[Monitor, ScriptedSource]:
+def watched() -> tuple[Monitor, ScriptedSource]:
     source = ScriptedSource()
-    return Monitor(Path("/w"), settings or Settings(), source, clock=lambda: now), source
+    return Monitor(Path("/w"), Settings(), source, clock=lambda: 0.0), source
 
 
 async def next_update(updates: AsyncIterator[Set[str]]) -> Set[str]:
     return await asyncio.wait_for(anext(updates), 10)
 
 
-def batch(*events: Event, health: Health = LIVE) -> Batch:
-    return Batch(events, health)
-
-
 async def test_a_flood_is_applied_whole_in_several_updates() -> None:
     monitor, source = watched()
     updates = monitor.updates()
     see = Recorder().seen
-    source.emit(batch(*(see(f"{n}.json", handoff(f"t{n}")) for n in range(3_000))))
+    source.emit(Batch(tuple(see(f"{n}.json", handoff(f"t{n}")) for n in range(3_000)), LIVE))
     changed = {*await next_update(updates)}
     while len(changed) < 3_000:
         changed |= await next_update(updates)
@@ -67,7 +53,7 @@ async def test_a_flood_is_applied_whole_in_several_updates() -> None:
     await updates.aclose()  # type: ignore[attr-defined]
 
 
-async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread_behind(tmp_path: Path) -> None:
+async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread(tmp_path: Path) -> None:
     async def watch() -> None:
         async for _ in Monitor(tmp_path, Settings(), FilesSource(tmp_path), time.time).updates():
             watching.set()
@@ -87,11 +73,11 @@ async def test_a_monitor_that_is_cancelled_twice_leaves_no_thread_behind(tmp_pat
             await asyncio.sleep(0.01)
 
 
-async def test_a_batch_that_counts_alone_takes_the_place_of_all_before_at_once() -> None:
+async def test_a_batch_that_counts_alone_takes_the_place_of_all() -> None:
     monitor, source = watched()
     updates = monitor.updates()
     see = Recorder().seen
-    source.emit(batch(see("a.json", handoff("a")), see("b.json", handoff("b"))))
+    source.emit(Batch((see("a.json", handoff("a")), see("b.json", handoff("b"))), LIVE))
     await next_update(updates)
     before = monitor.tree
     before.asides["b"] = Aside(seen="as it was")

@@ -1,4 +1,4 @@
-"""What is history in a real workspace, and that every command draws the same line."""
+"""History in a real workspace: every command draws the same line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written behind `/`, in saved views and behind `--where`: what it finds, and what it says is wrong."""
+"""Queries behind `/`, in saved views and behind `--where`: what they find, and what is wrong in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was observed outlives the files and the program: a real workspace, watched, left, and watched again."""
+"""Observations outlive the files and the program: a real workspace, watched, left, and watched again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a request: how far it has got, where it is answered, and what other programs read of it."""
+"""Words about a request: how far it has got, where it is answered, and what other programs read of it."""
 
 from __future__ import annotations
 

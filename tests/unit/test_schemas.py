@@ -1,4 +1,4 @@
-"""What is printed and written as JSON is as its published schema says: no key is missing, and none is unknown."""
+"""All JSON that is printed and written is as its published schema says: no key is missing, and none is unknown."""
 
 from __future__ import annotations
 

@@ -12,8 +12,6 @@ import pytest
 
 from agentwatch.cli import run
 from agentwatch.composition import watched
-from agentwatch.decisions.record import Params
-from agentwatch.delegation.decision import Action
 from agentwatch.sources.files.source import FilesSource
 from agentwatch.sources.worktrees import (
     NoRepositoryError,
@@ -141,27 +139,6 @@ def test_the_files_of_a_worktree_below_are_not_the_workspaces(shop: Path) -> Non
 
 
 # On the screen
-
-
-async def test_a_decision_reaches_who_waits_in_its_worktree_only(
-    shop: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fix, inner = add(shop, "../shop-fix"), add(shop, ".claude/worktrees/x")
-    rested(fix, inner)
-    for place in (shop, fix, inner):
-        fill(place, "form")
-    monitor = watched([shop], NO_PROGRAMS)
-    async with watching(monitor) as until:
-        await until(lambda: ("x", "shop.form") in keys(monitor) and ("shop-fix", "shop.form") in keys(monitor))
-        own, task_id = monitor.of(keys(monitor)["x", "shop.form"])
-        await until(lambda: own.clerk)
-        assert own.clerk is not None
-        await own.decide(own.clerk.desk.subject(own.tree.tasks[task_id]), Action.RETRY, Params(), "")
-        await until(lambda: monitor.tree.tasks[keys(monitor)["x", "shop.form"]].decision)
-        assert not monitor.tree.tasks["shop.form"].decision
-    waited = {place: run(["wait", "shop.form", str(place), "--timeout=0"]) for place in (shop, fix, inner)}
-    assert waited == {shop: 3, fix: 3, inner: 0}
-    assert '"action": "retry"' in capsys.readouterr().out
 
 
 async def test_worktrees_that_come_and_go_are_taken_in(shop: Path) -> None:

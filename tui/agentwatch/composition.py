@@ -231,10 +231,7 @@ def desk_of(workspace: Path, settings: Settings, passphrase: Callable[[], str] |
     from datetime import timedelta
 
     from agentwatch.decisions.service import LocalService
-    from agentwatch.state import remove_old_cache
 
-    if not settings.read_only:
-        remove_old_cache()
     lifetime = timedelta(seconds=settings.retry_expires_after)
     return LocalService(workspace, passphrase=passphrase, read_only=settings.read_only, lifetime=lifetime)
 

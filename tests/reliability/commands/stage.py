@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
@@ -18,9 +17,6 @@ from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
 from agentwatch.sources.files.read import read_file
 from agentwatch.state import state_directory
-
-SECONDS = 60
-"""What a process may take on a machine under load; nothing is measured by it."""
 
 TASK = "shop.api"
 HANDOFF = {
@@ -85,17 +81,6 @@ class Stage:
 
     def digest(self, name: str = "api.return.md") -> str:
         return read_file(str(self.workspace), name, 1 << 20).digest
-
-    def start(self, *words: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-        """Begin a command about the workspace."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "agentwatch", *map(str, words)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **self.environment, **(environment or {})},
-        )
 
     def run(self, *words: str | Path, environment: Mapping[str, str] | None = None) -> Ran:
         """Run a command to its end, in this process: starting one takes longer than the command."""

@@ -56,16 +56,6 @@ def test_a_hidden_workspace_is_said_to_be_one(stage: Stage, nowhere: Path, comma
     assert "give a directory that you can read and enter" in found.err
 
 
-def test_where_the_ledger_is_hidden_the_mirror_tells(stage: Stage, nowhere: Path) -> None:
-    hidden = dict.fromkeys(("XDG_STATE_HOME", "XDG_CONFIG_HOME"), str(nowhere))
-    blind = stage.wait(environment=hidden)
-    assert blind.code == 5
-    assert "none is known here" in blind.err
-    given = stage.wait(environment={**hidden, "AGENTWATCH_PUBLIC_KEY": stage.keys.show().text})
-    assert given.code == 0
-    assert (given.json["place"], given.json["action"]) == ("mirror", "retry")
-
-
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_who_is_in_a_directory_that_was_removed_is_told_so(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], command: str

@@ -14,17 +14,12 @@ from pathlib import Path
 import pytest
 
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.keys import Role
-from agentwatch.decisions.record import Record, Subject
-from agentwatch.decisions.service import LocalService
+from agentwatch.decisions.record import Subject
 from agentwatch.delegation.decision import Action
 from agentwatch.remote import host as module
-from agentwatch.remote.desk import RemoteDesk
-from agentwatch.state import workspace_id
-from tests.reliability.remote.test_deciding import ROUNDS, Said, told_the_truth
-from tests.unit.decisions.made import KIM, NOON, at
-from tests.unit.remote.far import ALICE, Host, keys_of
+from tests.reliability.remote.test_deciding import ROUNDS
+from tests.unit.decisions.made import KIM
+from tests.unit.remote.far import ALICE, Host, Said, desk_of, told_the_truth
 from tests.unit.remote.seen import until
 from tests.unit.remote.sshd import BIN, SeenBySsh, Sshd, needs_sshd
 from tests.wrong_clock import WrongClock
@@ -51,33 +46,14 @@ class Screen(SeenBySsh):
 
     def __init__(self, sshd: Sshd, workspace: Path, root: Path, key: SigningKey) -> None:
         super().__init__(sshd, workspace)
-        keys_of(root / "configuration", key)
-        self.desk = RemoteDesk(
-            self.host,
-            lambda: self.source.workspace_id,
-            Path("/ssh:build1:/shop"),
-            state=root / "state",
-            configuration=root / "configuration",
-        )
-
-    def subject(self, task_id: str) -> Subject:
-        until(lambda: task_id in self.tree.tasks)
-        return self.desk.subject(self.tree.tasks[task_id])
-
-    def decide(self, subject: Subject, said: Said) -> None:
-        try:
-            self.desk.decide(subject, said.action, note="", returned=lambda: None)
-        except DecisionError as error:
-            said.hear(error)
-        else:
-            said.hear(None)
+        self.desk = desk_of(self.host, lambda: self.source.workspace_id, root, key)
 
     def end_of(self, subject: Subject, said: Said) -> None:
         """To decide the same again is safe, until it is known."""
 
         def is_known() -> bool:
             if said.word == "unknown":
-                self.decide(subject, said)
+                said.decide(self.desk, subject)
             return said.word != "unknown"
 
         until(lambda: self.host.lost_since is None)
@@ -85,33 +61,24 @@ class Screen(SeenBySsh):
 
 
 @needs_sshd
-def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_which(
+def test_whatever_is_killed_both_are_told_what_is_recorded(
     sshd: Sshd, clock: WrongClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ANSWER_SECONDS", 2.0)
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.3)
-    there = Host(tmp_path)
+    there = Host(tmp_path, home=sshd.home)
     for number in range(HERE):
         there.fail(f"t{number}")
-    desk = LocalService(
-        there.workspace,
-        state=sshd.home / "state" / "agentwatch" / workspace_id(there.workspace),
-        configuration=sshd.home / "config" / "agentwatch",
-    )
-    desk.keys.create()
-    for key, name in ((KIM, "kim"), (ALICE, "alice")):
-        with at(NOON.replace(year=2020)):
-            desk.keys.trust_other(Role.OPERATOR, key.public, name)
     screens = [Screen(sshd, there.workspace, tmp_path / name, key) for name, key in (("kim", KIM), ("alice", ALICE))]
-    dice, words = random.Random(0), list[str]()
+    dice = random.Random(0)
     try:
         for screen in screens:
             until(lambda screen=screen: len(screen.tree.tasks) >= HERE and screen.host.lost_since is None)
         for number in range(HERE):
             said = [Said(dice.choice((Action.RETRY, Action.ABORT))) for _ in screens]
-            subjects = [screen.subject(f"t{number}") for screen in screens]
+            subjects = [screen.desk.subject(screen.tree.tasks[f"t{number}"]) for screen in screens]
             threads = [
-                threading.Thread(target=screen.decide, args=(subject, one))
+                threading.Thread(target=one.decide, args=(screen.desk, subject))
                 for screen, subject, one in zip(screens, subjects, said, strict=True)
             ]
             for thread in threads:
@@ -129,12 +96,8 @@ def test_whatever_is_killed_one_decision_is_recorded_or_none_and_both_are_told_w
                 thread.join()
             for screen, subject, one in zip(screens, subjects, said, strict=True):
                 screen.end_of(subject, one)
-            chain = desk.read()
-            assert chain.problems == ()
-            records: list[Record] = [entry.record for entry in chain.entries]
-            told_the_truth([one for one in records if one.task_id == f"t{number}"], said)
-            words += [one.word for one in said]
+            assert there.chain().problems == ()
+            told_the_truth([one for one in there.records() if one.task_id == f"t{number}"], said)
     finally:
         for screen in screens:
             screen.source.stop()
-    print(f"{HERE} rounds through ssh:", {word: words.count(word) for word in sorted(set(words))})

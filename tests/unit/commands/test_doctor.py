@@ -19,11 +19,9 @@ def test_what_lies_in_or_leads_through_the_workspace_is_bad(
     (workspace / "link").symlink_to(outside)
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(outside))
-    start("doctor", [str(workspace)])
-    assert "lies in the workspace" not in capsys.readouterr().out
     for inside in (workspace, workspace / "link"):
         monkeypatch.setenv(variable, str(inside))
         assert start("doctor", [str(workspace)]) == 1
-        said = " ".join(capsys.readouterr().out.split())
+        said = capsys.readouterr().out
         assert "lies in the workspace, where agents write" in said
         assert f"set {variable} to another place" in said

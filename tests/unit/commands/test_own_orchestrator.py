@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,98 +32,76 @@ returned.write_text(json.dumps({
                  "delegation_path": ["orchestrator", "code"]}}))
 """
 DEADLINE = 60.0
-
-
-class Shop:
-    """A workspace with the orchestrator of the manual, and its operator."""
-
-    def __init__(self, root: Path) -> None:
-        self.place = root / "shop"
-        (self.place / "docs").mkdir(parents=True)
-        (self.place / "docs" / "api.md").write_text("The design.")
-        programs = root / "bin"
-        programs.mkdir()
-        for path, words in ((programs / "agentwatch", "-m agentwatch"), (self.place / "child", "child.py")):
-            path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
-            path.chmod(0o755)
-        (self.place / "child.py").write_text(CHILD)
-        (code,) = re.findall(r"```python\n(.*?)```", page("orchestrator"), re.DOTALL)
-        (root / "orchestrate.py").write_text(code)
-        self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("AGENTWATCH")},
-            "HOME": str(root),
-            "XDG_STATE_HOME": str(root / "state"),
-            "XDG_CONFIG_HOME": str(root / "config"),
-            "PATH": f"{programs}:{os.environ['PATH']}",
-        }
-        self.program = root / "orchestrate.py"
-        self.started: list[subprocess.Popen[bytes]] = []
-        self.start()
-
-    def start(self) -> subprocess.Popen[bytes]:
-        """Another process of the orchestrator."""
-        self.started.append(subprocess.Popen([sys.executable, self.program], cwd=self.place, env=self.environment))
-        return self.started[-1]
-
-    def crash(self) -> None:
-        for one in self.started:
-            one.kill()
-            one.wait()
-
-    def attempts(self) -> list[dict[str, object]]:
-        file = self.place / "attempts.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-    def asking(self) -> list[tuple[str, str]]:
-        return [(task["state"], task["ask"]) for task in json.loads(self.runs("pending", "--json"))["tasks"]]
-
-    def runs(self, *words: str) -> str:
-        command = ["agentwatch", *words]
-        ran = subprocess.run(command, cwd=self.place, env=self.environment, check=True, capture_output=True, text=True)
-        return ran.stdout
-
-    def decide(self, *words: str) -> None:
-        self.runs("decide", "shop.api", *words, "--yes")
-
-    def until_attempts(self, count: int) -> None:
-        end = time.monotonic() + DEADLINE
-        while len(self.attempts()) < count or not (self.place / "work" / "api.return.json").exists():
-            assert time.monotonic() < end
-            time.sleep(0.05)
+Start = Callable[[], "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    shop = Shop(tmp_path)
-    yield shop
-    shop.crash()
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Begins another process of the orchestrator in the workspace, which is the current directory."""
+    place, programs = tmp_path / "shop", tmp_path / "bin"
+    programs.mkdir()
+    (place / "docs").mkdir(parents=True)
+    (place / "docs" / "api.md").write_text("The design.")
+    for path, words in ((programs / "agentwatch", "-m agentwatch"), (place / "child", "child.py")):
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        path.chmod(0o755)
+    (place / "child.py").write_text(CHILD)
+    (code,) = re.findall(r"```python\n(.*?)```", page("orchestrator"), re.DOTALL)
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.delenv("AGENTWATCH_PUBLIC_KEY", raising=False)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.chdir(place)
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin() -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen([sys.executable, "-c", code]))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        end(one)
 
 
-def until_asks(shop: Shop, state: str) -> str:
-    """What the task asks once it is in this state."""
-    end = time.monotonic() + DEADLINE
-    while (asking := shop.asking()) == [] or asking[0][0] != state:
-        assert time.monotonic() < end, asking
-        time.sleep(0.1)
-    return asking[0][1]
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
 
 
-def test_the_orchestrator_of_the_manual_carries_out_each_once(shop: Shop) -> None:
-    shop.until_attempts(1)
-    assert "Which port?" in until_asks(shop, "blocked")
-    shop.crash()
-    shop.decide("--respond", "8080", "--note", "As before.")
+def said(*words: str) -> str:
+    return subprocess.run(["agentwatch", *words], check=True, capture_output=True, text=True).stdout
+
+
+def attempts() -> list[dict[str, object]]:
+    file = Path("attempts.jsonl")
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def until_asks(state: str, count: int) -> str:
+    """What the task asks once it is in this state, after so many attempts."""
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        assert time.monotonic() < deadline
+        asking = json.loads(said("pending", "--json"))["tasks"]
+        if asking and (asking[0]["state"], len(attempts())) == (state, count):
+            return str(asking[0]["ask"])
+
+
+def test_the_orchestrator_of_the_manual_carries_out_each_once(start: Start) -> None:
+    first = start()
+    assert "Which port?" in until_asks("blocked", 1)
+    end(first)
+    said("decide", "shop.api", "--respond", "8080", "--note", "As before.", "--yes")
     # It died right after its claim, then after the next attempt.
-    told = json.loads(shop.runs("wait", "shop.api"))
-    shop.runs("claim", told["decision_id"], "--by", "shop")
-    shop.start()
-    shop.until_attempts(2)
-    assert shop.attempts()[1]["notes"] == ["The operator answers: 8080", "The operator says: As before."]
-    until_asks(shop, "failed")
-    shop.crash()
-    both = shop.start(), shop.start()
-    shop.decide("--escalate", "debug", "--note", "Take more time.")
+    told = json.loads(said("wait", "shop.api"))
+    said("claim", told["decision_id"], "--by", "shop")
+    second = start()
+    until_asks("failed", 2)
+    assert attempts()[1]["notes"] == ["The operator answers: 8080", "The operator says: As before."]
+    end(second)
+    both = start(), start()
+    said("decide", "shop.api", "--escalate", "debug", "--note", "Take more time.", "--yes")
     assert [one.wait(DEADLINE) for one in both] == [0, 0]
-    assert [packet.get("attempt", 1) for packet in shop.attempts()] == [1, 2, 3]
-    assert "Take more time." in json.dumps(shop.attempts()[2])
-    assert shop.asking() == []
+    assert [packet.get("attempt", 1) for packet in attempts()] == [1, 2, 3]
+    assert "Take more time." in json.dumps(attempts()[2])
+    assert json.loads(said("pending", "--json"))["tasks"] == []

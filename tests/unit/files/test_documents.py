@@ -1,4 +1,4 @@
-"""What reading a file again gives: it is shown, withheld, taken back, or refused."""
+"""A file that is read again is shown, withheld, taken back, or refused."""
 
 from __future__ import annotations
 

@@ -339,7 +339,7 @@ def test_looking_again_tells_what_has_changed(root: Path) -> None:
     assert batch.health.mode == "live"
 
 
-def test_looking_once_waits_for_a_file_that_is_just_being_written(root: Path) -> None:
+def test_looking_once_waits_for_a_file_being_written(root: Path) -> None:
     write(root / "x.json", HALF)
     half_read = threading.Event()
 

@@ -32,7 +32,7 @@ def watcher(tmp_path: Path) -> Iterator[Watcher]:
 
 
 def told(watcher: Watcher) -> set[str]:
-    """What is told until nothing more is."""
+    """The paths that are told until no more are."""
     paths: set[str] = set()
     while (changes := watcher.wait(0.05)) != Changes():
         paths |= changes.paths

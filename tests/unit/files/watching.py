@@ -1,4 +1,4 @@
-"""What the tests of the files source share: a reader of tiny documents, and a receiver that can be waited for."""
+"""Shared by the tests of the files source: a reader of tiny documents, and a receiver that can be waited for."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def descriptors() -> int:
 
 
 def on_disk(root: Path) -> dict[str, str]:
-    """What a receiver must have in the end: path to digest of every `.json`, links not followed."""
+    """All that a receiver must have in the end: path to digest of every `.json`, links not followed."""
     found = {}
     for directory, _, names in os.walk(root):
         for name in names:

@@ -76,18 +76,6 @@ def test_what_is_put_aside_is_known_everywhere(tmp_path: Path) -> None:
     assert put == Put("1 blocked z", put.at, True, 2_000_000.0)
 
 
-def test_an_undo_takes_back_the_last_one_whoever_made_it(tmp_path: Path) -> None:
-    one, other = Screen(tmp_path), Screen(tmp_path)
-    assert one.all.undo() is None
-    one.all.acknowledge({"a": "m1"})
-    before = known(tmp_path)
-    other.all.snooze({"a": "m1", "b": "m2"}, None)
-    assert [undone[2:] for undone in [one.all.undo()] if undone] == [("snoozed", ["a", "b"])]
-    assert one.known == known(tmp_path) == before
-    assert [undone[2:] for undone in [other.all.undo()] if undone] == [("acknowledged", ["a"])]
-    assert (known(tmp_path), one.all.undo()) == ({}, None)
-
-
 tasks = st.frozensets(st.sampled_from("abcde"), min_size=1, max_size=4)
 whats = st.sampled_from(["acknowledge", "snooze", "seen", "undo", "look", "restart"])
 steps = st.lists(st.tuples(st.integers(0, 1), whats, tasks, st.sampled_from(["m1", "m2"])), max_size=20)

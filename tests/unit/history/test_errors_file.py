@@ -115,20 +115,6 @@ def test_what_is_no_file_is_set_aside_and_never_followed(tmp_path: Path, kind: s
     assert [name[:14] for name in names(workspace)] == [".gitignore", "errors.broken-", "errors.json"]
 
 
-@pytest.mark.parametrize("kind", ["link", "file"])
-def test_a_directory_that_is_none_is_refused_in_words(tmp_path: Path, kind: str) -> None:
-    workspace, outside = tmp_path / "w", tmp_path / "outside"
-    workspace.mkdir()
-    outside.mkdir()
-    place = workspace / ".agentwatch"
-    if kind == "link":
-        place.symlink_to(outside)
-    else:
-        place.write_text("x")
-    assert "remove it" in (append_errors(workspace, [FAILURE]) or "")
-    assert list(outside.iterdir()) == []
-
-
 NOWHERE = Claim("artifact", "plan.md", Verdict.CONTRADICTED, "missing: no such file in the workspace", is_missing=True)
 
 

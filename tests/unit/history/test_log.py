@@ -65,12 +65,6 @@ def test_what_was_gone_at_a_start_delays_nothing() -> None:
 # Lines
 
 
-def test_no_foreign_text_reaches_the_terminal_as_it_is() -> None:
-    hostile = "x\x1b]52;c;aGk=\x07\n\u202e[/red]"
-    shown = log_line(StateChange(0.0, hostile, None, State.FAILED, 1, hostile))
-    assert (shown.isprintable(), len(shown.splitlines())) == (True, 1)
-
-
 def test_what_a_task_does_is_told_once_where_it_is_asked_for() -> None:
     make = Activity(10.0, ActivityKind.TOOL, "Bash", "make \x1b[31m")
     todo = Activity(30.0, ActivityKind.TODO, about="Test")

@@ -90,26 +90,6 @@ def test_a_session_is_read_again_with_the_texts_that_are_kept(tmp_path: Path) ->
     assert [read.texts.get(digest) for digest in said] == [packet("x"), meta("partial"), None]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"state": "asleep"}, "`run` is no run"),
-        ({"rounds": [{"prompt": None}]}, "`run` is no run"),
-        ({"rounds": [{"began_at": 1e300}]}, "a time in `run`"),
-        ({"started_at": 1e300}, "a time in `run`"),
-        ({"said": {"at": 1e300, "digest": "a", "opening": ""}}, "a time in `run`"),
-    ],
-)
-def test_a_session_that_cannot_be_is_told(tmp_path: Path, change: dict[str, object], words: str) -> None:
-    workspace = Workspace()
-    lines = recording_lines("shop", [run_of(workspace)], workspace.text_of)
-    whole = json.loads([*lines][1])
-    path = changed(exported(tmp_path), 3, json.dumps({**whole, "run": {**whole["run"], **change}}))
-    with pytest.raises(UsageError, match=re.escape(words)) as error:
-        read_recording(path)
-    assert str(error.value).startswith(f"{path}:3: ")
-
-
 def test_no_file_is_replaced_and_no_half_of_one_left(tmp_path: Path) -> None:
     def interrupted() -> Iterator[str]:
         yield "{}"

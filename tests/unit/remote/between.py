@@ -27,8 +27,6 @@ class MemoryEnd(Link):
 
     def __init__(self) -> None:
         self.links: list[MemoryLink] = []
-        self.sent = 0
-        self.bytes = 0
         self.receive: Receive = lambda _message: None
         self.change: Change = lambda _state: None
 
@@ -36,8 +34,6 @@ class MemoryEnd(Link):
         self.receive, self.change = receive, change
 
     def send(self, message: bytes, to: str = "") -> None:
-        self.sent += 1
-        self.bytes += len(message)
         for link in self.links:
             if link.is_up and to in ("", link.screen):
                 link.waiting.append(message)
@@ -124,7 +120,8 @@ class Host(Relay):
     def see(self, events: Iterable[Event], *, settled: bool = True) -> None:
         """These are observed."""
         self.monitor.health = Health("live", "")
-        self.monitor._add(events)
+        for one in events:
+            self.monitor._add([one])
         self.monitor.tree.settle()
         if settled:
             self.part._settled = 2
@@ -143,7 +140,7 @@ class Host(Relay):
 
 
 class Screen(Seen):
-    """What somebody sees of a host, without a thread: `tick` is called by the test."""
+    """The view of a host, without a thread: `tick` is called by the test."""
 
     def __init__(self, link: MemoryLink, time: Time, **more: Any) -> None:
         super().__init__(link, clock=time, steady=lambda: time.at - NOON + 100.0, **more)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,10 +20,20 @@ from tests.unit.decisions.made import KIM, NOON, QUICK, at
 from agentwatch.config import Settings
 from agentwatch.decisions import keys as keys_module
 from agentwatch.decisions.envelope import PublicKey, SigningKey
+from agentwatch.decisions.errors import DecisionError, UncertainError, UnreachableError
 from agentwatch.decisions.keys import Keys, Role
 from agentwatch.decisions.ledger import Chain
 from agentwatch.decisions.reader import Found, Question, Reader
-from agentwatch.decisions.record import Params, Record, SignedRequest, Subject, draft_of, sign, written
+from agentwatch.decisions.record import (
+    AlreadyDecidedError,
+    Params,
+    Record,
+    SignedRequest,
+    Subject,
+    draft_of,
+    sign,
+    written,
+)
 from agentwatch.decisions.service import LocalService
 from agentwatch.delegation.decision import Action
 from agentwatch.disk import Disk
@@ -31,6 +43,7 @@ from agentwatch.remote.protocol import Result
 from agentwatch.requests.holding import Holder
 from agentwatch.requests.store import Inbox, RequestStore
 from agentwatch.sources.files.source import FilesSource
+from agentwatch.state import workspace_id
 
 ALICE = SigningKey(Ed25519PrivateKey.from_private_bytes(b"alice" + b"a" * 27))
 STRANGER = SigningKey(Ed25519PrivateKey.from_private_bytes(b"s" * 32))
@@ -40,8 +53,15 @@ LIFETIME = timedelta(days=7)
 class Host:
     """Everything lies below `root`. It trusts kim and alice. The clock stands at `now` until a test moves it."""
 
-    def __init__(self, root: Path, disk: Disk = QUICK) -> None:
+    ahead = 0.0
+    """Seconds by which the clock of its files is."""
+
+    def __init__(self, root: Path, disk: Disk = QUICK, home: Path | None = None) -> None:
         self.workspace, self.state, self.configuration = root / "shop", root / "state", root / "configuration"
+        if home is not None:
+            # Where processes of a user with this home have it.
+            self.state = home / "state" / "agentwatch" / workspace_id(self.workspace)
+            self.configuration = home / "config" / "agentwatch"
         self.workspace.mkdir(parents=True, exist_ok=True)
         self.disk = disk
         self.now = NOON
@@ -55,26 +75,28 @@ class Host:
     def open_desk(self) -> LocalService:
         return LocalService(self.workspace, state=self.state, configuration=self.configuration, disk=self.disk)
 
-    def store(self) -> RequestStore:
-        return RequestStore(self.workspace, state=self.state, disk=QUICK)
-
     def holder(self) -> Holder:
         return Holder(self.workspace, name="test", state=self.state, configuration=self.configuration, disk=QUICK)
 
     def fail(self, task_id: str = "a", attempt: int = 1, summary: str = "It broke.") -> None:
         """An attempt that was handed out, and came back with an error."""
         packet = HANDOFF | {"task_id": task_id, "attempt": attempt}
-        name = f"{task_id}-{attempt}"
-        (self.workspace / f"{name}.handoff.json").write_text(json.dumps(packet), "utf-8")
         text = returned(summary).replace("task_id: shop.api", f"task_id: {task_id}\nattempt: {attempt}")
-        (self.workspace / f"{name}.return.md").write_text(text, "utf-8")
+        for name, content in (("handoff.json", json.dumps(packet)), ("return.md", text)):
+            beside = self.workspace / "beside"
+            beside.write_text(content, "utf-8")
+            os.utime(beside, (time.time() + self.ahead,) * 2)
+            beside.rename(self.workspace / f"{task_id}-{attempt}.{name}")
         self._monitor = None
 
     def monitor(self) -> Monitor:
         """One that has looked at what is there now."""
         if self._monitor is None:
             source = FilesSource(self.workspace)
-            given = {"open_desk": self.open_desk, "open_inbox": lambda: Inbox(self.store())}
+            given = {
+                "open_desk": self.open_desk,
+                "open_inbox": lambda: Inbox(RequestStore(self.workspace, state=self.state, disk=QUICK)),
+            }
             self._monitor = Monitor(self.workspace, Settings(), source, time.time, **given)  # type: ignore[arg-type]
             self._monitor.scan()
             for part in (self._monitor.clerk, self._monitor.inbox):
@@ -90,7 +112,7 @@ class Host:
         return self.desk.subject(self.monitor().tree.tasks[task_id])
 
     def signed(self, task_id: str = "a", action: Action = Action.RETRY, key: SigningKey = KIM, **changes: Any) -> str:
-        """What an operator signs, now by the clock of the host, who looks at the task as it is now."""
+        """The request of an operator, now by the clock of the host, who looks at the task as it is now."""
         at: datetime = changes.pop("at", self.now)
         host: str = changes.pop("host", self.key.public.keyid)
         record_by: datetime = changes.pop("record_by", at + timedelta(minutes=5))
@@ -115,17 +137,15 @@ class Host:
     def records(self) -> list[Record]:
         return [entry.record for entry in self.chain().entries]
 
-    def reader(self) -> Reader:
-        return Reader(self.workspace, state=self.state, configuration=self.configuration, environment={})
-
     def wait(self, task_id: str = "a", attempt: int = 1, now: datetime | None = None) -> Found:
-        """What an agent there is told."""
+        """The answer that an agent there gets."""
         with at(now or self.now):
-            return self.reader().find(Question(task_id, attempt))
+            reader = Reader(self.workspace, state=self.state, configuration=self.configuration, environment={})
+            return reader.find(Question(task_id, attempt))
 
 
 class Line:
-    """What is between a desk and a host; a deaf one hears no answer."""
+    """The line between a desk and a host; a deaf one hears no answer."""
 
     def __init__(self, host: Host, label: str = "build1") -> None:
         self.host = host
@@ -147,12 +167,57 @@ class Line:
         result = self.host.record(request)
         return None if self.is_deaf else result
 
-    def desk(self, root: Path, key: SigningKey = KIM, **changes: Any) -> RemoteDesk:
+    def desk(self, root: Path, key: SigningKey = KIM) -> RemoteDesk:
         """Of an operator, whose machine is below `root`."""
-        configuration = root / "configuration"
-        keys_of(configuration, key)
-        values = {"state": root / "state", "configuration": configuration, "disk": QUICK}
-        return RemoteDesk(self, lambda: self.host.desk.workspace_id, Path("/ssh:build1:/shop"), **(values | changes))
+        return desk_of(self, lambda: self.host.desk.workspace_id, root, key)
+
+
+def desk_of(host: Any, workspace_id: Callable[[], str], root: Path, key: SigningKey) -> RemoteDesk:
+    """The desk of an operator, whose machine is below `root`, for a workspace of a host."""
+    configuration = root / "configuration"
+    keys_of(configuration, key)
+    where: dict[str, Any] = {"state": root / "state", "configuration": configuration, "disk": QUICK}
+    return RemoteDesk(host, workspace_id, Path("/ssh:build1:/shop"), **where)
+
+
+class Said:
+    """The answer that an operator has got about one decision."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+        self.word = ""
+        self.existing: Record | None = None
+
+    def decide(self, desk: RemoteDesk, subject: Subject) -> None:
+        self.word, self.existing = "recorded", None
+        try:
+            desk.decide(subject, self.action, note="once more", returned=lambda: None)
+        except AlreadyDecidedError as error:
+            self.word, self.existing = "otherwise", error.existing
+        except UncertainError:
+            self.word = "unknown"
+        except UnreachableError:
+            self.word = "not sent"
+        except DecisionError as error:
+            self.word = f"refused: {error}"
+
+
+def told_the_truth(records: list[Record], said: list[Said]) -> None:
+    """Kim and alice were told of one attempt as the ledger has it."""
+    assert len(records) <= 1, "doubled"
+    held = records[0] if records else None
+    for one, key in zip(said, (KIM, ALICE), strict=True):
+        if one.word == "recorded":
+            assert held is not None, "lost"
+            assert held.action is one.action
+        elif one.word == "otherwise":
+            assert held is not None
+            assert held == one.existing
+            assert held.action is not one.action
+        else:
+            assert one.word.startswith(("refused", "not sent")), one.word
+            is_own = held is not None and key.public.keyid in str(held.signed_request)
+            assert not is_own, "recorded, and its operator was told that it is not"
 
 
 def keys_of(configuration: Path, key: SigningKey) -> Keys:

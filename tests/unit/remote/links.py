@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -36,17 +36,17 @@ while data := there.recv(65536):
     while data:
         data = data[os.write(1, data):]
 """
-"""What is found under the name `agentwatch`: it leads to the end of a relay that the test holds."""
+"""Is found under the name `agentwatch`, and leads to the end of a relay that the test holds."""
 
 _NO_SSH: Final = """#!/bin/sh
 for last; do :; done
 PATH={bin}:/usr/bin:/bin exec sh -c "$last"
 """
-"""What is run instead of ssh: it runs here what ssh would run there."""
+"""Is run instead of ssh, and runs here what ssh would run there."""
 
 
 class Heard:
-    """What one end has heard, and what it was told of its link."""
+    """The messages that one end has heard, and the states of its link."""
 
     def __init__(self) -> None:
         self.messages: list[bytes] = []
@@ -74,8 +74,28 @@ class Heard:
         self.until(lambda: bool(self.states) and self.states[-1].up)
 
 
+Start = Callable[[Link], Heard]
+
+
+def starting() -> Iterator[Start]:
+    """Starts ends, and stops them when the test is over."""
+    ends: list[Link] = []
+
+    def start(end: Link) -> Heard:
+        heard = Heard()
+        end.start(heard.receive, heard.change)
+        ends.append(end)
+        return heard
+
+    yield start
+    for end in ends:
+        began = time.monotonic()
+        end.stop()
+        assert time.monotonic() - began < 2  # a second, on a busy machine
+
+
 class Way(ABC):
-    """What is between one relay, which has this end, and its screens."""
+    """The way between one relay, which has this end, and its screens."""
 
     end: Link
 
@@ -197,9 +217,7 @@ class Nats(Way):
         return NatsHub(self._here.url, Login()).link(self._key.public)
 
     def cut(self) -> None:
-        self._here.cut(100)
-        time.sleep(0.05)
-        self._here.mend()
+        self._here.cut()
 
     def stop(self) -> None:
         super().stop()

@@ -1,4 +1,4 @@
-"""What a screen sees of one workspace, whatever the link to it is."""
+"""The view that a screen has of one workspace, whatever the link to it is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Seen:
         self.tree = Tree()
         self.health = Health("starting", "")
         self.told: list[str] = []
-        """What was told of the way to the host."""
+        """The news of the way to the host."""
         self.lock = threading.Lock()
         self.clock = clock
         self.host = RemoteHost(link, "build1", key=key, clock=clock, **more)
@@ -61,7 +61,7 @@ class Seen:
         return self.health.mode == "live" and self.tree.lost_since is None
 
     def document(self, workspace: str) -> dict[str, Any]:
-        """What `tree --json` says, as it is seen here."""
+        """The document of `tree --json`, as it is seen here."""
         with self.lock:
             self.tree.apply(Tick(0, self.clock()))
             problems = [tuple(one) for one in self.health.problems]

@@ -113,7 +113,7 @@ class Sshd:
 
 
 class SeenBySsh(Seen):
-    """What a screen sees of one workspace behind a real ssh."""
+    """The view of one workspace behind a real ssh."""
 
     def __init__(self, sshd: Sshd, path: Path | str) -> None:
         self.link = ProcessLink(sshd.address("/anywhere"), [str(path)], program=sshd.program)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.homes import live_in
 from tests.journeys.made import handoff, returned
 from tests.unit.remote.seen import until
 from tests.unit.remote.sshd import Sshd, needs_sshd
@@ -35,9 +36,7 @@ def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
     wrapper.chmod(0o755)
     monkeypatch.setenv("AGENTWATCH_PATH", os.environ["PATH"])
     monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
-    monkeypatch.setenv("HOME", str(tmp_path / "operator"))
-    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
-        monkeypatch.delenv(variable, raising=False)
+    live_in(tmp_path / "operator", monkeypatch)
     yield running
     running.stop()
 
@@ -59,7 +58,7 @@ def stripped(document: Any) -> Any:
     return [stripped(one) for one in document] if isinstance(document, list) else document
 
 
-def test_the_tree_is_that_of_the_host_and_a_decision_is_recorded_there_once(
+def test_the_tree_is_the_hosts_and_decisions_are_recorded_there(
     sshd: Sshd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = sshd.address("/~/shop").written
@@ -98,12 +97,10 @@ def test_a_host_that_cannot_be_reached_is_said_so(sshd: Sshd, capsys: pytest.Cap
     assert "127.0.0.1 cannot be reached: " in said.err
     assert "refused" in said.err
     assert run(["decide", "shop.api", address, "--retry", "--yes"]) == 2
-    assert not (Path(os.environ["HOME"]) / ".local" / "state" / "agentwatch").exists()
+    assert not (Path(os.environ["HOME"]) / "state" / "agentwatch").exists()
 
 
-def test_the_workspaces_of_a_host_share_a_connection_and_one_that_is_not_there_is_said(
-    sshd: Sshd, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_workspaces_of_a_host_share_a_connection(sshd: Sshd, capsys: pytest.CaptureFixture[str]) -> None:
     (sshd.home / "api").mkdir()
     (sshd.home / "api" / "a.handoff.json").write_text(handoff("a"))
     run(["tree", "--json", *(sshd.address(f"/~/{name}").written for name in ("shop", "api", "none"))])

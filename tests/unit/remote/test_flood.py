@@ -103,7 +103,7 @@ class Flood(Link):
 
 
 def scanned(more: Callable[[int], bytes | Frame], *, hurry: float) -> tuple[Batch, RemoteSource]:
-    """What a command is told of this host, by a clock that hurries."""
+    """The news that a command gets of this host, by a clock that hurries."""
     host = RemoteHost(Flood(more), "build1", key=KEY.public, steady=lambda: time.monotonic() * hurry)
     source = RemoteSource(host)
     try:

@@ -1,4 +1,4 @@
-"""What holds for every link, whatever carries the messages: those who use one need not know which it is."""
+"""The promises of every link, whatever carries the messages: those who use one need not know which it is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.broker import Broker, running
 from tests.unit.decisions.made import KIM
-from tests.unit.remote.links import Heard, Nats, Pipes, Way, bridge_in, through_ssh
+from tests.unit.remote.links import Heard, Nats, Pipes, Start, Way, bridge_in, starting, through_ssh
 from tests.unit.remote.seen import Seen, until
 from tests.unit.remote.sshd import Sshd, needs_sshd
 
@@ -32,7 +32,7 @@ from agentwatch.view.document import tree_document
 
 PACKET = '{"task_id": "%s", "objective": "count the seeds", "acceptance_criteria": ["done"], "scope": {"in": ["a"]}}'
 LARGE = bytes(range(256)) * 3072
-Start = Callable[[Link], Heard]
+started = pytest.fixture(starting)
 
 
 @pytest.fixture(scope="module")
@@ -69,25 +69,8 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Way]:
     made.stop()
 
 
-@pytest.fixture
-def started() -> Iterator[Start]:
-    """Starts ends, and stops links when the test is over."""
-    links: list[Link] = []
-
-    def start(end: Link) -> Heard:
-        heard = Heard()
-        end.start(heard.receive, heard.change)
-        if isinstance(end, Link):
-            links.append(end)
-        return heard
-
-    yield start
-    for one in links:
-        one.stop()
-
-
 def connected(way: Way, started: Start) -> tuple[Heard, Link, Heard]:
-    """What the relay hears; a link, and what its screen hears, once each has heard the other."""
+    """The ears of the relay; a link, and the ears of its screen, once each has heard the other."""
     hears, link = started(way.end), way.link()
     shown = started(link)
     meet(way, hears, link, shown, b"0")
@@ -122,7 +105,7 @@ def test_messages_of_any_size_arrive_whole_and_in_their_order(way: Way, started:
     assert said(hears) == said(shown) == messages
 
 
-def test_a_cut_is_told_with_its_reason_and_the_link_is_up_again_by_itself(way: Way, started: Start) -> None:
+def test_a_cut_is_told_and_the_link_is_up_again_by_itself(way: Way, started: Start) -> None:
     hears, link, shown = connected(way, started)
     for number in (b"1", b"2"):
         count = len(shown.states)
@@ -180,7 +163,7 @@ def relaying(way: Way, workspace: Path) -> Iterator[Monitor]:
         thread.join()
 
 
-def test_after_any_cut_the_screen_shows_what_the_host_does_and_the_host_answers(
+def test_after_any_cut_the_screen_shows_what_the_host_does(
     way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -70,9 +70,7 @@ def log_of(events: Iterable[Event]) -> tuple[Log, list[Any]]:
 
 
 @given(pasts, st.integers(0, 16))
-def test_a_tree_and_a_copy_that_come_in_the_middle_equal_those_that_were_told_everything(
-    events: list[Event], at: int
-) -> None:
+def test_who_comes_in_the_middle_sees_what_the_others_see(events: list[Event], at: int) -> None:
     log, counts = log_of(events[:at])
     assert document_of(log.events()) == document_of(events[:at])
     copy, told = Log(), log.events()
@@ -87,7 +85,7 @@ def test_a_tree_and_a_copy_that_come_in_the_middle_equal_those_that_were_told_ev
     assert document_of(told) == document_of(log.events()) == document_of(events)
 
 
-def test_of_a_file_as_much_is_kept_as_the_tree_remembers_and_the_first_version_stays() -> None:
+def test_of_a_file_as_much_is_kept_as_the_tree_remembers() -> None:
     recorder = Recorder()
     events = [recorder.seen("a.handoff.json", handoff("a", attempt=one)) for one in range(1, MAX_VERSIONS + 20)]
     log, _ = log_of([event for event in events for _ in range(2)])
@@ -96,7 +94,7 @@ def test_of_a_file_as_much_is_kept_as_the_tree_remembers_and_the_first_version_s
     assert document_of(log.events()) == document_of(events)
 
 
-def test_the_checks_of_one_file_are_bounded_and_what_went_takes_no_room() -> None:
+def test_checks_are_bounded_and_what_went_takes_no_room() -> None:
     log, _ = log_of([Checked(seq, 1.0, "returns.md", f"{seq % 400}", ()) for seq in range(500)])
     assert len(log.events()) == MAX_VERSIONS
     see = Recorder().seen

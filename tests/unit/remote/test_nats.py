@@ -1,4 +1,4 @@
-"""What a host says reaches the screens of a fleet over a real NATS server, and what they say reaches the host: with
+"""A host and the screens of a fleet hear each other over a real NATS server: with
 many hosts, after a crash, over TLS, with files of credentials; and what is told where one of these is not as it has to
 be."""
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from nats.aio.client import Client
 from tests.broker import Broker, new_key, running
 from tests.certificates import DAY, certify, jwts
-from tests.unit.remote.links import Heard
+from tests.unit.remote.links import Heard, Start, starting
 
 from agentwatch.cli import run
 from agentwatch.decisions.keys import Keys
@@ -23,30 +23,12 @@ from agentwatch.remote.nats import Login, NatsEnd, NatsHub, TroubleError, asked
 from agentwatch.remote.nats_accounts import STREAM, store_subject
 from agentwatch.remote.pipe import Link
 
-Start = Callable[[Link], Heard]
+started = pytest.fixture(starting)
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     yield from running(tmp_path_factory.mktemp("broker"))
-
-
-@pytest.fixture
-def started() -> Iterator[Start]:
-    """Starts ends, and stops them when the test is over."""
-    ends: list[Link] = []
-
-    def start(end: Link) -> Heard:
-        heard = Heard()
-        end.start(heard.receive, heard.change)
-        ends.append(end)
-        return heard
-
-    yield start
-    for end in ends:
-        began = time.monotonic()
-        end.stop()
-        assert time.monotonic() - began < 2  # a second, on a busy machine
 
 
 def said_in(hears: Heard, end: Link, shown: Heard, link: Link) -> None:

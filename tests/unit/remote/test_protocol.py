@@ -124,7 +124,7 @@ def test_a_message_of_which_one_bit_is_another_is_not_read(data: st.DataObject) 
     assert verifier().read(bytes(message)) is None
 
 
-def test_a_signed_decision_is_no_message_and_a_message_no_decision() -> None:
+def test_a_signed_decision_is_no_message_nor_the_reverse() -> None:
     payload = b"=" + to_bytes(HELLO)
     about = b"DSSEv1 44 application/vnd.agentwatch.decision.v1+json %d %s" % (len(payload), payload)
     for message in (KEY.private.sign(about) + bytes.fromhex(KEY.public.keyid) + payload, seal(payload, KEY)):

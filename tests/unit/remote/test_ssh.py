@@ -10,7 +10,7 @@ from agentwatch.remote.address import parse
 from agentwatch.remote.pipe import command, reason
 
 
-def test_the_shell_there_gets_paths_quoted_and_ssh_no_word_that_could_be_an_option() -> None:
+def test_the_shell_gets_paths_quoted_and_ssh_no_option() -> None:
     hostile = "/srv/-rf '; touch pwned; '$(x)\n"
     made = command(parse("ssh://kim@[::1]:2222/srv"), [hostile, "~/shop"])
     assert made[-3:-1] == ["--", "::1"]
@@ -30,8 +30,12 @@ def test_the_shell_there_gets_paths_quoted_and_ssh_no_word_that_could_be_an_opti
         ),
         (255, ["", ""], "ssh could not connect"),
         (1, ["agentwatch: the key is locked"], "the key is locked"),
+        (1, ["\x1b]0;owned\x07\u202e" + "y" * 4_000], "yyy"),
         (0, [], "the connection has ended"),
     ],
 )
 def test_a_reason_is_the_last_line_that_says_one_and_what_to_do(code: int, lines: list[str], words: str) -> None:
-    assert words in reason(code, lines, "build1", "the connection has ended")
+    said = reason(code, lines, "build1", "the connection has ended")
+    assert words in said
+    assert len(said) < 500
+    assert said.isprintable()

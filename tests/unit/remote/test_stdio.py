@@ -31,9 +31,7 @@ def arrived(data: bytes) -> tuple[list[bytes], str]:
 
 
 @given(st.lists(st.binary(max_size=20), max_size=5), st.binary(max_size=40), st.integers(0, 200))
-def test_wherever_it_is_cut_whole_messages_have_arrived_and_no_part_of_one(
-    sent: list[bytes], noise: bytes, cut: int
-) -> None:
+def test_wherever_it_is_cut_no_part_of_a_message_arrives(sent: list[bytes], noise: bytes, cut: int) -> None:
     assume(GREETING not in noise)
     data = noise + GREETING + b"".join(map(framed, sent))
     found, why = arrived(data[: min(cut, len(data))])
@@ -47,7 +45,7 @@ def test_what_is_no_relay_is_not_listened_to_for_long(data: bytes, why: str) -> 
     assert arrived(data) == ([], f"something else than a relay {why} there")
 
 
-def test_the_end_of_a_relay_ends_with_its_screen_which_holds_nobody_up() -> None:
+def test_the_end_of_a_relay_ends_with_its_screen() -> None:
     (there_in, here_out), (here_in, there_out) = os.pipe(), os.pipe()
     states = Queue[LinkState]()
     end = StdioEnd(there_in, there_out)
@@ -63,7 +61,7 @@ def test_the_end_of_a_relay_ends_with_its_screen_which_holds_nobody_up() -> None
         os.close(one)
 
 
-def test_what_waits_when_it_is_stopped_never_gets_into_the_file_that_takes_the_number() -> None:
+def test_what_waits_at_the_end_gets_into_no_other_file() -> None:
     here, there = os.pipe()
     writer = Writer(there)
     writer.send(bytes(1_000_000))

@@ -55,7 +55,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
 
 
-def test_a_text_comes_in_parts_in_any_order_and_is_asked_for_once() -> None:
+def test_a_text_comes_in_parts_in_any_order() -> None:
     def answer(ask: Ask) -> Iterable[Reply]:
         text = {"a": "hello", "empty": ""}.get(ask.key)
         pieces = [] if text is None else [text[:2], text[2:]]
@@ -65,22 +65,21 @@ def test_a_text_comes_in_parts_in_any_order_and_is_asked_for_once() -> None:
         return (*reversed(replies), *replies, *strange) if ask.key != "a" or len(there.asked) > 2 else ()
 
     there = There(answer)
-    assert there.host.text("w", "a") == there.host.text("w", "a") == "hello"
+    texts = {key: there.host.ask("w", "text", key) for key in ("a", "b", "empty")}
     # The first two times it was lost on the way.
-    assert len(there.asked) == 3
-    assert there.host.text("w", "b") is None
-    assert there.host.text("w", "empty") == ""
+    assert [ask.key for ask in there.asked] == ["a", "a", "a", "b", "empty"]
+    assert texts == {"a": "hello", "b": None, "empty": ""}
     there.host.release(there)
 
 
 @pytest.mark.parametrize("lies", [[(5, 6), (0, 2), (1, 2)], [(0, 2), (1, 3)], [(n, 1_000) for n in range(1_000)]])
-def test_an_answer_that_says_now_this_now_that_or_has_no_end_is_none(
+def test_an_answer_that_contradicts_itself_is_none(
     lies: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LARGEST_ANSWER", 1_000)
     there = There(lambda ask: [Reply(id=ask.id, part=part, parts=parts, data="x" * 100) for part, parts in lies])
     with pytest.raises(NoAnswerError):
-        there.host.text("w", "a")
+        there.host.ask("w", "text", "a")
     there.host.release(there)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -27,87 +27,69 @@ from agentwatch.report.account import Account, account_of
 
 START: Final = 1_790_000_000.0
 """2026-09-21 14:13:20 UTC."""
+PLACE: Final = "PLACEHOLDER"
 
 Value = TypeVar("Value")
 
 
 class Session:
-    """Writes a session down, a line an event; `at` is in seconds since `START`."""
+    """Writes a session down, an event a minute."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.end = 0.0
 
-    def asked(self, at: float, task_id: str, objective: str = "do it", **more: object) -> None:
-        self._see(at, f"{task_id}.handoff.json", Handoff(task_id, objective, **more))  # type: ignore[arg-type]
+    @property
+    def now(self) -> float:
+        return START + 60 * len(self.events)
 
-    def told(
-        self, at: float, task_id: str, outcome: str, summary: str = "done", *findings: Finding, **more: object
-    ) -> None:
-        document = Return(
-            Contract.RETURN_FORMAT,
-            {"completed": "SUCCESS", "failed": "ERROR"}.get(outcome, outcome.upper()),
-            Outcome(outcome),
-            task_id=task_id,
-            summary=summary,
-            **more,  # type: ignore[arg-type]
-        )
-        self._see(at, f"{task_id}.return.md", document, *findings)
+    def asked(self, task_id: str, **more: object) -> None:
+        self._see(f"{task_id}.handoff.json", Handoff(task_id, PLACE, **more))  # type: ignore[arg-type]
 
-    def checked(self, at: float, *claims: Claim) -> None:
-        """The claims of the return that was told last."""
+    def told(self, task_id: str, outcome: Outcome, verdicts: Iterable[Verdict], **more: object) -> None:
+        """It returns, and its claims are checked."""
+        fields = {"task_id": task_id, "summary": PLACE, "review_reason": PLACE, **more}
+        document = Return(Contract.RETURN_FORMAT, outcome.upper(), outcome, **fields)  # type: ignore[arg-type]
+        self._see(f"{task_id}.return.md", document)
         seen = self.events[-1]
-        assert isinstance(seen, Seen)
-        self.events.append(Checked(len(self.events), START + at, seen.path, seen.digest, claims))
+        claims = tuple(Claim(PLACE, PLACE, verdict, PLACE) for verdict in verdicts)
+        self.events.append(Checked(len(self.events), self.now, seen.path, f"{seen.seq:064x}", claims))
 
-    def _see(self, at: float, path: str, document: Fields, *findings: Finding) -> None:
+    def _see(self, path: str, document: Fields) -> None:
         seq = len(self.events)
-        self.end = max(self.end, at)
-        self.events.append(Seen(seq, START + at, path, f"{seq:064x}", document, findings))
+        self.events.append(Seen(seq, self.now, path, f"{seq:064x}", document, (FINDING,)))
 
-    def account(self, later: float = 60.0) -> Account:
-        """As it stood `later` seconds behind the last event."""
+    def account(self) -> Account:
+        """As it stood a minute later."""
         tree = Tree()
-        now = START + self.end + later
-        for event in [*self.events, Tick(len(self.events), now)]:
-            tree.apply(event)
-        return account_of(tree, list(state_changes(self.events, Tree())), workspace="/home/ann/shop", now=now)
+        tree.apply(*self.events, Tick(len(self.events), self.now))
+        return account_of(tree, list(state_changes(self.events, Tree())), workspace=PLACE, now=self.now)
+
+
+FINDING: Final = Finding(PLACE, Severity.WARNING, PLACE, 2)
 
 
 @cache
-def large_account(tasks: int = 800) -> Account:
-    """Branches of three levels over some hours, in each of which some fail, ask or lie."""
-    session = Session()
-    for number in range(tasks):
-        branch, part = divmod(number, 20)
-        task_id = f"area-{branch}" + (f".step-{part // 5}" if part else "") + (f".part-{part}" if part % 5 else "")
-        session.asked(60.0 * number, task_id, f"Build {task_id}")
-        outcome = ("completed", "completed", "failed", "completed", "blocked", "", "partial")[number % 7]
-        if outcome:
-            session.told(60.0 * number + 600, task_id, outcome, "It is done as asked", blockers=("Which one?",))
-            verdict = Verdict.CONTRADICTED if number % 11 == 0 else Verdict.VERIFIED
-            session.checked(60.0 * number + 600, Claim("created", f"src/{task_id}.py", verdict, "as it was found"))
+def large_account() -> Account:
+    """Branches of many tasks, in which some fail, ask or lie."""
+    session, outcomes = Session(), [*Outcome]
+    for number in range(400):
+        task_id = f"area-{number // 20}.part-{number % 20}"
+        session.asked(task_id)
+        session.told(task_id, outcomes[number % len(outcomes)], [[*Verdict][number % 3]])
     return session.account()
-
-
-PLACE: Final = "PLACEHOLDER"
 
 
 def told_everywhere() -> Account:
     """An account in which every foreign text that a report can show is `PLACE`, with something before it or not."""
     session = Session()
-    session.asked(0, f"{PLACE}", PLACE, mode=PLACE, session_id=PLACE, todos=(Todo(PLACE, TodoStatus.DONE, None, 1),))
-    words = ("error_code", "error_message", "retry_hint", "next_steps", "review_reason")
-    lists = ("limitations", "artifacts", "files_created", "files_modified")
-    more: dict[str, object] = dict.fromkeys((*words, "model", "mode", "agent", "session_id"), PLACE)
-    more |= {"blockers": (PLACE, PLACE), "confidence": 0.2, **dict.fromkeys(lists, (PLACE,))}
-    finding = Finding(PLACE, Severity.WARNING, PLACE, 2)
-    session.told(60, PLACE, "blocked", PLACE, finding, **more)
-    session.checked(61, *(Claim(PLACE, PLACE, verdict, PLACE) for verdict in Verdict))
-    session.asked(100, f"{PLACE}.child", PLACE, parent_task_id=PLACE)
-    session.told(200, f"{PLACE}.child", "completed", PLACE, finding, review_reason=PLACE)
-    session.checked(201, Claim(PLACE, PLACE, Verdict.CONTRADICTED, PLACE))
-    session.events.append(Unreadable(99, START + 210, PLACE, finding))
+    session.asked(PLACE, mode=PLACE, session_id=PLACE, todos=(Todo(PLACE, TodoStatus.DONE, None, 1),))
+    words = ("error_code", "error_message", "retry_hint", "next_steps", "model", "mode", "agent", "session_id")
+    lists = ("blockers", "limitations", "artifacts", "files_created", "files_modified")
+    more = {**dict.fromkeys(words, PLACE), **dict.fromkeys(lists, (PLACE, PLACE)), "confidence": 0.2}
+    session.told(PLACE, Outcome.BLOCKED, Verdict, **more)
+    session.asked(f"{PLACE}.child", parent_task_id=PLACE)
+    session.told(f"{PLACE}.child", Outcome.COMPLETED, [Verdict.CONTRADICTED])
+    session.events.append(Unreadable(99, session.now, PLACE, FINDING))
     decision = Decision(
         **dict.fromkeys(("decision_id", "task_id", "operator", "note"), PLACE),
         attempt=1,
@@ -121,7 +103,7 @@ def told_everywhere() -> Account:
     first, *rest = account.tasks
     *attempts, last = first.task.attempts
     task = replace(first.task, deleted=True, attempts=(*attempts, replace(last, decisions=(decision,))))
-    return replace(account, workspace=PLACE, tasks=(first._replace(task=task), *rest))
+    return replace(account, tasks=(first._replace(task=task), *rest))
 
 
 def retold(account: Account, text: str) -> Account:

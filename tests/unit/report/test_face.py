@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -20,18 +19,6 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
     Player(demo_screenplay().steps, place).play_all()
     return place
-
-
-def files(directory: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
-
-
-def test_nothing_is_written_but_the_report(workspace: Path, tmp_path: Path) -> None:
-    before = files(tmp_path)
-    assert run(["report", str(workspace), "--output", str(workspace / "report.html")]) == 0
-    after = files(tmp_path)
-    assert after.pop(f"shop{os.sep}report.html")
-    assert after == before
 
 
 def test_a_report_in_the_workspace_is_taken_for_no_document(

@@ -115,20 +115,17 @@ async def _acknowledge(app: AgentwatchApp, task: Task | None) -> None:
     for name, tasks in named.items():
         # Those about which something is open or new.
         those = [task for task in tasks if (task.question is not None and not task.acknowledged) or not task.seen]
-        asking = sum(task.ask is not None for task in those)
-        others = f", {plural(len(those) - asking, 'other')} reviewed" if len(those) > asking else ""
-        effect = f"{plural(asking, 'task')} {'stops' if asking == 1 else 'stop'} asking{others}"
         if those:
-            offers[f"{name}: {effect}"] = {task.task_id: mark_of(task) for task in those}
+            offers[f"{name}: {plural(len(those), 'task')}"] = {task.task_id: mark_of(task) for task in those}
     if not offers:
         app.say("There is nothing to acknowledge here: nothing asks, and nothing is new.")
         return
-    note = "This approves nothing and reaches no agent. What changes asks again."
+    note = "It asks no more, and is new no more, until it changes. This approves nothing and reaches no agent."
     chosen = await app.push_screen_wait(ChoiceScreen("Acknowledge", list(offers), note))
     if chosen is not None:
         words, name = list(offers)[chosen], new_name()
         await _record(app, offers[words], lambda shelf, own: shelf.acknowledge(own, name))
-        app.notify(f"Acknowledged {words}. Z undoes it.", markup=False, timeout=4)
+        app.notify(f"Acknowledged {words}. Z undoes it.", markup=False)
 
 
 async def _snooze(app: AgentwatchApp, task: Task) -> None:
@@ -146,7 +143,7 @@ async def _snooze(app: AgentwatchApp, task: Task) -> None:
     if chosen is not None:
         words, until = list(ways.items())[chosen]
         await _record(app, marks, lambda shelf, own: shelf.snooze(own, until))
-        app.notify(f"Snoozed {words}: {_name(task)}. Z undoes it.", markup=False, timeout=4)
+        app.notify(f"Snoozed {words}: {_name(task)}. Z undoes it.", markup=False)
 
 
 async def _undo(app: AgentwatchApp) -> None:

@@ -47,9 +47,9 @@ class Place(StrEnum):
 class ActionSpec(NamedTuple):
     """One action. `keys` are Textual's key names; those of an action with `{}` in it give it their number, from 0 on.
 
-    `footer` are the places whose footer names it, by its `words`; behind a semicolon stand those for the tree. `title`
-    stands in the palette, "": not there. `flag`: one that `acts` needs the workspace or its agents, which a replay has
-    not; the keys of one that is `first` go before those of the focus, as in a dialog and a replay all but a `late` one.
+    `footer` are the places whose footer names it, by its `words`; behind a semicolon stand those for the tree. `flag`:
+    one that `acts` needs the workspace or its agents, which a replay has not; the keys of one that is `first` go before
+    those of the focus, as in a dialog and a replay all but a `late` one.
     """
 
     id: str
@@ -58,7 +58,6 @@ class ActionSpec(NamedTuple):
     words: str
     homes: tuple[Home, ...]
     footer: tuple[Place, ...]
-    title: str
     flag: str
 
     @property
@@ -85,7 +84,7 @@ class ActionSpec(NamedTuple):
     def key_label(self) -> str:
         """How the first key is written for people; from the first to the last where the keys are numbered."""
         first = key_label(self.keys[0])
-        return f"{first}–{key_label(self.keys[-1])}" if self.is_numbered and len(self.keys) > 1 else first
+        return f"{first}–{key_label(self.keys[-1])}" if self.is_numbered else first
 
     @property
     def keys_label(self) -> str:
@@ -103,11 +102,11 @@ def key_label(key: str) -> str:
 
 
 def _row(  # noqa: PLR0917
-    name: str, keys: str, action: str, words: str, homes: str, footer: str = "", title: str = "", flag: str = ""
+    name: str, keys: str, action: str, words: str, homes: str, footer: str = "", flag: str = ""
 ) -> ActionSpec:
     places = footer.replace("selected", "tree details timeline inspect").split()
     made = tuple(map(Home, homes.split())), tuple(map(Place, places))
-    return ActionSpec(name, tuple(keys.split()), action, words, *made, title, flag)
+    return ActionSpec(name, tuple(keys.split()), action, words, *made, flag)
 
 
 # In the order of the footer: a narrow one drops the last.
@@ -118,40 +117,31 @@ _ROWS: Final = (
     _row("filter.complete", "tab", "complete", "complete", "filter", "filter"),
     _row("filter.earlier", "up", "earlier", "earlier", "filter", "filter"),
     _row("back", "escape", "back", "back; clear the filter", "main timeline inspect", "selected"),
-    _row("open", "enter", "open", "open", "tree", "tree", "Open the details"),
-    _row("inspect", "enter", "inspect", "inspect", "pane", "details", "", "acts"),
+    _row("open", "enter", "open", "open", "tree", "tree"),
+    _row("inspect", "enter", "inspect", "inspect", "pane", "details", "acts"),
     _row("live.search", "/", "search", "search", "pane", "details"),
-    _row(
-        "live.pager",
-        "p",
-        "page_transcript",
-        "pager",
-        "pane",
-        "details",
-        "Open the transcript in the pager",
-        "acts",
-    ),
+    _row("live.pager", "p", "page_transcript", "pager", "pane", "details", "acts"),
     _row("tabs", "1 2 3 4 5 6 7 8", "tab({})", "tabs", "main", "details"),
     _row("inspect.switch", "d tab", "switch", "difference", "inspect", "inspect"),
     _row("compare.earlier", "-", "compare(-1)", "earlier", "pane", "details"),
     _row("compare.later", "+ =", "compare(1)", "later attempts", "pane", "details"),
-    _row("needs.next", "n", "go_asking(1)", "next", "main", "tree details", "Next task that needs you"),
-    _row("needs.previous", "N", "go_asking(-1)", "previous", "main", "", "Previous task that needs you"),
-    _row("unseen.next", "u", "go_unseen(1)", "new", "main", "tree details", "Next task that is new"),
-    _row("unseen.previous", "U", "go_unseen(-1)", "new", "main", "", "Previous task that is new"),
-    _row("decide.retry", "r", "decide('retry')", "retry", "app", "selected", "Decide: retry", "acts"),
-    _row("decide.escalate", "e", "decide('escalate')", "escalate", "app", "selected", "Decide: escalate", "acts"),
-    _row("decide.abort", "x", "decide('abort')", "abort", "app", "selected", "Decide: abort", "acts"),
-    _row("decide.respond", "a", "decide('respond')", "answer", "app", "selected", "Decide: answer", "acts"),
-    _row("decide.accept", "y", "decide('accept')", "accept", "app", "selected", "Decide: accept", "acts"),
-    _row("review", "R", "review", "review", "app", "selected", "Review what needs you", "acts"),
-    _row("mark", "m", "mark", "mark", "tree", "", "Mark for the review", "acts"),
-    _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details", "Acknowledge", "acts"),
-    _row("snooze", "w", "aside('snooze')", "snooze", "app", "", "Snooze", "acts"),
-    _row("aside.undo", "Z", "aside('undo')", "undo", "app", "", "Undo: acknowledge or snooze", "acts"),
+    _row("needs.next", "n", "go_asking(1)", "next", "main", "tree details"),
+    _row("needs.previous", "N", "go_asking(-1)", "previous", "main"),
+    _row("unseen.next", "u", "go_unseen(1)", "new", "main", "tree details"),
+    _row("unseen.previous", "U", "go_unseen(-1)", "previous new", "main"),
+    _row("decide.retry", "r", "decide('retry')", "retry", "app", "selected", "acts"),
+    _row("decide.escalate", "e", "decide('escalate')", "escalate", "app", "selected", "acts"),
+    _row("decide.abort", "x", "decide('abort')", "abort", "app", "selected", "acts"),
+    _row("decide.respond", "a", "decide('respond')", "answer", "app", "selected", "acts"),
+    _row("decide.accept", "y", "decide('accept')", "accept", "app", "selected", "acts"),
+    _row("review", "R", "review", "review", "app", "selected", "acts"),
+    _row("mark", "m", "mark", "mark", "tree", "", "acts"),
+    _row("acknowledge", "A", "aside('acknowledge')", "acknowledge", "app", "tree details", "acts"),
+    _row("snooze", "w", "aside('snooze')", "snooze", "app", "", "acts"),
+    _row("aside.undo", "Z", "aside('undo')", "undo", "app", "", "acts"),
     _row("dialog.record", "ctrl+s", "record", "record", "decide", "decide"),
     _row("dialog.leave", "escape", "leave", "leave", "decide", "decide"),
-    _row("dialog.break", "ctrl+c", "copy_or_leave", "leave", "decide", "", "", "late"),
+    _row("dialog.break", "ctrl+c", "copy_or_leave", "leave", "decide", "", "late"),
     _row("dialog.skip", "ctrl+n", "skip", "skip", "decide", "decide"),
     _row("dialog.instead", "f2 f3 f4 f5 f6", "instead({})", "otherwise", "decide", "decide"),
     _row("dialog.next", "tab", "next_field", "next", "decide", "decide"),
@@ -167,22 +157,22 @@ _ROWS: Final = (
     _row("timeline.earlier", "left h", "pan(-1)", "earlier", "chart", "timeline"),
     _row("timeline.later", "right l", "pan(1)", "later", "chart", "timeline"),
     _row("timeline.idle", "i", "fold_idle", "fold idle time", "chart", "timeline"),
-    _row("filter", "/", "filter", "filter", "main", "tree", "Filter"),
+    _row("filter", "/", "filter", "filter", "main", "tree"),
     _row("views", "1 2 3 4 5 6 7 8 9", "screen.view({})", "views", "tree", "tree"),
-    _row("filter.state", "s", "filter_state(1)", "state", "main", "tree", "Filter by state"),
-    _row("filter.state.back", "S", "filter_state(-1)", "state", "main"),
-    _row("follow", "f", "follow", "follow", "main", "tree", "Follow what happens"),
-    _row("timeline", "t", "timeline", "timeline", "main timeline", "tree", "Timeline"),
-    _row("history", "H", "history", "history", "main", "", "Go to the history"),
+    _row("filter.state", "s", "filter_state(1)", "state", "main", "tree"),
+    _row("filter.state.back", "S", "filter_state(-1)", "previous state", "main"),
+    _row("follow", "f", "follow", "follow", "main", "tree"),
+    _row("timeline", "t", "timeline", "timeline", "main timeline", "tree"),
+    _row("history", "H", "history", "history", "main"),
     _row("fold", "space", "toggle_fold", "fold", "tree chart", "tree"),
-    _row("edit", "o", "file('edit')", "edit", "app", "selected", "Open the file in the editor", "acts"),
-    _row("copy", "c", "file('copy')", "copy path", "app", "selected", "Copy the path", "acts"),
+    _row("edit", "o", "file('edit')", "edit", "app", "selected", "acts"),
+    _row("copy", "c", "file('copy')", "copy path", "app", "selected", "acts"),
     _row("tab.next", "right l", "next_tab(1)", "next tab", "pane"),
     _row("tab.previous", "left h", "next_tab(-1)", "previous tab", "pane"),
     _row("focus.next", "tab", "switch", "switch", "main", "tree details"),
     _row("focus.previous", "shift+tab", "switch", "switch", "main"),
-    _row("fold.none", "E", "fold_all(False)", "expand all", "tree chart", "tree", "Expand everything"),
-    _row("fold.all", "C", "fold_all(True)", "collapse all", "tree chart", "tree", "Collapse everything"),
+    _row("fold.none", "E", "fold_all(False)", "expand all", "tree chart", "tree"),
+    _row("fold.all", "C", "fold_all(True)", "collapse all", "tree chart", "tree"),
     _row("up", "up k", "move_by(-1)", "up", "tree chart lines"),
     _row("down", "down j", "move_by(1)", "down", "tree chart lines"),
     _row("left", "left h", "cursor_left", "out", "tree"),
@@ -192,27 +182,18 @@ _ROWS: Final = (
     _row("page.on", "space", "move_pages(1)", "page down", "lines"),
     _row("first", "home g", "first_line", "first", "tree chart lines"),
     _row("last", "end G", "last_line", "last", "tree chart lines"),
-    _row("notices", "!", "notices", "notices", "main", "empty", "Files with a problem"),
-    _row("replay.play", "space", "play", "play", "replay", "", "Play or pause"),
+    _row("notices", "!", "notices", "notices", "main", "empty"),
+    _row("replay.play", "space", "play", "play", "replay"),
     _row("replay.step", ".", "step(1)", "step", "replay"),
     _row("replay.step.back", "comma", "step(-1)", "back", "replay"),
     _row("replay.slower", "<", "change_speed(0.5)", "slower", "replay"),
     _row("replay.faster", ">", "change_speed(2.0)", "faster", "replay"),
-    _row("replay.start", "[", "rewind", "start", "replay", "", "Go to the start of the recording"),
-    _row("replay.end", "]", "wind", "end", "replay", "", "Go to the end of the recording"),
-    _row("help", "?", "help", "keys", "app", "tree details empty timeline inspect", "Keys and manual"),
-    _row("palette", "ctrl+p", "command_palette", "palette", "app", "", "", "first"),
-    _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details empty inspect", "Quit"),
-    _row(
-        "suspend",
-        "ctrl+z",
-        "suspend_process",
-        "shell",
-        "app",
-        "tree details empty inspect",
-        "Go to the shell",
-        "first",
-    ),
+    _row("replay.start", "[", "rewind", "start", "replay"),
+    _row("replay.end", "]", "wind", "end", "replay"),
+    _row("help", "?", "help", "keys", "app", "tree details empty timeline inspect"),
+    _row("palette", "ctrl+p", "command_palette", "palette", "app", "", "first"),
+    _row("quit", "q ctrl+c", "quit", "quit", "app", "tree details empty inspect"),
+    _row("suspend", "ctrl+z", "suspend_process", "shell", "app", "tree details empty inspect", "first"),
 )
 COMMANDS: Final = {one.id: one for one in _ROWS}
 """All actions by their ids."""
@@ -379,17 +360,14 @@ _KEY: Final = re.compile(
 )
 
 
-def with_keys(wishes: Iterable[tuple[str, Sequence[str]]], views: int = 0) -> tuple[dict[str, ActionSpec], list[str]]:
+def with_keys(wishes: Iterable[tuple[str, Sequence[str]]]) -> tuple[dict[str, ActionSpec], list[str]]:
     """All actions with the operator's own keys, `[keys]` of the settings, and a sentence for each wish that does not
-    hold: its action keeps its defaults. No more keys of views than there are."""
-    specs, faults = dict(COMMANDS), list[str]()
-    if views:
-        specs["views"] = specs["views"]._replace(keys=specs["views"].keys[:views])
-    made = dict(specs)
+    hold: its action keeps its defaults."""
+    made, faults = dict(COMMANDS), list[str]()
     for name, words in wishes:
-        spec, keys, fault = specs.get(name), [key_of(word) for word in words], ""
+        spec, keys, fault = COMMANDS.get(name), [key_of(word) for word in words], ""
         if spec is None:
-            meant = did_you_mean(name, specs) or "`agentwatch help keys` has all"
+            meant = did_you_mean(name, COMMANDS) or "`agentwatch help keys` has all"
             fault = f"there is no command {quoted(name, 40)}; {meant}"
         elif None in keys:
             fault = f"{quoted(words[keys.index(None)], 40)} is no key; write one such as x, R, ctrl+r, f5 or pageup"
@@ -403,18 +381,18 @@ def with_keys(wishes: Iterable[tuple[str, Sequence[str]]], views: int = 0) -> tu
             made[name] = spec._replace(keys=tuple(dict.fromkeys(filter(None, [*keys, KEPT.get(name)]))))
         if fault:
             faults.append(f"{where(f'keys.{name}')}: {fault}{f'; it keeps {spec.keys_label}' if spec else ''}")
-    while clash := _clash(made, specs):
+    while clash := _clash(made):
         name, other, key = clash
-        made |= {name: specs[name], other: specs[other]}
+        made |= {name: COMMANDS[name], other: COMMANDS[other]}
         fault = f"{name} and {other} would both have the key {key_label(key)}; give one of them another key"
         faults.append(f"{where(f'keys.{name}')}: {fault}")
     return made, faults
 
 
-def _clash(made: Mapping[str, ActionSpec], specs: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
+def _clash(made: Mapping[str, ActionSpec]) -> tuple[str, str, str] | None:
     """An action with a key of the operator's that another in the same place, or of the app, has, too."""
     for one, other in permutations(made.values(), 2):
-        own = set(one.keys).difference(specs[one.id].keys).intersection(other.keys)
+        own = set(one.keys).difference(COMMANDS[one.id].keys).intersection(other.keys)
         if own and (Home.APP in (*one.homes, *other.homes) or not set(one.homes).isdisjoint(other.homes)):
             return one.id, other.id, own.pop()
     return None

@@ -6,27 +6,32 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, Final
+from threading import Thread
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from textual import events, on, work
 from textual.actions import SkipAction
-from textual.app import App, SystemCommand
+from textual.app import App, ComposeResult, SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
+from textual.containers import Container
+from textual.content import Content
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import ModalScreen, Screen
 from textual.theme import BUILTIN_THEMES
-from textual.widgets import Input, OptionList
+from textual.widgets import Input, OptionList, Static
 
 from agentwatch.app import theming
-from agentwatch.app.actions import ActionSpec, Home, action_name, bindings, textual_keymap, with_keys
+from agentwatch.app.actions import HELP, ActionSpec, Home, Place, action_name, bindings, textual_keymap, with_keys
 from agentwatch.app.messages import STILL_READING, Inspect, Missing, PageTranscript, ReadStep, TreeUpdated
-from agentwatch.app.opening import Opening, OpeningScreen, opened
 from agentwatch.app.terminal import Terminal, TerminalGuard, suspend_all
+from agentwatch.app.widgets.cells import shown
+from agentwatch.app.widgets.footer import Footer
 from agentwatch.config import config_directory, where
 from agentwatch.state import attend_screens, in_home
 from agentwatch.text import clean, words_of
@@ -34,6 +39,7 @@ from agentwatch.text import clean, words_of
 if TYPE_CHECKING:
     from agentwatch.app.notifying import Notifier
     from agentwatch.app.screens.main import MainScreen
+    from agentwatch.config import Settings
     from agentwatch.delegation.decision import Action
     from agentwatch.monitor import Monitor
 
@@ -47,6 +53,55 @@ _LONGEST: Final = 1 / 4
 drawing takes a fifth of the time, and keys do not wait for it."""
 _SETTLED: Final = 0.3
 """Seconds without an update, or at most ten times as many, after which the first scan counts as over."""
+
+
+class Opening(NamedTuple):
+    """A monitor that is yet to be made, by `open` in a thread, and what is watched, as far as that is known."""
+
+    settings: Settings
+    title: str
+    open: Callable[[], Monitor]
+
+
+def opened(opening: Opening) -> Future[Monitor]:
+    """Load the screen and its monitor, in a thread: it takes a tenth of a second, in which keys may be pressed. An
+    operator who leaves meanwhile does not wait for it, so it may write nothing."""
+    monitor: Future[Monitor] = Future()
+    monitor.set_running_or_notify_cancel()
+
+    def open_it() -> None:
+        try:
+            for name in ("notifying", "screens.main"):
+                import_module(f"agentwatch.app.{name}")
+            monitor.set_result(opening.open())
+        except BaseException as error:  # noqa: BLE001  who waits for it raises it
+            monitor.set_exception(error)
+
+    Thread(target=open_it, name="agentwatch-opening", daemon=True).start()
+    return monitor
+
+
+class OpeningScreen(Screen[None]):
+    """The header and the footer of a main screen that has just started."""
+
+    DEFAULT_CSS = """
+    OpeningScreen { layout: vertical; background: $background; }
+    OpeningScreen #title { height: 1; text-wrap: nowrap; }
+    """
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    def compose(self) -> ComposeResult:
+        title = (shown(self._title), "$text-muted")
+        yield Static(Content.assemble((" agentwatch  ", "bold"), title, ("   ○ starting", "$text-muted")), id="title")
+        yield Container()
+        # There is nothing yet to give notice of.
+        footer = Footer(Place.EMPTY, is_useless=lambda command_id: command_id == "notices")
+        # As what is typed waits for the main screen, nothing is clicked, either.
+        footer.disabled = True
+        yield footer
 
 
 class _Palette(CommandPalette):
@@ -93,6 +148,8 @@ class AgentwatchApp(App[None]):
 
     monitor: Monitor
     main: MainScreen
+    is_played = False
+    """Whether it shows a recording or the demo."""
 
     def __init__(
         self,
@@ -104,7 +161,7 @@ class AgentwatchApp(App[None]):
         super().__init__(driver_class=Terminal)
         self.animation_level = "none"
         self.settings = monitor.settings
-        self.commands, self._faults = with_keys(monitor.settings.keys, len(monitor.settings.views))
+        self.commands, self._faults = with_keys(monitor.settings.keys)
         """All actions, with the keys that hold."""
         self.set_keymap(textual_keymap(self.commands))
         self.clock, self.steady = clock, steady
@@ -240,7 +297,12 @@ class AgentwatchApp(App[None]):
 
     async def _show_changes(self) -> None:
         """Show what has changed as often as the eye can follow, and see whether the first scan is over."""
-        settled_by = math.inf
+        settled_by, took = math.inf, 0.0
+
+        def note_drawn(begun: float) -> None:
+            nonlocal took
+            took = time.monotonic() - begun
+
         while True:
             patience = None
             if not self.is_settled and self.monitor.health.mode != "starting":
@@ -251,13 +313,9 @@ class AgentwatchApp(App[None]):
             except TimeoutError:
                 self.settle()
                 continue
-            begun, drawn = time.monotonic(), asyncio.Event()
             self._show()
-            self.call_after_refresh(drawn.set)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(drawn.wait(), _LONGEST)
-            took = time.monotonic() - begun
-            await asyncio.sleep(min(max(took * _REST, _REFRESH), _LONGEST) - took)
+            self.call_after_refresh(note_drawn, time.monotonic())
+            await asyncio.sleep(min(max(took * _REST, _REFRESH), _LONGEST))
 
     def _show(self) -> None:
         changed, self._changed = frozenset(self._changed), set()
@@ -344,12 +402,14 @@ class AgentwatchApp(App[None]):
     # Commands
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        for command in self.commands.values():
-            if command.title and self.offers(command):
+        for name, command in self.commands.items():
+            is_near = not {Home.APP, Home.MAIN, Home.TREE, Home.REPLAY}.isdisjoint(command.homes)
+            if is_near and not command.is_numbered and name not in HELP["Move"] and self.offers(command):
                 # The palette reads both as markup, so no brackets here.
-                more = "" if command.tooltip == f"{command.title}." else f"{command.tooltip} "
                 run = partial(self._run_command, screen, command)
-                yield SystemCommand(command.title, f"{more}Key: {command.key_label}", run)
+                yield SystemCommand(
+                    command.words.partition(";")[0].capitalize(), f"{command.tooltip} Key: {command.key_label}", run
+                )
         for name in sorted(self.available_themes):
             run_theme = partial(setattr, self, "theme", name)
             yield SystemCommand(f"Theme: {name}", "Use this theme until you leave.", run_theme)
@@ -429,31 +489,23 @@ class AgentwatchApp(App[None]):
         from agentwatch.app.decision_words import to_answer  # not for the first frame
         from agentwatch.delegation.decision import Action
 
-        if self.screen.is_modal:
-            return
         task_id = self.task_id
         if action == Action.RESPOND:
             task_id = to_answer(self.monitor.tree, task_id, self.clock()) or task_id
-        if task_id is not None:
-            await self._open_dialogs([task_id], Action(action))
-        else:
-            self.say("No task is selected.")
+        await self._decide([task_id] if task_id is not None else [], Action(action), "No task is selected.")
 
     async def action_review(self) -> None:
         """Decide about the marked tasks, or all that need the operator, one after another."""
-        task_ids = list(self.main.marked) or list(self.monitor.tree.queue)
-        if not task_ids:
-            self.say("Nobody needs you now, and no task is marked.")
-        elif not self.screen.is_modal:
-            await self._open_dialogs(task_ids, None)
+        task_ids = list(self.main.marked) or self.monitor.tree.queue
+        await self._decide(task_ids, None, "Nobody needs you now, and no task is marked.")
 
-    async def _open_dialogs(self, task_ids: Sequence[str], action: Action | None) -> None:
-        if self.monitor.clerk is None:
-            self.say("Nothing can be decided here: nobody would carry it out.")
-            return
+    async def _decide(self, task_ids: Sequence[str], action: Action | None, nothing: str) -> None:
         from agentwatch.app.dialogs.dialog import Review  # it needs the models of the contracts
 
-        await Review(self, task_ids, action).open(action)
+        if not task_ids:
+            self.say(nothing)
+        elif not self.screen.is_modal:
+            await Review(self, task_ids, action).open(action)
 
     @work(group="aside", exclusive=True)
     async def action_aside(self, how: str) -> None:
@@ -480,7 +532,7 @@ class AgentwatchApp(App[None]):
             # another machine it is as `scp` takes it.
             words = clean(str(file).removeprefix("/ssh:").removeprefix("/run:"))
             self.copy_to_clipboard(words)
-            self.notify(in_home(words), title="Copied", markup=False, timeout=3)
+            self.notify(in_home(words), title="Copied", markup=False)
 
     @on(Missing)
     def _say_missing(self, event: Missing) -> None:
@@ -488,9 +540,9 @@ class AgentwatchApp(App[None]):
 
     def say(self, words: str) -> None:
         """Say that there is nothing for a key to do; before the first look is over nobody knows."""
-        self.notify(words if self.is_settled else STILL_READING, markup=False, timeout=3)
+        self.notify(words if self.is_settled else STILL_READING, markup=False)
 
     def complain(self, words: str | None) -> None:
         """Say that something could not be done; None: it could."""
         if words is not None:
-            self.notify(words, severity="warning", markup=False, timeout=6)
+            self.notify(words, severity="warning", markup=False)

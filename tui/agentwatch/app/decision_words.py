@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from textual.content import Content
 
@@ -18,17 +18,7 @@ from agentwatch.view.words import is_on_its_way, is_unread, taken_words
 ACTIONS: Final = {f"decide.{action}": action for action in OF_ATTEMPTS}
 """The commands that decide."""
 
-GLYPHS: Final = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
-
-UNHEARD: Final = "!"
-"""In the place of such a glyph, where the operator should look."""
-
-
-class Short(NamedTuple):
-    """A decision in a few cells: a glyph of `GLYPHS` or `UNHEARD`, and a word or two."""
-
-    glyph: str
-    words: str
+_GLYPHS: Final = {Stage.RECORDED: "∙", Stage.DELIVERED: "→", Stage.READ: "◉", Stage.ACTED: "✓"}
 
 
 def can_answer(task: Task) -> bool:
@@ -60,21 +50,19 @@ def why_not(task: Task, action: Action, now: float) -> str | None:
     # Not for the first frame, in which nothing can be decided yet.
     from agentwatch.decisions import policy, record
 
-    if policy.options(task, mitigation=record.Mitigation.CHANGED_INPUTS)[action].allowed:
-        return None
-    return policy.options(task)[action].why_not
+    return policy.options(task, mitigation=record.Mitigation.CHANGED_INPUTS)[action].why_not
 
 
-def short(decision: Decision, now: float) -> Short:
+def short(decision: Decision, now: float) -> str:
     """How far it has got, for a row of the tree."""
     if decision.waits:
-        return Short(UNHEARD, "undelivered")
+        return "! undelivered"
     age = times.duration(now - decision.receipt.at)
     if is_unread(decision, now):
-        return Short(UNHEARD, f"unread {age}")
+        return f"! unread {age}"
     stage = decision.receipt.stage
     said = "says " if decision.receipt.claimed else ""
-    return Short(GLYPHS[stage], f"{said}{stage}{f' {age}' if stage is Stage.READ else ''}")
+    return f"{_GLYPHS[stage]} {said}{stage}{f' {age}' if stage is Stage.READ else ''}"
 
 
 def receipt_line(decision: Decision, now: float) -> Content:

@@ -98,6 +98,8 @@ class ReplayBar(LineWidget):
 
 
 class _PlayedApp(AgentwatchApp):
+    is_played = True
+
     def new_bar(self) -> DemoBar | ReplayBar:
         """The line that says what is played."""
         raise NotImplementedError
@@ -171,7 +173,7 @@ class ReplayApp(_PlayedApp):
         """Refuse every action that acts on a workspace."""
         _, name, _ = actions.parse(action) if isinstance(action, str) else action
         if name in _ACTING:
-            self.notify("This is a recording: there is nothing behind it to act on.", markup=False, timeout=4)
+            self.notify("This is a recording: there is nothing behind it to act on.", markup=False)
             return True
         return await super().run_action(action, default_namespace, namespaces)
 

@@ -5,17 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agentwatch.app.app import AgentwatchApp
 from agentwatch.app.terminal import ending
-
-if TYPE_CHECKING:
-    from agentwatch.app.opening import Opening
-    from agentwatch.monitor import Monitor
-    from agentwatch.sources.playback import Playback
 
 _ARENA_MAX: Final = -8
 """As `malloc.h` has it."""
@@ -27,33 +22,9 @@ GIVE_TITLE_BACK: Final = "\x1b]0;\x1b\\\x1b[23;0t"
 """No title, and then the one on the stack: without a stack, many terminals show their own instead of none."""
 
 
-def run(monitor: Monitor | Opening) -> int:
-    """Show the monitor until the operator leaves; the exit code. The caller has seen to it that there is a terminal.
-    Raises what opening it does."""
-    app = AgentwatchApp(monitor)
-    code = _run(app, titled=monitor.settings.notify_title)
-    if not app.is_settled:
-        # A thread may still load what nobody looks at any more, or wait for a database; it has nothing to write, and
-        # Python would wait for it, or stop it in the midst of foreign code.
-        os._exit(code)
-    return code
-
-
-def demo(monitor: Monitor, hold: Callable[[bool], None], is_over: Callable[[], bool]) -> int:
-    """The same for the monitor of a demo, with what `DemoApp` needs of it."""
-    from agentwatch.app.played import DemoApp  # nobody else needs it
-
-    return _run(DemoApp(monitor, hold, is_over), titled=monitor.settings.notify_title)
-
-
-def replay(monitor: Monitor, playback: Playback) -> int:
-    """The same for a monitor whose source is a playback."""
-    from agentwatch.app.played import ReplayApp  # nobody else needs it
-
-    return _run(ReplayApp(monitor, playback))
-
-
-def _run(app: AgentwatchApp, *, titled: bool = False) -> int:
+def run(app: AgentwatchApp) -> int:
+    """Show the app until the operator leaves; the exit code. The caller has seen to it that there is a terminal. Raises
+    what opening its monitor does."""
     app.when_shown = _collect_garbage
     # What the first scan has made stays: without this, the collector looks at all of it again and again, at 10,000
     # tasks for a tenth of a second in which no key is answered.
@@ -62,12 +33,17 @@ def _run(app: AgentwatchApp, *, titled: bool = False) -> int:
     # The threads that read, check and record release the interpreter at every call of the system. Then they wait for as
     # long as this to have it again: with the usual 5 ms, a first scan takes twice as long while the screen follows it.
     sys.setswitchinterval(0.001)
-    with _own_title() if titled else nullcontext(), ending(app.ask_to_end):
+    with _own_title() if app.settings.notify_title else nullcontext(), ending(app.ask_to_end):
         app.run()
     if app.failure is not None:
         raise app.failure
     # Who leaves gives a code. Without one, a thread of the screen library has ended the app by what it raised.
-    return 1 if app.return_code is None else app.return_code
+    code = 1 if app.return_code is None else app.return_code
+    if not (app.is_settled or app.is_played):
+        # A thread may still load what nobody looks at any more, or wait for a database; it has nothing to write, and
+        # Python would wait for it, or stop it in the midst of foreign code.
+        os._exit(code)
+    return code
 
 
 def _collect_garbage() -> None:

@@ -220,19 +220,14 @@ def answer(options: Namespace) -> int:
     if options.rule is not None and not options.allow:
         raise UsageError("--rule belongs to --allow: it is what else is allowed")
     with deciding_in(options) as look:
-        return answer_request(options, look())
-
-
-def answer_request(options: Namespace, monitor: Monitor) -> int:
-    """Answer the request whose id starts so. Returns the exit code; raises DecisionError and UsageError."""
-    complain_of(monitor.problems)
-    request = _find([one for task in monitor.tree.tasks.values() for one in task.requests], options.request)
-    action = Action.ALLOW if options.allow else Action.DENY if options.deny is not None else Action.ANSWER
-    params, note = _params(request, options), options.deny or ""
-    if not confirmed(options, _lines(request, action, params, note), "answer"):
-        return ExitCode.NOT
-    made = asyncio.run(monitor.answer(request, action, params, note))
-    say_recorded(made, "request")
+        monitor = look()
+        complain_of(monitor.problems)
+        request = _find([one for task in monitor.tree.tasks.values() for one in task.requests], options.request)
+        action = Action.ALLOW if options.allow else Action.DENY if options.deny is not None else Action.ANSWER
+        params, note = _params(request, options), options.deny or ""
+        if not confirmed(options, _lines(request, action, params, note), "answer"):
+            return ExitCode.NOT
+        say_recorded(asyncio.run(monitor.answer(request, action, params, note)), "request")
     say("`agentwatch pending` says when its program has it")
     return ExitCode.DONE
 

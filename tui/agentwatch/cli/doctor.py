@@ -12,6 +12,7 @@ from pathlib import Path
 from agentwatch.agents.setup import checks
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, PATH, argument, command
+from agentwatch.cli.verify import of_ledger
 from agentwatch.composition import shelf_of
 from agentwatch.config import Settings, load, where
 from agentwatch.decisions.errors import DecisionError, KeyMissingError, reason, remedy
@@ -107,13 +108,9 @@ def _of_history(workspace: Path) -> Iterator[Check]:
 
 def _of_ledger(desk: LocalService) -> Iterator[Check]:
     try:
-        chain = desk.read()
-        wrong = [problem.message for problem in chain.problems]
+        yield from of_ledger(desk)
     except DecisionError as error:
-        wrong = [str(error)]
-    yield from (bad("ledger", message) for message in wrong)
-    if not wrong:
-        yield good("ledger", f"{plural(len(chain.entries), 'decision')}, sound")
+        yield bad("ledger", str(error))
 
 
 def _of_settings(settings: Settings) -> Iterator[Check]:

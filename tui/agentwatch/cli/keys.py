@@ -79,10 +79,7 @@ def keys(options: Namespace) -> int:
 
 def show(keys: Keys) -> None:
     """Print the key for an orchestrator, and how it is kept. Raises KeyProblemError."""
-    try:
-        public = keys.show()
-    except KeyMissingError as error:
-        raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
+    public = public_key(keys)
     kept = keys.why_encrypted() or "no passphrase: anyone who can read it can decide"
     say(f"public key   {public.text}")
     say(f"fingerprint  {public.keyid}")
@@ -94,6 +91,14 @@ def show(keys: Keys) -> None:
     say("\nStart your orchestrator with this, and agents in a sandbox can verify your decisions:")
     operators = [f"{OPERATOR}{one.public.text}" for one in keys.others(Role.OPERATOR) if one.retired_at is None]
     say(f"  {VARIABLE}={','.join([public.text, *operators])}")
+
+
+def public_key(keys: Keys) -> PublicKey:
+    """The operator's public key. Raises KeyProblemError; where there is none, that says how to make it."""
+    try:
+        return keys.show()
+    except KeyMissingError as error:
+        raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
 
 
 def _own_key(keys: Keys) -> PublicKey:

@@ -15,10 +15,10 @@ from typing import Final
 
 from agentwatch.arguments import workspace_at
 from agentwatch.cli.command import CREDS, argument, command, flag
+from agentwatch.cli.keys import public_key
 from agentwatch.composition import desk_of, monitor_of
 from agentwatch.config import load
 from agentwatch.decisions.envelope import SigningKey
-from agentwatch.decisions.errors import KeyMissingError
 from agentwatch.decisions.keys import Keys, Role, introduced
 from agentwatch.errors import ExitCode, UsageError, WorkspaceError
 from agentwatch.remote.address import is_host
@@ -163,10 +163,7 @@ def _print_configuration(keys: Keys, introductions: list[str]) -> int:
             raise UsageError(f"{quoted(name)} cannot be the name of a host: use letters, digits, '.', '_' and '-'")
     for name, public in introduced_hosts:
         keys.trust_other(Role.HOST, public, name)
-    try:
-        own = keys.show()
-    except KeyMissingError as error:
-        raise KeyMissingError(f"{error}, or now with `agentwatch keys create`") from error
+    own = public_key(keys)
     trusted = {role: [(one.name, one.public) for one in keys.others(role) if one.retired_at is None] for role in Role}
     operators = [("you", own), *(one for one in trusted[Role.OPERATOR] if one[1] != own)]
     known = {public for _, public in operators}

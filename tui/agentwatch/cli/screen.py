@@ -49,7 +49,7 @@ def watch(options: Namespace) -> int:
     workspaces, addresses = targets_of(words, settings, options.session)
     _require_terminal()
 
-    from agentwatch.app.opening import Opening
+    from agentwatch.app.app import AgentwatchApp, Opening
     from agentwatch.app.run import run
 
     def opened() -> Monitor:
@@ -60,16 +60,17 @@ def watch(options: Namespace) -> int:
 
     if addresses:
         # What is wrong with them is told without a screen.
-        return run(opened())
+        return run(AgentwatchApp(opened()))
     title = f"{workspaces[0].name or workspaces[0]}/" if len(workspaces) == 1 else ""
-    return run(Opening(settings, title, opened))
+    return run(AgentwatchApp(Opening(settings, title, opened)))
 
 
 @command(_SPEED)
 def demo(options: Namespace) -> int:
     """Play a believable session of about two minutes into a temporary workspace and watch it."""
     _require_terminal()
-    from agentwatch.app.run import demo
+    from agentwatch.app.played import DemoApp
+    from agentwatch.app.run import run
     from agentwatch.composition import monitor_of
     from agentwatch.config import load
     from agentwatch.demo.session import DemoSession
@@ -85,7 +86,7 @@ def demo(options: Namespace) -> int:
             open_shelf=session.open_shelf,
             open_inbox=session.open_inbox,
         )
-        return demo(monitor, session.hold, session.is_over)
+        return run(DemoApp(monitor, session.hold, session.is_over))
 
 
 @command(argument("file", "FILE", "a recording, written by `agentwatch log --export FILE`"), _SPEED, _THEME)
@@ -102,12 +103,14 @@ def replay(options: Namespace) -> int:
     settings, recording = _settings(options), read_recording(Path(options.file))
     _require_terminal()
 
-    from agentwatch.app.run import replay
+    from agentwatch.app.played import ReplayApp
+    from agentwatch.app.run import run
     from agentwatch.monitor import Monitor
     from agentwatch.sources.playback import Playback
 
     playback = Playback(story(recording.events, time.time()), recording.texts.get, options.speed)
-    return replay(Monitor(Path(recording.workspace), settings, playback, clock=playback.clock), playback)
+    monitor = Monitor(Path(recording.workspace), settings, playback, clock=playback.clock)
+    return run(ReplayApp(monitor, playback))
 
 
 def _settings(options: Namespace) -> Settings:

@@ -64,7 +64,7 @@ def verify(options: Namespace) -> int:
     trust = desk.keys.trust().with_more(given(os.environ.get(VARIABLE, "")))
     if file is None:
         forged = [bad("mirror", f"{MIRROR}/{one.message}") for one in desk.forged()]
-        return say_checks([*_of_ledger(desk), *forged])
+        return say_checks([*of_ledger(desk), *forged])
     try:
         with Directory.open(Path(file).parent) as directory:
             data = directory.read(Path(file).name, _LARGEST)
@@ -126,7 +126,8 @@ def _of_return(record: Record, tree: Tree, desk: LocalService) -> Check:
     return bad("return", "it has changed since the decision, so the decision does not hold for it")
 
 
-def _of_ledger(desk: LocalService) -> Iterator[Check]:
+def of_ledger(desk: LocalService) -> Iterator[Check]:
+    """The whole ledger. Raises DecisionError."""
     chain, where = desk.read(), clean(str(desk.ledger.directory))
     if chain.entries:
         decisions = plural(len(chain.entries), "decision")

@@ -41,7 +41,6 @@ from agentwatch.contracts.shapes import Contract, Json, Outcome, Return
 from agentwatch.text import folded
 
 LOW_CONFIDENCE: Final = 0.5  # a confidence below this is flagged for a human
-_FAR_TOO_LONG: Final = 500  # characters of a summary above which no count of tokens makes it short enough
 _POINTER: Final = re.compile(
     r"repo://(?P<path>[^\s:#][^:#\n]*)(?:(?::|#L)(?P<first>\d{1,9})(?:-L?(?P<last>\d{1,9}))?)?\Z"
 )
@@ -86,11 +85,7 @@ _DOUBT: Final = frozenset(
     wrongly
     """.split()  # noqa: SIM905 - a line for each would fill a page
 )  # parts of a word that say that it was not, or not all: `not_ready`, `errors_generated`
-_BLOCKERS: Final = ("blockers", "blocking_issues", "blocker", "blocking_issue")
-_BLOCKER_TEXTS: Final = ("description", "message", "issue", "reason", "summary", "blocker", "title", "text")
-_OVERCOME: Final = ("resolved", "fixed", "closed", "cleared")
 _ENDED: Final = ("completed_at", "ended_at", "finished_at", "updated_at", "last_updated", "timestamp")
-_BEGAN: Final = ("started_at", "created_at")
 
 
 class Artifact(Model):
@@ -229,7 +224,7 @@ def _judge_subagent_return(top: Json, findings: Findings) -> tuple[SubagentRetur
     status, summary = returned.status, returned.summary or ""
     count = sentences(summary)
     if tokens(summary) > MAX_TOKENS:
-        rule = "SUB007" if len(summary) > _FAR_TOO_LONG else "SUB009"
+        rule = "SUB007" if len(summary) > 500 else "SUB009"
         findings.add(rule, ("summary",), tokens=tokens(summary), characters=len(summary))
     elif summary.strip() and not 2 <= count <= 5:
         findings.add("SUB008", ("summary",), count=f"{count} sentence{'' if count == 1 else 's'}")
@@ -421,14 +416,15 @@ def _judge_status(status: object, findings: Findings) -> Outcome | None:
 def _blockers(top: Json) -> list[str] | None:
     """Open blockers, from `blockers` and its kin, without past ones; None where there is none of them."""
     found: list[str] = []
-    for value in filter(None, map(top.get, _BLOCKERS)):
+    for value in filter(None, map(top.get, ("blockers", "blocking_issues", "blocker", "blocking_issue"))):
         for entry in _entries(value)[:MAX_ENTRIES]:
             texts = [entry]
             if isinstance(entry, dict):
-                if folded(str(entry.get("status", ""))) in _OVERCOME:
+                if folded(str(entry.get("status", ""))) in ("resolved", "fixed", "closed", "cleared"):
                     continue
                 # That of a key that is known, else of any.
-                texts = [*map(entry.get, _BLOCKER_TEXTS), *entry.values()]
+                keys = "description message issue reason summary blocker title text"
+                texts = [*map(entry.get, keys.split()), *entry.values()]
             found += [text for text in texts if isinstance(text, str) and text.strip()][:1]
     return found or None
 
@@ -437,7 +433,7 @@ def _stated_at(top: Json, outcome: Outcome | None) -> float | None:
     """The latest time that it says it ended, or while it works began, in seconds since the epoch."""
     moments = []
     for holder in (top, top.get("metadata"), top.get("report_metadata")):
-        for key in (*_ENDED, *(_BEGAN if outcome is Outcome.WORKING else ())):
+        for key in (*_ENDED, *(("started_at", "created_at") if outcome is Outcome.WORKING else ())):
             with suppress(AttributeError, ValueError, OverflowError):
                 at = datetime.fromisoformat(holder.get(key).strip())  # type: ignore[union-attr]
                 moments.append((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())

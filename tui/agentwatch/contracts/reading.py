@@ -29,7 +29,6 @@ from agentwatch.text import folded, quoted
 
 MAX_LINES: Final = 5_000  # lines of a return or a checklist that are read: about 30 ms. A long one has a hundred
 _ATTEMPTS: Final = 20  # places in a text where an object seems to begin, and none can be read, that are tried
-_OBJECTS: Final = 5_000  # objects of a text that are looked at
 _FENCES: Final = 200  # fenced blocks, and open returns, of a text that are looked at
 Part = tuple[Location, int]  # the place of a part of a text, and its offset
 _DECODER: Final = json.JSONDecoder()
@@ -66,8 +65,6 @@ _NAMES: Final = {
     "return.md": Contract.RETURN_FORMAT,
     "report.json": Contract.REPORT_CONTRACT,
 }  # contracts by the last two parts of a name that has three
-# The schema of a contract, not a document about a task that happens to be called `schema`.
-_SCHEMA_FILE: Final = re.compile(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z")
 _HANDOFF_FILE: Final = re.compile(
     r"(?:^|/)(?:[^/]+\.)?handoff\.(?:json|md)\Z|(?:^|/)handoffs/[^/]+\Z", re.IGNORECASE | re.ASCII
 )
@@ -138,7 +135,7 @@ def contract_of(top: Any, name: str, *, embedded: bool = False) -> Contract | No
         return None
     # Files of progress and state have a status and a session as a return has.
     is_state = last == "state.json" or _count(top, _STATE_KEYS)
-    if _SCHEMA_FILE.search(last) or (is_state and not is_meta):
+    if re.search(r"(?:return|report|handoff|packet|meta)[-_.]?schema\.json\Z", last) or (is_state and not is_meta):
         return None
     if "report_metadata" in top and _is_report(top, embedded=embedded):
         return Contract.REPORT_CONTRACT
@@ -223,7 +220,6 @@ def read_document(text: str, name: str, *, embedded: bool = False, handed_over: 
 # JSON: lines of places, and what can be had of a text that breaks off, are looked for only for a finding
 
 MAX_DEPTH: Final = 100  # arrays and objects inside each other; the contracts need five. Far below any recursion limit
-MAX_PARTS: Final = 20_000  # parts of a text whose places are looked for, about 30 ms
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{},:]|[^][{},:"\s]++', re.DOTALL)
 _DIGITS: Final = 4_000  # Python refuses to read integers of more.
@@ -267,7 +263,7 @@ def _break_of(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
 
 
 def _scan(text: str, most: float = math.inf) -> tuple[list[Part], list[str], int, int | None]:
-    """(parts as keys in quotes and indices with offsets, `most` of them; the brackets that would close the text; where
+    """(parts by keys and indices with offsets, `most` of them; the brackets that would close the text; where
     the last whole part of the innermost ends; where it is too deep)."""
     parts: list[Part] = [((), len(text) - len(text.lstrip()))]
     closing, steps = list[str](), list[Any]()
@@ -278,7 +274,7 @@ def _scan(text: str, most: float = math.inf) -> tuple[list[Part], list[str], int
             return parts, closing, whole, at
         if closing and before in ("{", "[", ",") and mark not in "]}":
             if closing[-1] == "}":
-                steps[-1] = mark
+                steps[-1] = mark if "\\" in mark else mark[1:-1]
             parts.append(((*steps,), at))
         if mark in "{[":
             closing.append("}" if mark == "{" else "]")
@@ -325,9 +321,13 @@ class JsonSource:
     @cached_property
     def _parts(self) -> list[Part]:
         """The parts of a sound text, by their places, with the offsets at which they begin."""
-        parts = _scan(self._text, MAX_PARTS)[0]
+        # So many take about 30 ms.
+        parts = _scan(self._text, 20_000)[0]
+        if "\\" not in self._text:
+            return parts
+        # A key that is written with escapes still stands in its quotes.
         return [
-            (tuple(json.loads(step, strict=False) if isinstance(step, str) else step for step in steps), at)
+            (tuple(json.loads(str(step)) if str(step)[:1] == '"' else step for step in steps), at)
             for steps, at in parts
         ]
 
@@ -544,7 +544,8 @@ def _objects(text: str, name: str, *, asked: bool = False) -> Iterator[tuple[int
     if not _TOLD_BY.search(text):
         return
     position = failures = 0
-    for _ in range(_OBJECTS):
+    # Of more objects, no one is looked at.
+    for _ in range(5_000):
         match = _OBJECT.search(text, position)
         if not match or failures == _ATTEMPTS:
             return

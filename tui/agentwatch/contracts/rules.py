@@ -18,7 +18,6 @@ from agentwatch.text import quoted
 ERROR: Final = Severity.ERROR
 WARNING: Final = Severity.WARNING
 MAX_ENTRIES: Final = 1_000  # entries of one list that are read and judged
-LIMIT_OF_ONE_RULE: Final = 20  # findings of one document that are kept; the last one says how many more there are
 MAX_TOKENS: Final = 100  # tokens that a summary may have
 BRIEF: Final = 2_000  # characters of a free text that a document keeps
 
@@ -128,7 +127,7 @@ class Findings:
         made: list[Finding] = []
         for rule_id, where, facts in self._noted:
             of_rule[rule_id] = of_rule.get(rule_id, 0) + 1
-            if of_rule[rule_id] <= LIMIT_OF_ONE_RULE:
+            if of_rule[rule_id] <= 20:
                 rule = read_rules()[rule_id]
                 # Many documents have the same one.
                 message = intern(rule.message.format(**facts | {"value": shown(facts.get("value"))}))

@@ -115,7 +115,6 @@ class Run:
     started_at: float
     updated_at: float
     ended_at: float | None = None
-    link: str = ""
     reason: str = ""
     title: str | None = None
     agent: str | None = None

@@ -212,7 +212,8 @@ class Tree:
         if hidden and task.own_state is not State.CANCELED:
             task.question = f"{hidden[0].path} is not read, so what it says is not known: mend it, or remove it"
         if not task.inferred:
-            task.past = not hidden and asks.is_past(task, self.rules.history_before)
+            line = self.rules.history_before
+            task.past = asks.is_past(task, line) and all(one.at < line for one in hidden)
 
     def _decisions_of(self, task_id: str) -> list[Decision]:
         """The decisions about a task, in their order. A handoff to a fitter that names one carries it out."""

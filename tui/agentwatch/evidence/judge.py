@@ -265,7 +265,7 @@ class LogJudge:
     """Judges what texts say of commands and checks by the log of what was done."""
 
     def __init__(self, log: ToolLog, workspace: str) -> None:
-        self.log, self.workspace, self.ran = log, workspace, log.ran
+        self.log, self.workspace, self.ran, self.changes = log, workspace, log.ran, log.changes
         self.commands = defaultdict[str, set[Command]](set)  # by the names that they go by
         for command in {one.command for one in self.ran}:
             self.commands[command.name].add(command)
@@ -369,7 +369,7 @@ class LogJudge:
         if mentions:
             shown += _LITERAL.findall(rest) + _EXACT.findall(outside)
             shown += filter(_IDENTIFIER.match, re.findall(r"[\w.:]+", outside))
-            named = (word.strip(".:").removesuffix("s") for word in _QUALIFIED.findall(left))
+            named = (word.strip(".:") for word in _QUALIFIED.findall(left))
             shown += [one for one in named if one.casefold() not in _NEUTRAL and not _PASSES.search(one)]
             # Where no result is told, a bullet that is nothing but the command says that it was run.
             is_told = passes or fails or code is not None or quantities
@@ -394,8 +394,7 @@ class LogJudge:
         """The claim with this verdict, unless the files may be others by now than when its run was."""
         if done is None:
             return claim._replace(verdict=verdict, detail=detail)
-        changes = self.log.changes
-        doubts = [f"; after that {one.change}" for one in changes if one.over_at > done.at and one is not done]
+        doubts = [f"; after that {one.change}" for one in self.changes if one.over_at > done.at and one is not done]
         same = [one for one in self.ran if one.command.program == done.command.program]
         if verdict is _NO:
             was_good = any(one.at < done.at and not one.is_bad for one in same)
@@ -408,7 +407,7 @@ class LogJudge:
             if _PREBUILT.match(done.command.text):
                 builds = (one.at for one in self.ran if kind_of(one.command) == "build" and one.at < done.at)
                 built = max(builds, default=0.0)
-                early = (one for one in changes if one.line is None and built < one.at < done.at)
+                early = (one for one in self.changes if one.line is None and built < one.at < done.at)
                 doubts += [f"; it was built before {one.change}" for one in early]
         if doubts and verdict is not _OPEN:
             verdict, detail = _OPEN, f"{detail}{doubts[0]}"
@@ -531,8 +530,9 @@ def _stands_near(one: Quantity, output: str) -> bool:
 def _stands(value: str, output: str) -> bool:
     """Whether a number or a literal stands in an output."""
     value, output = (" ".join(text.split()).casefold().replace(",", "") for text in (value, output))
+    stem = value.removesuffix("s") if value.isalpha() else value
     more = r"(?:\.?\d*m?s?\b|)" if re.fullmatch(r"\d+(?:\.\d+)?", value) else r"\w*" if value.isalpha() else ""
-    return re.search(rf"(?<![\w.]){re.escape(value)}{more}(?!\w|\.\d)", output) is not None
+    return re.search(rf"(?<![\w.]){re.escape(stem)}{more}(?!\w|\.\d)", output) is not None
 
 
 def _weigh(said: Statement, done: Done) -> tuple[Verdict, str]:

@@ -53,7 +53,7 @@ class Address(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What the operator calls the host; "" for all hosts of a broker."""
+        """The operator's name of the host; "" for all hosts of a broker."""
         return self.name or self.host.strip("[]")
 
     @property

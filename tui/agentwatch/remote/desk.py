@@ -182,7 +182,7 @@ def _entry(result: Result, host: PublicKey) -> ChainEntry | None:
 # On the host
 
 _ROUNDING: Final = timedelta(seconds=5)
-"""What is signed right after its key was trusted may seem to be from before: the host's clock is estimated there."""
+"""A request signed right after its key was trusted may seem to be from before: the host's clock is estimated there."""
 _LARGEST: Final = 64 * 1024
 
 _OUTCOMES: Final[dict[type[DecisionError], Outcome]] = {

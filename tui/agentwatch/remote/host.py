@@ -62,8 +62,6 @@ _LARGEST_RESULT: Final = 4 * MEBIBYTE
 """Bytes that the result of a decision takes: more than the largest envelope that is read."""
 LARGEST_ANSWER: Final = 16 * MEBIBYTE
 """Characters of a text or a transcript that is fetched: twice the largest message, and nobody reads so much."""
-LARGEST_TEXTS: Final = 32 * MEBIBYTE
-"""Characters of all fetched texts that are held, so that two of the largest are at hand."""
 _MOST_PARTS: Final = 1_024
 SCAN_SECONDS: Final = 30.0  # A command waits no longer for a host
 MOST_NEWS: Final = 256 * MEBIBYTE
@@ -120,7 +118,6 @@ class RemoteHost:
         self._news = threading.Condition()  # Is notified of answers
         self._answers: dict[tuple[str, str], list[Any]] = {}
         """By the kind of answer and the question, those that have arrived."""
-        self._texts: dict[tuple[str, str], str] = {}
         self._stopped = threading.Event()
 
     # Whoever looks at it
@@ -185,10 +182,6 @@ class RemoteHost:
 
     # What is asked of it
 
-    def say(self, frame: Frame) -> None:
-        """Send a frame; it may be lost."""
-        self._link.send(pack(frame))
-
     def decide(self, workspace: str, request: str) -> Result | None:
         """Have the host record a signed decision; gives its word, None where it gives none. Blocks."""
         frame = Decide(screen=self.screen, workspace=workspace, request=request)
@@ -197,16 +190,6 @@ class RemoteHost:
             frame, ("result", sha256), lambda known: bool(known) and known[0].outcome.is_final
         )
         return results[0] if results and results[0].workspace == workspace else None
-
-    def text(self, workspace: str, digest: str) -> str | None:
-        """The text with this digest, None where the host says that there is none. Blocks. Raises NoAnswerError."""
-        text = self._texts.get((workspace, digest))
-        if text is None and (text := self.ask(workspace, "text", digest)) is not None:
-            with self._news:
-                if sum(map(len, self._texts.values())) + len(text) > LARGEST_TEXTS:
-                    self._texts.clear()
-                self._texts[workspace, digest] = text
-        return text
 
     def ask(self, workspace: str, what: Wish, key: str, place: str = "") -> str | None:
         """The answer of the host, None where it says that it has none. Blocks. Raises NoAnswerError."""
@@ -223,7 +206,7 @@ class RemoteHost:
         end = time.monotonic() + ANSWER_SECONDS
         with self._news:
             while not is_over(answers) and self.lost_since is None and (now := time.monotonic()) < end:
-                self.say(frame)
+                self._link.send(pack(frame))
                 self._news.wait_for(partial(is_over, answers), min(AGAIN_SECONDS, end - now))
             del self._answers[key]
         return answers
@@ -323,7 +306,8 @@ class RemoteHost:
             return False
         self.heard_at, self._heard_steady = self.clock(), steady
         ahead = frame.now - (self.heard_at - took / 2)
-        if abs(ahead - offset) > _TOLERATED + took / 2:
+        # The measure is wrong by half of the way there and back at most.
+        if abs(ahead - offset) > 1.0 + took / 2:
             self.offset = float(round(ahead)) if abs(ahead) > _TOLERATED else 0.0
         for source in self._sources:
             if self.offset != offset:
@@ -340,15 +324,14 @@ class RemoteHost:
         for source in lacking:
             source.note_asked()
         seen = {source.workspace_id for source in self._sources if source.is_shown} if is_attended() else set()
-        self.say(
-            Watch(
-                screen=self.screen,
-                sent=self._watched_steady,
-                epoch=self._epoch,
-                shown=tuple(sorted(seen - {""})),
-                lacks=tuple({source.workspace_id for source in lacking}),
-            )
+        watch = Watch(
+            screen=self.screen,
+            sent=self._watched_steady,
+            epoch=self._epoch,
+            shown=tuple(sorted(seen - {""})),
+            lacks=tuple({source.workspace_id for source in lacking}),
         )
+        self._link.send(pack(watch))
 
 
 class RemoteSource(Source):
@@ -413,7 +396,7 @@ class RemoteSource(Source):
             return self._next(now=True)
 
     def content(self, digest: str) -> str | None:
-        return self.host.text(self.workspace_id, digest)
+        return self.host.ask(self.workspace_id, "text", digest)
 
     def transcript(self, run: Run) -> RunTranscript | None:
         with self.host.lock:
@@ -516,7 +499,7 @@ class RemoteSource(Source):
                     self._emit(batch)
 
     def _next(self, *, now: bool = False) -> Batch:
-        """What is to be emitted; `now`: all that is known, complete or not."""
+        """All that is to be emitted; `now`: all that is known, complete or not."""
         host, lost, events, anew = self.host, self.host.lost_since, list[Event](), False
         if self._due is None:
             events = [self._here(one) for one in self._new]
@@ -612,7 +595,6 @@ class Fleet:
         self._brokered: dict[str, _Known] = {}
         """By label, hosts that say themselves which workspaces they have, and the one that is meant, "" for all."""
         self._asked_for = {address.host for address in addresses if address.kind == "nats"}
-        self._held: list[RemoteHost] = []
         self._sources: list[RemoteSource] = []
         groups: dict[str, list[Address]] = {}
         hubs: dict[str, NatsHub] = {}
@@ -698,9 +680,8 @@ class Fleet:
     def found(self) -> Places:
         """The same, once each host has said which it has, or cannot be reached. Blocks."""
         until = time.monotonic() + SCAN_SECONDS
-        self._held = list(dict.fromkeys(self._known[place.workspace].host for place in self._fixed))
-        for host in self._held:
-            # All at the same time.
+        # All at the same time.
+        for host in {self._known[place.workspace].host for place in self._fixed}:
             host.hold(self)
         hosts = [known.host for known in self._brokered.values()]
         while time.monotonic() < until and any(one.hello is None and one.lost_since is None for one in hosts):
@@ -728,5 +709,5 @@ class Fleet:
         """End all connections."""
         for source in self._sources:
             source.stop()
-        for host in (*self._held, *(known.host for known in self._brokered.values())):
-            host.release(self)
+        for known in (*self._known.values(), *self._brokered.values()):
+            known.host.release(self)

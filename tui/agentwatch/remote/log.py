@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from agentwatch.contracts.shapes import Document, Handoff, Return
@@ -15,18 +14,16 @@ from agentwatch.remote.protocol import EARLIEST, LATEST, Observation, Standing
 from agentwatch.sources.sessions.fields import messages
 
 MEBIBYTE: Final = 1024 * 1024
-MOST: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        # Four times what a screen is made for.
-        "tasks": 20_000,
-        # Two attempts of each task.
-        "runs": 40_000,
-        # A program asks one thing at a time, and nobody answers a thousand. A tree's time grows with the square.
-        "requests": 1_000,
-        # Some 12 KiB for a task with its handoff, its return, its checks and its run.
-        "MiB": 256 * MEBIBYTE,
-    }
-)
+MOST: Final = {
+    # Four times what a screen is made for.
+    "tasks": 20_000,
+    # Two attempts of each task.
+    "runs": 40_000,
+    # A program asks one thing at a time, and nobody answers a thousand. A tree's time grows with the square.
+    "requests": 1_000,
+    # Some 12 KiB for a task with its handoff, its return, its checks and its run.
+    "MiB": 256 * MEBIBYTE,
+}
 """Of what one host says; bytes are those that are taken here, about."""
 _ENTRY: Final = 512  # Bytes that the tree and the log need for an entry besides what is in it
 

@@ -21,8 +21,6 @@ from typing import Any, Final
 from agentwatch.decisions.envelope import PublicKey
 
 STREAM: Final = "KV_AGENTWATCH"  # Holds the key-value store
-LARGEST_PAYLOAD: Final = 8 * 1024 * 1024
-"""Bytes that the configuration that we print lets a message have. Without it a server takes a mebibyte."""
 _KEPT_SECONDS: Final = 30 * 24 * 3600.0
 
 
@@ -72,29 +70,19 @@ def nkey_of(key: PublicKey) -> str:
 def accounts(operators: Iterable[tuple[str, PublicKey]], hosts: Sequence[tuple[str, PublicKey]]) -> str:
     """The part of a server's configuration by which each host can say only what is its own, and reads only what is said
     to it. All are given as a name, which is foreign, and a public key."""
-    lines = ["accounts {", "  AGENTWATCH {", "    jetstream: enabled", "    users: ["]
-    lines += [f"      {{ nkey: {nkey_of(key)} }}  # {_comment(name)}" for name, key in operators]
-    lines += ["    ]", "    exports: ["]
-    for host in (host_of(key) for _, key in hosts):
-        for subject in (screen_subject(host, "*"), store_subject(host)):
-            lines.append(f'      {{ service: "{subject}", accounts: [HOST_{host}] }}')
-        lines.append(f'      {{ stream: "{host_subject(host)}", accounts: [HOST_{host}] }}')
-    lines += ["    ]", "  }"]
+    users = [f"      {{ nkey: {nkey_of(key)} }}  # {_comment(name)}" for name, key in operators]
+    exports, own = list[str](), list[str]()
     for name, key in hosts:
         host = host_of(key)
-        lines += [
-            f"  HOST_{host} {{  # {_comment(name)}",
-            f"    users: [ {{ nkey: {nkey_of(key)} }} ]",
-            "    imports: [",
-            *(
-                f'      {{ service: {{ account: AGENTWATCH, subject: "{subject}" }} }}'
-                for subject in (screen_subject(host, "*"), store_subject(host))
-            ),
-            f'      {{ stream: {{ account: AGENTWATCH, subject: "{host_subject(host)}" }} }}',
-            "    ]",
-            "  }",
-        ]
-    return "\n".join([*lines, "}"]) + "\n"
+        account = f"HOST_{host}"
+        subjects = [("service", screen_subject(host, "*")), ("service", store_subject(host))]
+        subjects.append(("stream", host_subject(host)))
+        exports += [f'      {{ {kind}: "{subject}", accounts: [{account}] }}' for kind, subject in subjects]
+        own += [f"  {account} {{  # {_comment(name)}", f"    users: [ {{ nkey: {nkey_of(key)} }} ]", "    imports: ["]
+        own += [f'      {{ {kind}: {{ account: AGENTWATCH, subject: "{subject}" }} }}' for kind, subject in subjects]
+        own += ["    ]", "  }"]
+    top = ["accounts {", "  AGENTWATCH {", "    jetstream: enabled", "    users: [", *users, "    ]", "    exports: ["]
+    return "\n".join([*top, *exports, "    ]", "  }", *own, "}"]) + "\n"
 
 
 def _comment(name: str) -> str:

@@ -199,8 +199,7 @@ Wish = Literal["text", "transcript"]
 
 class Ask(_Model):
     """Somebody looks at a text: the one with the digest `key`, or the transcript of the run with this key, and there at
-    the `place`. Or waits for the decision about the task `key`, in the attempt `place` ("": the latest); or has read
-    the decision with this id. `id` is random."""
+    the `place`. `id` is random."""
 
     kind: Literal["ask"] = "ask"
     id: str
@@ -228,27 +227,25 @@ def entry_of(event: Event | Standing) -> Entry | None:
     if not isinstance(event, (*get_args(Observation), Standing)):
         return None
     entry = Entry.model_construct(**{type(event).__name__.lower(): event})  # type: ignore[arg-type]
-    data = entry.model_dump_json(exclude_defaults=True).encode()
-    if len(data) > LARGEST - ENOUGH:
+    return Entry.model_validate_json(_limited(entry.model_dump_json(exclude_defaults=True).encode(), LARGEST - ENOUGH))
+
+
+def _limited(data: bytes, most: int = LARGEST) -> bytes:
+    if len(data) > most:
         raise ValueError(f"{len(data):,} bytes are too large for a message")
-    return Entry.model_validate_json(data)
+    return data
 
 
 def to_bytes(frame: Frame) -> bytes:
     """A frame as JSON. Raises ValueError where it is too large, or holds half a character."""
     body = frame.model_dump_json(exclude_defaults=True).encode()
-    data = b'{"kind":"%b",' % frame.kind.encode() + body[1:]
-    if len(data) > LARGEST:
-        raise ValueError(f"{len(data):,} bytes are too large for a message")
-    return data
+    return _limited(b'{"kind":"%b",' % frame.kind.encode() + body[1:])
 
 
 def read_frame(data: bytes) -> Frame:
     """The frame in a message. Raises ValueError with the reason; VersionError for a hello in another protocol."""
-    if len(data) > LARGEST:
-        raise ValueError(f"{len(data):,} bytes are too large for a message")
     try:
-        return _FRAMES.validate_json(data)
+        return _FRAMES.validate_json(_limited(data))
     except ValidationError:
         with suppress(ValidationError):
             hello = _Greeting.model_validate_json(data)

@@ -6,11 +6,10 @@ import asyncio
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any, Final
 
 from agentwatch import __version__
@@ -46,7 +45,6 @@ from agentwatch.view.words import plural
 BEAT_SECONDS: Final = 5.0
 SEEN_SECONDS: Final = 15.0  # For so long after a screen has said so, somebody sees a workspace
 _LOOK_SECONDS: Final = 0.25  # Between two looks at how well a monitor sees
-_MOST_SCREENS: Final = 1_000
 
 
 class Relayed:
@@ -141,7 +139,7 @@ class Relay:
         key: SigningKey,
         *,
         host: str = "",
-        missing: Mapping[str, str] = MappingProxyType({}),
+        missing: dict[str, str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.epoch: Final = secrets.token_hex(8)
@@ -149,7 +147,7 @@ class Relay:
         self._end = end
         self._key = key
         self._host = host or socket.gethostname()
-        self._missing = dict(missing)
+        self._missing = missing or {}
         self._clock = clock
         self._began_at = clock()
         self._echo: dict[str, float] = {}  # By the id of a screen, what it has said last as `Watch.sent`
@@ -276,8 +274,6 @@ class Relay:
     def _greet(self, watch: Watch) -> None:
         """A screen says that it is there, and what it lacks."""
         now = time.monotonic()
-        if watch.screen not in self._echo and len(self._echo) >= _MOST_SCREENS:
-            return
         self._echo[watch.screen], self._heard[watch.screen] = watch.sent, now
         for name in self._parts.keys() & watch.shown:
             self._parts[name].see(now)

@@ -44,8 +44,11 @@ class FarTranscript(RunTranscript):
         if self._clock() < self._looked_at + _PAUSE_SECONDS:
             return None
         self._looked_at = self._clock()
-        before = self._known
-        self._learn(f"look {self._sign}")
+        before, data = self._known, self._ask(f"look {self._sign}")
+        if (look := parsed(Look, data)) is not None:
+            self._known, self._sign = look, sign_of(data or "")
+        elif data is None and not before.trouble:
+            self._known, self._sign = before._replace(trouble=_UNREACHABLE), ""
         return None if self._known is before else self._known
 
     def whole(self, step: Step) -> WholeStep | None:
@@ -54,14 +57,6 @@ class FarTranscript(RunTranscript):
 
     def entries(self) -> Iterator[Entry]:
         return iter(parsed(tuple[Entry, ...], self._ask("entries")) or ())
-
-    def _learn(self, place: str) -> None:
-        data = self._ask(place)
-        look: Look | None = parsed(Look, data)
-        if look is not None:
-            self._known, self._sign = look, sign_of(data or "")
-        elif data is None and not self._known.trouble:
-            self._known, self._sign = self._known._replace(trouble=_UNREACHABLE), ""
 
     def _read(self) -> bool:
         return False

@@ -165,8 +165,7 @@ class Tally(NamedTuple):
         tasks = f"{runs}, {plural(self.tasks, 'task')}" if self.tasks > self.runs else runs
         is_old = self.since > 0 and self.group in (Group.EARLIER, Group.HISTORY)
         dated = f"{tasks} since {day(self.since, now)}" if is_old else tasks
-        more = self._more()
-        return f"{dated}{more}", f"{runs}{more}", dated, runs
+        return f"{dated}{self._more()}", dated, runs
 
     def _more(self) -> str:
         """The open part of the history, else how its tasks stand."""

@@ -13,7 +13,7 @@ from agentwatch.view.looks import LOOKS, STALE, Look, look
 from agentwatch.view.times import ended_at
 
 Interval = tuple[float, float]
-"""From, to; seconds since the epoch."""
+"""From, to; seconds since the epoch, or columns."""
 
 _LONGEST: Final = 12 * 3_600.0
 """Seconds: of an attempt that lasted longer only the two ends are known to have been work."""
@@ -137,14 +137,6 @@ def busy_times(task: Task) -> tuple[Interval, ...]:
 # Moments to columns and back
 
 
-class Fold(NamedTuple):
-    """A pause that takes fewer columns than its time would."""
-
-    left: float
-    right: float
-    seconds: float
-
-
 class Axis:
     """Columns of time, 0 at the first sign, at `scale` seconds a column.
 
@@ -153,17 +145,16 @@ class Axis:
 
     def __init__(self, stretches: Sequence[Interval], now: float, scale: float, fold: float) -> None:
         self.scale = scale
-        self.folds: list[Fold] = []
+        self.folds: list[Interval] = []
+        """The columns of the pauses that take fewer than their time would."""
         busy = [*stretches, (now, now)] if not stretches or now > stretches[-1][1] else stretches
         self._times = [busy[0][0], busy[0][1]]
         self._columns = [0.0, (busy[0][1] - busy[0][0]) / scale]
         for (_, end), (start, until) in pairwise(busy):
-            column, pause = self._columns[-1], start - end
-            if pause / scale > fold:
-                self.folds.append(Fold(column, column + fold, pause))
-                column += fold
-            else:
-                column += pause / scale
+            left, pause = self._columns[-1], (start - end) / scale
+            column = left + min(pause, fold)
+            if pause > fold:
+                self.folds.append((left, column))
             self._times += [start, until]
             self._columns += [column, column + (until - start) / scale]
 

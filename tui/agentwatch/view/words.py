@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from math import isinf
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -126,20 +126,7 @@ def answer(attempt: Attempt) -> str | None:
 
 _HAND_ON: Final = frozenset({"task", "agent", "spawn_agent", "wait", "wait_agent", "new_task", "invoke_agent"})
 """Tools, in small letters, with which an agent hands work on, and which return when that is done."""
-_DIGITS: Final = 8
-"""Characters of an id that tell it from others."""
 _PROGRAMS: Final = {"claude-code": "claude", "qwen-code": "qwen"}
-
-
-def told_apart(tasks: Sequence[Task]) -> list[str]:
-    """Of tasks that are called the same, what differs in a word: the agent, the program, else the session; foreign."""
-    agents = [shown(task.agent or "", 20) for task in tasks]
-    programs = [shown(program_of(task.run.source), 20) if task.run is not None else "" for task in tasks]
-    ids = [task.own_id for task in tasks]
-    # Ids that carry the time begin alike.
-    start = next((at for at, letters in enumerate(zip(*ids, strict=False)) if len({*letters}) > 1), 0)
-    sessions = [shown(f"{'…' if start else ''}{name[start : start + _DIGITS]}", 20) for name in ids]
-    return next((words for words in (agents, programs) if all(words) and len({*words}) == len(words)), sessions)
 
 
 def doing_words(doing: Activity) -> str:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from textual import events, on, work
 from textual.actions import SkipAction
@@ -29,23 +29,42 @@ from textual.widgets import Input, Static
 
 from agentwatch.app.actions import Home, Place, action_name, bindings
 from agentwatch.app.decision_words import why_not
-from agentwatch.app.dialogs.cases import AttemptCase, Case, RequestCase
 from agentwatch.app.dialogs.document import Document, tell
 from agentwatch.app.messages import TreeUpdated
 from agentwatch.app.widgets.cells import clip, shown
-from agentwatch.app.widgets.details.blocks import Text, lay_out
+from agentwatch.app.widgets.details.blocks import FAINT, Block, Line, Text, faint, lay_out, text
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.footer import Footer
 from agentwatch.decisions import policy
 from agentwatch.decisions.errors import DecisionError
-from agentwatch.decisions.form import LONGEST, Fact, Field, Missing, fact, unfit
+from agentwatch.decisions.form import (
+    DIGITS_OF_FILE,
+    LONGEST,
+    DecisionForm,
+    Fact,
+    Field,
+    Missing,
+    RequestForm,
+    fact,
+    facts,
+    request_facts,
+    unfit,
+    with_document,
+    words_of_child,
+    words_of_request,
+)
 from agentwatch.decisions.ledger import DecisionMade
 from agentwatch.delegation.decision import OF_ATTEMPTS, SPECS, Action
-from agentwatch.text import clean, exact, quoted
-from agentwatch.view.words import plural
+from agentwatch.delegation.request import Request, RequestKind
+from agentwatch.delegation.task import BETWEEN, Task
+from agentwatch.text import clean, exact, quoted, whole
+from agentwatch.view.requests import standing_words
+from agentwatch.view.words import name_of, plural, program_of
 
 if TYPE_CHECKING:
     from agentwatch.app.app import AgentwatchApp
+    from agentwatch.decisions.service import DecisionService
+    from agentwatch.monitor import Monitor
 
 ARMING_SECONDS: Final = 0.6
 """How long a dialog is in sight before its key counts: keys that were meant for the screen below decide nothing."""
@@ -59,8 +78,167 @@ _LEAST: Final = 30, 10
 """Cells and lines of screen below which nothing is recorded: what it is about could not be read."""
 _LIKELY: Final = (Action.RETRY, Action.RESPOND, Action.ACCEPT, Action.ESCALATE, Action.ABORT)
 
+_QUOTED: Final = 13
+"""Cells of the column with the labels of foreign words."""
+_DONE: Final = {Action.ALLOW: "Allowed for", Action.DENY: "Denied to", Action.ANSWER: "Answered"}
+_EFFECTS: Final = {Action.ALLOW: "allows it, this once", Action.DENY: "denies it", Action.ANSWER: "answers it"}
+
 End = Enum("End", "DECIDED SKIPPED LEFT")
 """How a dialog was left, where not for another action."""
+
+
+# What it is about
+
+
+class AttemptCase:
+    """A decision about one attempt of a task, as it stood when the dialog opened."""
+
+    advice = "Leave with escape, look at it, and open this again."
+    title = "the child's words"
+    asker = "the child's"
+    to_read = 0
+
+    def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, action: Action) -> None:
+        self.monitor, self.desk, self.seen, self.action = monitor, desk, task, action
+        self.subject = desk.subject(task)
+        self.form = DecisionForm(task, self.subject, action, monitor.tree.tasks.values(), dict(monitor.settings.modes))
+
+    @property
+    def task(self) -> Task | None:
+        """The task as it is now, None if it has gone."""
+        return self.monitor.tree.tasks.get(self.subject.task_id)
+
+    def change(self, now: float) -> str | None:  # noqa: ARG002 - it is the task that changes
+        """The difference to what the operator saw, a sentence; None if there is none."""
+        if (task := self.task) is None:
+            return "The task is gone."
+        subject, seen = self.desk.subject(task), self.subject
+        if subject.attempt != seen.attempt:
+            return f"Attempt {subject.attempt} has begun meanwhile."
+        if subject.return_sha256 != seen.return_sha256:
+            return "The return has changed since you opened this."
+        if subject.handoff_sha256 != seen.handoff_sha256:
+            return "The handoff has changed since you opened this."
+        return f"It was decided meanwhile: {task.binding.action}." if task.binding is not None else None
+
+    def facts(self, now: float) -> Iterator[Fact]:
+        """The facts of the frame."""
+        where = "in the ledger, copy in .agentwatch/decisions"
+        if self.monitor.host:
+            where = f"in the ledger of {quoted(self.monitor.host, 60)}, once it has checked this"
+        elif self.monitor.settings.read_only:
+            where = "in the ledger, nowhere else (read only)"
+        writes = f"{self.subject.decision_id[:DIGITS_OF_FILE]}….json {where}"
+        about = self.seen, self.task or self.seen, self.subject, self.action, self.form.params()
+        return facts(*about, now=now, writes=writes)
+
+    def missing(self, note: str, unread: str) -> Missing | None:  # noqa: ARG002 - nothing has to be read first
+        """The step that the operator has to take first."""
+        return self.form.missing(self.task, note) if self.task is not None else None
+
+    async def words(self) -> list[Block]:
+        """The words of others, each line of them behind the bar."""
+        returned = self.seen.latest.returned
+        content = await asyncio.to_thread(self.monitor.content, returned) if returned is not None else None
+        nothing = [] if self.seen.result else [text(faint("The child has returned nothing that can be read."))]
+        parts = [*words_of_child(self.seen), *([("whole return", content)] if content else [])]
+        return [*nothing, *(Quotation(*part, wrap=True) for part in parts)]
+
+    def effect(self) -> str:
+        """The effect of the key, now that nothing is missing."""
+        return "records this decision; nothing is recorded before"
+
+    async def sign(self, document: str, note: str) -> DecisionMade:
+        """Record it as it is filled in. Raises DecisionError."""
+        params = with_document(self.action, self.form.params(), document)
+        return await self.monitor.decide(self.subject, self.action, params, note)
+
+    def outcome(self, decided: DecisionMade) -> str:
+        """How that came out, in a sentence."""
+        delivered = "delivered" if decided.undelivered is None else f"not delivered: {clean(decided.undelivered, 500)}"
+        return f"{self.form.spec.word} {quoted(name_of(self.seen), 24)}: recorded, {delivered}."
+
+
+class RequestCase:
+    """A request as it was when its dialog opened. It stays with its request, whatever else is asked meanwhile."""
+
+    advice = "Leave with escape."
+    asker = "its"
+
+    def __init__(self, monitor: Monitor, desk: DecisionService, task: Task, request: Request) -> None:
+        self.monitor, self.desk, self.request, self.form = monitor, desk, request, RequestForm(request)
+        is_permission = request.kind is RequestKind.PERMISSION
+        self.title = "what it wants to do" if is_permission else "what belongs to it"
+        self.to_read = 2 if request.beside else 1
+        """Of the blocks of words, so many have to be read before it can be allowed."""
+        above = [monitor.tree.tasks[one] for one in reversed(monitor.tree.ancestors(task.task_id))]
+        self._asker = quoted(BETWEEN.join(one.called for one in (*above, task)), 200)
+
+    def change(self, now: float) -> str | None:
+        """As that of an attempt."""
+        asked, seen = self.monitor.tree.request(self.request.request_id), self.request
+        if asked is None:
+            return "It is not offered any more."
+        request = asked.request
+        if not request.waits_for_operator:
+            return f"It cannot be answered any more: {standing_words(request, now)}."
+        if (request.input_sha256, request.shown) != (seen.input_sha256, seen.shown):
+            return "It is not the one that you looked at."
+        return "Its time is over: answer it in its terminal." if now >= (request.until or now + 1) else None
+
+    def facts(self, now: float) -> Iterator[Fact]:
+        """As those of an attempt."""
+        return request_facts(self.request, now, asker=self._asker)
+
+    def missing(self, note: str, unread: str) -> Missing | None:
+        """The same; `unread` is the part of the call that was not in sight yet."""
+        return self.form.missing(note.strip(), unread)
+
+    async def words(self) -> list[Block]:
+        """The call, whole, and what belongs to it."""
+        return [Quotation(*part) for part in words_of_request(self.request)]
+
+    def effect(self) -> str:
+        """As that of an attempt."""
+        if self.form.params().rule is not None:
+            return "allows it, and what the rule covers"
+        action = self.form.action or Action.ANSWER
+        always = " (“always”: only in its program)" if action is Action.ALLOW and not self.form.rules else ""
+        return _EFFECTS[action] + always
+
+    async def sign(self, document: str, note: str) -> DecisionMade:  # noqa: ARG002 - it hands nothing on
+        """Record the answer. Raises DecisionError."""
+        return await self.monitor.answer(self.request, self.form.action or Action.DENY, self.form.params(), note)
+
+    def outcome(self, decided: DecisionMade) -> str:  # noqa: ARG002 - there is nothing to deliver
+        """As that of an attempt."""
+        request, done = self.request, _DONE[self.form.action or Action.DENY]
+        query = request.queries[0].question if request.queries else request.shown or request.input
+        return f"{done} {clean(program_of(request.source), 20)}: {quoted(query, 30)}"
+
+
+Case = AttemptCase | RequestCase
+
+
+class Quotation(NamedTuple):
+    """Foreign text under a label of ours, whole: each line of it begins behind a bar, one that goes on behind another.
+    `wrap` is False for what is folded at the edge, character by character."""
+
+    label: str
+    source: str
+    wrap: bool = False
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """Its lines, none wider than `width` cells."""
+        under = " " * _QUOTED
+        first = faint(f"{self.label:<{_QUOTED}}┊ ")
+        for piece in whole(self.source):
+            part = Content.styled(piece.text, FAINT if piece.counted else "")
+            yield from Text(part, first if piece.begins else faint(f"{under}┊›"), f"{under}┊›", self.wrap).lines(width)
+            first = faint(f"{under}┊ ")
+
+
+# Its fields
 
 
 class Choice(Widget, can_focus=True):
@@ -142,19 +320,9 @@ class Choice(Widget, can_focus=True):
         return lines
 
 
-class Row(Horizontal):
+def _row(label: str, field: Widget) -> Horizontal:
     """A label of ours and a field of the operator's."""
-
-    # Textual looks at the children anew only where the row itself has a rule for its focus.
-    DEFAULT_CSS = f"""
-    Row {{ height: auto; }}
-    Row:focus-within {{ text-style: none; }}
-    Row > .label {{ width: {LABEL}; color: $text-muted; }}
-    Row:focus-within > .label {{ color: $text-accent; text-style: bold; }}
-    """
-
-    def __init__(self, label: str, field: Widget) -> None:
-        super().__init__(Static(label, classes="label", markup=False), field)
+    return Horizontal(Static(label, classes="label", markup=False), field, classes="row")
 
 
 def _input(placeholder: str, key: str) -> Input:
@@ -183,6 +351,7 @@ class DecisionScreen(ModalScreen[End | Action]):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"details--faint"}
     AUTO_FOCUS = ""
 
+    # Textual looks at the children anew only where a row itself has a rule for its focus.
     DEFAULT_CSS = """
     DecisionScreen { align: center middle; background: $background; }
     DecisionScreen > .details--faint { color: $text-muted; }
@@ -199,6 +368,10 @@ class DecisionScreen(ModalScreen[End | Action]):
         height: auto; border: double $accent; padding: 0 1;
         border-title-color: $text-accent; border-title-style: bold; border-subtitle-color: $text-accent;
     }
+    DecisionScreen .row { height: auto; }
+    DecisionScreen .row:focus-within { text-style: none; }
+    DecisionScreen .row > .label { width: 10; color: $text-muted; }
+    DecisionScreen .row:focus-within > .label { color: $text-accent; text-style: bold; }
     DecisionScreen #facts { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
     DecisionScreen #standing { height: auto; }
     DecisionScreen #standing-low { display: none; height: auto; padding: 0 1; background: $panel; }
@@ -231,7 +404,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self._passphrase = Input(
             placeholder="the passphrase of the key that signs decisions", password=True, compact=True
         )
-        self._unlock = Row("unlock", self._passphrase)
+        self._unlock = _row("unlock", self._passphrase)
         self._unlock.display = False
         self._facts = Static(id="facts", markup=False)
         self._standings = Static(id="standing", markup=False), Static(id="standing-low", markup=False)
@@ -254,11 +427,11 @@ class DecisionScreen(ModalScreen[End | Action]):
                 yield self._facts
                 for one in form.fields:
                     for number, widget in enumerate(_widgets_of(one) if one.label else ()):
-                        yield Row("other" if number else one.label, widget)
+                        yield _row("other" if number else one.label, widget)
                 if self._document is not None:
-                    yield Row(self._document.label, self._document.status)
+                    yield _row(self._document.label, self._document.status)
                 if form.spec.note:
-                    yield Row(form.spec.note, self._note)
+                    yield _row(form.spec.note, self._note)
                 yield self._unlock
                 yield self._standings[0]
             with Vertical(id="below"):
@@ -288,8 +461,7 @@ class DecisionScreen(ModalScreen[End | Action]):
         self.set_interval(1.0, self.look)
         self._go_to(self.case.form.first)
         self._read_words()
-        for scrolls in (self._page, self.query_one("#decision")):
-            self.watch(scrolls, "scroll_y", self._look_soon, init=False)
+        self.watch(self._page, "scroll_y", self._look_soon, init=False)
         self.call_after_refresh(self._arm)
 
     def _look_soon(self) -> None:
@@ -439,7 +611,7 @@ class DecisionScreen(ModalScreen[End | Action]):
             return
         words = "\n".join(filter(None, (self.case.outcome(decided), clean(decided.doubt or "", 500))))
         if decided.doubt is None and decided.undelivered is None:
-            self.app.notify(words, markup=False, timeout=4)
+            self.app.notify(words, markup=False)
         else:
             self.app.notify(words, severity="warning", markup=False, timeout=12)
         self.leave(End.DECIDED)

@@ -111,8 +111,9 @@ class MonitorScreen(Screen[ScreenResultType]):
     def why_not(self, command_id: str) -> str | None:
         """Why a command that decides is refused now; None if it is not, and for every other command."""
         action, task = ACTIONS.get(command_id), self.selected
-        refused = action is not None and task is not None and not self._answers(action)
-        return why_not(task, action, self._clock()) if refused and action and task else None
+        if action is None or task is None or self._answers(action):
+            return None
+        return why_not(task, action, self._clock())
 
     def _answers(self, action: Action) -> bool:
         """Whether the action answers a request: that of the task, or the one that comes first."""

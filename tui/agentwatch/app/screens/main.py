@@ -24,9 +24,9 @@ from agentwatch.app.widgets.footer import Footer
 from agentwatch.app.widgets.needs_you import NeedsYou
 from agentwatch.app.widgets.tree import TaskTree
 from agentwatch.delegation.asks import mark_of
-from agentwatch.text import clean, quoted
+from agentwatch.text import clean
 from agentwatch.view.order import end_of_chain
-from agentwatch.view.query import Query, parse
+from agentwatch.view.query import Query
 
 if TYPE_CHECKING:
     from agentwatch.app.widgets.details import DetailsPane
@@ -40,12 +40,22 @@ _PERIOD: Final = 5.0
 """Seconds after which the details update how long ago something was."""
 _OF_TABS: Final = frozenset(one.id for one in COMMANDS.values() if one.homes == (Home.PANE,) and one.footer)
 """Ids of the commands for some tabs of the details only."""
-_LOOKS_FOR: Final = """\
-  handoff packet   *.handoff.md, *.todos.md
+_EMPTY: Final = """\
+[bold]$title[/][$text-warning]$problems[/]
+
+[$text-muted]Watched  [/]$watched
+[$text-muted]Demo     [/][bold $accent]agentwatch demo[/]
+[$text-muted]Set up   [/][bold $accent]agentwatch init[/]\
+[$text-muted]  has your agent hand off, return and wait for you[/]
+
+A task appears as soon as an agent's program hands work on here (agentwatch sources lists those that were found), or an\
+ agent writes one of these, in any .md or .json file:
+
+[$text-muted]  handoff packet   *.handoff.md, *.todos.md
   return-format    *.return.md
   subagent-return  *.return.json
   return-meta      .return-meta.json
-  report-contract  *.report.json"""
+  report-contract  *.report.json[/]"""
 
 
 def _empty_words(monitor: Monitor) -> Content:
@@ -56,17 +66,9 @@ def _empty_words(monitor: Monitor) -> Content:
     if health.mode == "starting":
         detail = (f"\n\n{shown(health.detail, 300)}", "$text-muted")
         return Content.assemble((f"Looking through {watched} …", "bold"), detail)
-    return Content.assemble(
-        ("No delegation here yet." if not health.problems else "No delegation can be seen.", "bold"),
-        *((f"\n{shown(str(one), 300)}", "$text-warning") for one in health.problems[:5]),
-        *(("\n\nWatched  ", "$text-muted"), watched),
-        *(("\nDemo     ", "$text-muted"), ("agentwatch demo", "bold $accent")),
-        *(("\nSet up   ", "$text-muted"), ("agentwatch init", "bold $accent")),
-        ("  has your agent hand off, return and wait for you", "$text-muted"),
-        "\n\nA task appears as soon as an agent's program hands work on here (agentwatch sources lists those that were"
-        " found), or an agent writes one of these, in any .md or .json file:\n\n",
-        (_LOOKS_FOR, "$text-muted"),
-    )
+    title = "No delegation can be seen." if health.problems else "No delegation here yet."
+    problems = "".join(f"\n{shown(str(one), 300)}" for one in health.problems[:5])
+    return Content.from_markup(_EMPTY, title=title, problems=problems, watched=watched)
 
 
 class MainScreen(MonitorScreen[None]):
@@ -303,13 +305,10 @@ class MainScreen(MonitorScreen[None]):
         """The same tasks over time."""
         from agentwatch.app.screens.timeline import TimelineScreen  # not for the first frame
 
-        # While the first look goes on, they may come; what is typed behind the key is for the timeline.
-        if not self._monitor.is_settled or self._has_tasks():
-            self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_page)
+        self.app.push_screen(TimelineScreen(self._monitor, self._clock, self.task_tree), self._return_from_timeline)
 
-    def _return_from_page(self, task_id: str | None) -> None:
-        """The cursor is where the page was."""
-        if task_id is not None and task_id != self.task_id:
+    def _return_from_timeline(self, task_id: str | None) -> None:
+        if task_id is not None:
             self.show_task(task_id)
 
     def action_pick(self, number: int) -> None:
@@ -345,9 +344,6 @@ class MainScreen(MonitorScreen[None]):
     def action_follow(self) -> None:
         self.task_tree.follows = not self.task_tree.follows
         self.footer.redraw()
-        # A narrow footer does not name the key, so it cannot show that it is on.
-        words = "Following: the cursor goes to what changed last." if self.task_tree.follows else "Following no more."
-        self.notify(words, markup=False, timeout=2)
 
     def action_notices(self) -> None:
         from agentwatch.app.screens.pages import PageScreen, notices_of  # rarely wanted
@@ -359,12 +355,6 @@ class MainScreen(MonitorScreen[None]):
 
     # The filter
 
-    def _has_tasks(self) -> bool:
-        """Whether there is something to show; if there is not, that is said."""
-        if not self._monitor.tree.tasks:
-            self.post_message(Missing("There is no task yet."))
-        return bool(self._monitor.tree.tasks)
-
     def action_filter(self) -> None:
         self.remove_class("-page")
         self.filter_bar.write()
@@ -372,7 +362,9 @@ class MainScreen(MonitorScreen[None]):
     def action_filter_state(self, step: int) -> None:
         """Show what is in the next state that there is."""
         totals = self._monitor.tree.totals
-        if self._has_tasks():
+        if not totals.tasks:
+            self.post_message(Missing("There is no task yet."))
+        else:
             self._go_to_tree()
             self.filter_bar.seek(self.sought.stepped(totals.states, step, asks=totals.needs_operator > 0))
 
@@ -386,13 +378,8 @@ class MainScreen(MonitorScreen[None]):
         # Without such a view the key is that of a tab.
         if number >= len(self._views):
             raise SkipAction
-        name, text = list(self._views.items())[number]
-        fault = parse(text).fault
-        if fault:
-            words = f"The view {quoted(name)} of your settings is wrong: {fault}"
-            self.notify(clean(words, 300), severity="warning", markup=False)
-        else:
-            self.filter_bar.seek("" if self.sought.text == text else text)
+        text = list(self._views.values())[number]
+        self.filter_bar.seek("" if self.sought.text == text else text)
 
     @on(FilterBar.Changed)
     def _take_filter(self, event: FilterBar.Changed) -> None:

@@ -105,7 +105,7 @@ class Frame(NamedTuple):
     @property
     def folded(self) -> set[int]:
         """The cells of folded stretches."""
-        edges = ((floor(fold.left - self.left) + 1, floor(fold.right - self.left)) for fold in self.axis.folds)
+        edges = ((floor(left - self.left) + 1, floor(right - self.left)) for left, right in self.axis.folds)
         return {x for left, right in edges for x in range(max(left, 0), min(right, self.width))}
 
 
@@ -170,13 +170,14 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
 
     def __init__(self, tree: Tree, clock: Callable[[], float], like: TaskTree) -> None:
         super().__init__(tree, clock)
-        self.outline = like.outline.copy()
+        self.order, self.folds = like.order, like.folds
         self._is_placed = True
         self._cursor = self._begin_at = like.cursor_id
         self._stretches = stretches_of(tree)
         self.view = View()
         self.frame = frame_of(self.view, self._stretches, clock(), 1)
-        self.ruler, self.reading = Ruler(self), Reading(self)
+        self.ruler, self.reading = LineWidget(self._axis_lines), LineWidget(self._reading_lines)
+        self.ruler.styles.height = 2
 
     @property
     def names_width(self) -> int:
@@ -261,6 +262,45 @@ class TimelineChart(TaskTree, can_focus=True, inherit_bindings=False):
             for name, bar, base in zip(names, bars, bases, strict=True)
         ]
 
+    def _axis_lines(self, _width: int, palette: Palette) -> list[Parts]:
+        """The axis, two lines: dates and times, folded stretches, the present."""
+        frame, names = self.frame, self.names_width
+        labels, line = Canvas(frame.width, " ", palette.muted), Canvas(frame.width, "─", palette.line)
+        now = time.strftime("now %H:%M", time.localtime(frame.now))
+        word = max(min(frame.present - 1, frame.width - len(now)), 0) if frame.present < frame.width else frame.width
+        for x in frame.folded:
+            line.put(x, "╱", palette.line)
+        for x, label in ticks(frame).items():
+            line.put(x, "┬", palette.line)
+            if x + len(label) < word:
+                labels.write(x, label, palette.strong if " " in label else palette.muted)
+        line.put(frame.present, "┬", palette.accent)
+        labels.write(word, now, palette.accent)
+        first_day = day(frame.moment(max(-frame.left, 0.0)))
+        title = [Part(" Timeline", palette.strong), Part(f"  {first_day}", palette.muted)]
+        legend = [Part(clip(_LEGEND[: 33 if names > 33 else 24], names - 1), palette.muted)]
+        return [
+            [*head, Part(" " * (names - width_of(head))), *starmap(Part, canvas.runs())]
+            for head, canvas in ((title, labels), (legend, line))
+        ]
+
+    def _reading_lines(self, width: int, palette: Palette) -> list[Parts]:
+        """The selected task: when its latest attempt or wait was, exactly, and what it asks."""
+        if (task := self.cursor_task) is None:
+            return []
+        face, spans = look(task), spans_of(task)
+        words = span_words(spans[-1], self.frame.now) if spans else "no file speaks of it"
+        parts = [
+            Part(f" {face.glyph} ", palette.states[face.color]),
+            Part(clip(name_of(task), width // 3), palette.strong),
+            Part(f"  {face.word}", palette.states[face.color]),
+            Part(f"   {words}", palette.muted),
+        ]
+        if task.ask is not None:
+            parts += [Part("   "), Part("NEEDS YOU", palette.needs), Part(" ")]
+            parts.append(Part(clip_sentence(in_line(task, task.ask), width - width_of(parts))))
+        return [parts]
+
 
 def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: Palette) -> None:
     """Draw the attempts and waits of a task, and words behind the last of them."""
@@ -288,62 +328,6 @@ def draw_bar(bar: Canvas, frame: Frame, folded: set[int], task: Task, palette: P
             x = present + 2 if is_open or end + 1 + len(words) > present else end
             bar.write(x, span.look.glyph, style)
             bar.write(x + 1, words, Style.null() if is_open else palette.muted)
-
-
-class Ruler(LineWidget):
-    """The axis of a chart, two lines: dates and times, folded stretches, the present."""
-
-    DEFAULT_CSS = "Ruler { height: 2; }"
-
-    def __init__(self, chart: TimelineChart) -> None:
-        super().__init__()
-        self._chart = chart
-
-    def make_lines(self, width: int, palette: Palette) -> list[Parts]:  # noqa: ARG002 - the chart's widths count
-        frame, names = self._chart.frame, self._chart.names_width
-        labels, line = Canvas(frame.width, " ", palette.muted), Canvas(frame.width, "─", palette.line)
-        now = time.strftime("now %H:%M", time.localtime(frame.now))
-        word = max(min(frame.present - 1, frame.width - len(now)), 0) if frame.present < frame.width else frame.width
-        for x in frame.folded:
-            line.put(x, "╱", palette.line)
-        for x, label in ticks(frame).items():
-            line.put(x, "┬", palette.line)
-            if x + len(label) < word:
-                labels.write(x, label, palette.strong if " " in label else palette.muted)
-        line.put(frame.present, "┬", palette.accent)
-        labels.write(word, now, palette.accent)
-        first_day = day(frame.moment(max(-frame.left, 0.0)))
-        title = [Part(" Timeline", palette.strong), Part(f"  {first_day}", palette.muted)]
-        legend = [Part(clip(_LEGEND[: 33 if names > 33 else 24], names - 1), palette.muted)]
-        return [
-            [*head, Part(" " * (names - width_of(head))), *starmap(Part, canvas.runs())]
-            for head, canvas in ((title, labels), (legend, line))
-        ]
-
-
-class Reading(LineWidget):
-    """A line about the selected task of a chart: when its latest attempt or wait was, exactly, and what it asks."""
-
-    def __init__(self, chart: TimelineChart) -> None:
-        super().__init__()
-        self._chart = chart
-
-    def make_lines(self, width: int, palette: Palette) -> list[Parts]:
-        task, now = self._chart.cursor_task, self._chart.frame.now
-        if task is None:
-            return []
-        face, spans = look(task), spans_of(task)
-        color, words = palette.states[face.color], span_words(spans[-1], now) if spans else "no file speaks of it"
-        parts = [
-            Part(f" {face.glyph} ", color),
-            Part(clip(name_of(task), width // 3), palette.strong),
-            Part(f"  {face.word}", color),
-            Part(f"   {words}", palette.muted),
-        ]
-        if task.ask is not None:
-            parts += [Part("   "), Part("NEEDS YOU", palette.needs), Part(" ")]
-            parts.append(Part(clip_sentence(in_line(task, task.ask), width - width_of(parts))))
-        return [parts]
 
 
 def span_words(span: Span, now: float) -> str:
@@ -400,5 +384,4 @@ class TimelineScreen(MonitorScreen[str]):
     def action_back(self) -> None:
         self.leave()
 
-    def action_timeline(self) -> None:
-        self.leave()
+    action_timeline = action_back

@@ -23,8 +23,7 @@ class Footer(LineWidget):
     """The keys of a place, in one line that drops what there is no room for; Textual's own scrolls.
 
     By command id, `is_on` says what is on now, `is_useless` what would do nothing now, and `why_not` why a command is
-    refused now, which is shown all the same: one that is missing would be looked for. `refused` says what the key that
-    was pressed last waits for, if it does: that stands before all keys.
+    refused now, which is shown all the same: one that is missing would be looked for.
     """
 
     def __init__(
@@ -33,11 +32,10 @@ class Footer(LineWidget):
         is_useless: Callable[[str], bool],
         is_on: Callable[[str], bool] = lambda _command_id: False,
         why_not: Callable[[str], str | None] = lambda _command_id: None,
-        refused: Callable[[], str] = lambda: "",
     ) -> None:
         super().__init__()
         self._place, self._is_useless, self._is_on = place, is_useless, is_on
-        self._why_not, self._refused = why_not, refused
+        self._why_not = why_not
 
     def show_place(self, place: Place) -> None:
         """Say what the keys do there."""
@@ -55,9 +53,6 @@ class Footer(LineWidget):
         tail = hints.pop("help", [])
         if tail and width >= _ROOMY:
             tail += self._hint(commands_of(self.app)["palette"], palette)
-        if refused := self._refused():
-            words = Part(f" ✗ not yet: {refused} ", palette.needs)
-            return [[words, *_fitting(hints.values(), width - 1 - words.width)]]
         return [apart(self._fit(hints, width - width_of(tail) - 1, palette), tail, width - 1)]
 
     def _fit(self, hints: dict[str, Parts], room: int, palette: Palette) -> Parts:

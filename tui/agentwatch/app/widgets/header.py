@@ -77,9 +77,7 @@ class Header(LineWidget):
             [*program, *health, *total, Part(""), *wide],
             [*program, *health, *total, Part("  "), *counts],
             [*place, *health, *total, Part("  "), *counts],
-            *([[*place, *health, *total[:-1]]] if why else []),
             [*place, sign, Part(""), *counts],
-            [*place, sign],
         ]
         least = min(cell_len(why) + 2, width // 3) if why else 0
         for line in ways:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -95,14 +95,15 @@ class Painted(Widget):
 
 
 class LineWidget(Painted):
-    """Shows `make_lines`. Call `redraw` when something that it shows may have changed."""
+    """Shows `make_lines`, or what another one makes. Call `redraw` when something that it shows may have changed."""
 
     DEFAULT_CSS = """
     LineWidget { height: 1; width: 1fr; background: $background; color: $foreground; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[int, Palette], list[Parts]] | None = None) -> None:
         super().__init__()
+        self._make = make or self.make_lines
         self._parts: list[Parts] = []
         self._strips: list[Strip] = []
 
@@ -114,7 +115,7 @@ class LineWidget(Painted):
         width, before = self.size.width, self._strips
         if (palette := self._palette) is None or not width:
             return
-        self._parts = self.make_lines(width, palette)
+        self._parts = self._make(width, palette)
         self._strips = [strip_of(parts, width, palette) for parts in self._parts]
         if self._strips != before:
             self.refresh()

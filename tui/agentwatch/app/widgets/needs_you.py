@@ -14,7 +14,7 @@ from agentwatch.delegation.task import BETWEEN, Task
 from agentwatch.view.looks import look
 from agentwatch.view.query import Query
 from agentwatch.view.times import duration, stands_since
-from agentwatch.view.words import in_line, name_of, told_apart
+from agentwatch.view.words import in_line, name_of
 
 if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
@@ -106,15 +106,11 @@ class NeedsYou(LineWidget):
 
     def _names(self, tasks: Sequence[Task], width: int) -> list[str]:
         """The names of these tasks in so many cells: those on other machines with their host, of several workspaces
-        with theirs, and several of one title each with what tells them apart."""
+        with theirs."""
         names: list[str] = []
         for task in tasks:
             title, above = name_of(task), self._tree.ancestors(task.task_id)
-            alike = [one for one in tasks if name_of(one) == title]
             place = summary(task.host) or (name_of(self._tree.tasks[above[-1]]) if above and task.scope else "")
-            if len(alike) > 1 and not place:
-                words = f" · {told_apart(alike)[alike.index(task)]}"
-                title = clip_name(title, max(width - cell_len(words), 3)) + words
             if place:
                 place = clip_name(place, max(width - len(BETWEEN) - cell_len(title), width // 3)) + BETWEEN
             names.append(place + clip_name(title, width - cell_len(place)))

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
-from agentwatch.app.decision_words import Short, short
+from agentwatch.app.decision_words import short
 from agentwatch.app.theming import Palette
 from agentwatch.app.widgets.cells import clip, clip_name, clip_sentence, left, right, shown, summary
 from agentwatch.app.widgets.line import Part, Parts, strip_of, width_of
@@ -84,7 +84,7 @@ class RowState(NamedTuple):
     selected: bool = False
     guide: int = -1
     age: str = ""
-    decided: Short | None = None
+    decided: str | None = None
     shared: int = 0
     chain: str = ""
 
@@ -95,7 +95,7 @@ def age_of(task: Task, now: float) -> str:
     return duration(None if since is None else now - since)
 
 
-def decided_of(task: Task, now: float) -> Short | None:
+def decided_of(task: Task, now: float) -> str | None:
     """How far what was decided about a task is on its way at `now`, None where it has arrived, or nothing was."""
     decision = task.decision
     return short(decision, now) if decision is not None and is_on_its_way(decision) else None
@@ -245,7 +245,7 @@ def _activity(task: Task, state: RowState, tasks: Mapping[str, Task]) -> str:
     """How far a decision is, or what the task does, for which its title gives way."""
     if state.decided and task.decision is not None and state.columns.has_activity:
         action = "answer" if task.decision.action is Action.RESPOND else task.decision.action
-        return f"{action} {' '.join(state.decided)}"
+        return f"{action} {state.decided}"
     if (request := task.request) is not None and not request.waits_for_operator:
         # How far an answer has got does not change with the clock.
         return standing_words(request, request.asked_at)
@@ -288,7 +288,7 @@ def _note(task: Task, state: RowState) -> Iterator[Part]:
     if task.needs_operator:
         yield Part(left("NEEDS YOU", width), needs)
     elif state.decided and not state.columns.has_activity:
-        yield Part(left(" ".join(state.decided), width), palette.muted)
+        yield Part(left(state.decided, width), palette.muted)
     elif state.row.folded and below is not None and (worst := worst_look(below)) is not None:
         count = f"{below.needs_operator:,}"
         words = f"{count} need{'' if below.needs_operator > 1 else 's'} you"

@@ -6,7 +6,6 @@ Every draw compares the lines in sight with the ones on screen and repaints thos
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence, Set
-from copy import copy
 from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
@@ -39,85 +38,6 @@ if TYPE_CHECKING:
     from agentwatch.delegation.tree import Tree
 
 
-class Outline:
-    """The rows of a delegation tree, and what is folded. After any change `build` makes `rows` and `places` anew.
-
-    Nothing folds or unfolds by itself, but when the first scan is over.
-    """
-
-    def __init__(self, tree: Tree) -> None:
-        self.order = Order(tree)
-        self.rows: list[Row] = []
-        self.places: dict[RowId, int] = {}
-        """By the ids of the rows, and of the tasks in their chains."""
-        self._tree = tree
-        self._folds: frozenset[RowId] = frozenset({Group.HISTORY})
-        self._folds_of_all: frozenset[RowId] | None = None
-        """What is folded without the filter that is on."""
-        self._shown: Set[str] | None = None
-        self._groups: object = None
-        """The groups of which the rows were made."""
-
-    def copy(self) -> Outline:
-        """Another outline of the same tree in the same order, folded like this one, without its filter."""
-        other = copy(self)
-        other.show_only(None)
-        return other
-
-    def build(self) -> None:
-        """Make the rows."""
-        self.rows, self._groups = self.order.rows(self._folds, self._shown), self.order.groups
-        self.places = {row.row_id: place for place, row in enumerate(self.rows)}
-        self.places |= {one: place for place, row in enumerate(self.rows) for one in row.chain}
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether runs stand elsewhere by now."""
-        return self._groups is not self.order.groups
-
-    def settle(self, room: int) -> None:
-        """The first scan is over: where there are more than `room` rows, fold what is finished and waits for nobody,
-        but not the first levels of a lone root, and the earlier runs. Where all is history, it is open."""
-        if self.order.is_settled:
-            return
-        self.order.is_settled = True
-        is_touched, tasks = self._folds != {Group.HISTORY}, self._tree.tasks
-        if sum(map(bool, self.order.groups.values())) == 1:
-            self._folds -= {Group.HISTORY}
-        self.build()
-        roots: Sequence[RowId] = [row.row_id for row in self.rows if not row.depth]
-        finished: set[RowId] = {one for one, task in tasks.items() if has_finished(task)}
-        while len(roots) == 1:
-            finished -= {roots[0]}
-            roots = tasks[str(roots[0])].children
-        for done in (finished, {Group.EARLIER} if self.places.get(Group.EARLIER) else set[RowId]()):
-            if not is_touched and len(self.rows) > room:
-                self._folds |= done
-                self.build()
-
-    def fold(self, row_id: RowId, *, folded: bool) -> None:
-        """Hide what is below a row, or show it."""
-        self._folds = self._folds | {row_id} if folded else self._folds - {row_id}
-
-    def reveal(self, task_id: str) -> None:
-        """Unfold whatever hides a task; nothing if the filter hides it."""
-        path = [task_id, *self._tree.ancestors(task_id)]
-        self._folds -= {*path[1:], self.order.group(path[-1])}
-
-    def fold_all(self, *, folded: bool) -> None:
-        """Hide all that is below a task; or show everything."""
-        parents = {task_id for task_id, task in self._tree.tasks.items() if task.children}
-        self._folds = self._folds | parents if folded else frozenset()
-
-    def show_only(self, shown: Set[str] | None) -> None:
-        """Show these tasks only (each with its ancestors); None shows all again, folded as before."""
-        if shown is None and self._folds_of_all is not None:
-            self._folds, self._folds_of_all = self._folds_of_all, None
-        elif shown is not None and self._folds_of_all is None:
-            self._folds, self._folds_of_all = frozenset(), self._folds
-        self._shown = shown
-
-
 class TaskTree(Painted, ScrollView, can_focus=True):
     """The tree. `clock` gives seconds since the epoch."""
 
@@ -138,7 +58,16 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def __init__(self, tree: Tree, clock: Callable[[], float]) -> None:
         super().__init__()
-        self.outline = Outline(tree)
+        self.order = Order(tree)
+        self.rows: list[Row] = []
+        self.places: dict[RowId, int] = {}
+        """By the ids of the rows, and of the tasks in their chains."""
+        self.folds: frozenset[RowId] = frozenset({Group.HISTORY})
+        self._folds_of_all: frozenset[RowId] | None = None
+        """What is folded without the filter that is on."""
+        self._shown: Set[str] | None = None
+        self._groups: object = None
+        """The groups of which the rows were made."""
         self._tree = tree
         self._clock = clock
         # The cursor is bound to a row's id, also while a filter matches nothing; `_row` is its place.
@@ -170,7 +99,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     @property
     def row_count(self) -> int:
         """Rows, visible on screen or not."""
-        return len(self.outline.rows)
+        return len(self.rows)
 
     @property
     def marked(self) -> tuple[str, ...]:
@@ -179,11 +108,11 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def group_roots(self) -> Sequence[str]:
         """The ids of the runs of the group on whose heading the cursor is; none where it is on no heading."""
-        return self.outline.order.groups[self._cursor] if isinstance(self._cursor, Group) else ()
+        return self.order.groups[self._cursor] if isinstance(self._cursor, Group) else ()
 
     def count_now(self) -> tuple[int, Present]:
         """How many tasks go on now, and what they are, to be counted in the header."""
-        tally = self.outline.order.tally(Group.NOW)
+        tally = self.order.tally(Group.NOW)
         return tally.tasks, tally.present
 
     def make_columns(self, width: int) -> Columns:
@@ -196,21 +125,21 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """Show the changes of the tree. `settled`: the first scan is over, nothing folds by itself any more."""
         for task_id in changed:
             self._made.pop(task_id, None)
-        self.outline.order.apply(changed, self._clock())
-        if settled:
-            self.outline.settle(self.size.height)
+        self.order.apply(changed, self._clock())
         self._rebuild()
+        if settled and not self.order.is_settled:
+            self._fold_finished()
         if not self._is_placed:
             self._is_placed = settled
-            self._put(next((place for place, row in enumerate(self.outline.rows) if row.task_id is not None), 0))
+            self._put(next((place for place, row in enumerate(self.rows) if row.task_id is not None), 0))
         if self.follows:
             self._follow(changed)
         self._draw()
 
     def tick(self) -> None:
         """Time has passed: runs change their group, and rows whose elapsed time reads differently are drawn."""
-        self.outline.order.tick(self._clock())
-        if self.outline.is_outdated:
+        self.order.tick(self._clock())
+        if self._groups is not self.order.groups:
             self._rebuild()
         if self._filter:
             self._search()
@@ -220,9 +149,10 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """Put the cursor on a task and unfold all that hides it; nothing if the filter hides it, or it is gone."""
         if task_id in self._tree.tasks:
             self._is_placed = True
-            self.outline.reveal(task_id)
+            path = [task_id, *self._tree.ancestors(task_id)]
+            self.folds -= {*path[1:], self.order.group(path[-1])}
             self._rebuild()
-            self._put(self.outline.places.get(task_id, self._row), jumps=True)
+            self._put(self.places.get(task_id, self._row), jumps=True)
 
     def set_filter(self, sought: Query) -> None:
         """Show only the tasks that the filter matches, and those above them. An empty one shows everything."""
@@ -234,6 +164,24 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         if task_id in self._marked:
             del self._marked[task_id]
             self._draw()
+
+    def _fold_finished(self) -> None:
+        """The first scan is over: where there is no room for all rows, fold what is finished and waits for nobody, but
+        not the first levels of a lone root, and the earlier runs. Where all is history, it is open."""
+        self.order.is_settled = True
+        is_touched, tasks = self.folds != {Group.HISTORY}, self._tree.tasks
+        if sum(map(bool, self.order.groups.values())) == 1:
+            self.folds -= {Group.HISTORY}
+        self._rebuild()
+        roots: Sequence[RowId] = [row.row_id for row in self.rows if not row.depth]
+        finished: set[RowId] = {one for one, task in tasks.items() if has_finished(task)}
+        while len(roots) == 1:
+            finished -= {roots[0]}
+            roots = tasks[str(roots[0])].children
+        for done in (finished, {Group.EARLIER} if self.places.get(Group.EARLIER) else set[RowId]()):
+            if not is_touched and self.row_count > self.size.height:
+                self.folds |= done
+                self._rebuild()
 
     # The cursor
 
@@ -248,7 +196,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         self._draw()
 
     def _set_cursor(self, row: int) -> None:
-        self._row, rows = max(min(row, self.row_count - 1), 0), self.outline.rows
+        self._row, rows = max(min(row, self.row_count - 1), 0), self.rows
         if rows:
             self._cursor = rows[self._row].row_id
         self.cursor_id = rows[self._row].task_id if rows else None
@@ -257,20 +205,20 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         """Rows that the cursor has left go where they belong; the one it is on now stays where it is."""
         held = self.cursor_task if self._is_placed else None
         path = [held.task_id, *self._tree.ancestors(held.task_id)] if held is not None else []
-        self.outline.order.hold(path, self._clock())
-        if self.outline.is_outdated:
+        self.order.hold(path, self._clock())
+        if self._groups is not self.order.groups:
             self._rebuild()
 
     def _rebuild(self) -> None:
         """Make the rows anew. The cursor stays on its task, and that in its line if it is in sight; but what comes at
         the top is in sight if the top is, and the cursor stays in sight."""
-        outline, cursor, top, height = self.outline, self._cursor, self.scroll_offset.y, self.size.height
-        rows, row = outline.rows, self._row
-        outline.build()
+        cursor, top, height, rows, row = self._cursor, self.scroll_offset.y, self.size.height, self.rows, self._row
+        self.rows, self._groups = self.order.rows(self.folds, self._shown), self.order.groups
+        self.places = {one: place for place, row in enumerate(self.rows) for one in (row.row_id, *row.chain)}
         # From a row that is gone, the cursor goes up to one that is left.
-        left = (one.row_id for one in (*rows[:row][::-1], *rows[row:]) if one.row_id in outline.places)
-        place = outline.places.get(cursor or "")
-        self._set_cursor(outline.places.get(next(left, ""), 0) if place is None else place)
+        left = (one.row_id for one in (*rows[:row][::-1], *rows[row:]) if one.row_id in self.places)
+        place = self.places.get(cursor or "")
+        self._set_cursor(self.places.get(next(left, ""), 0) if place is None else place)
         if top <= row < top + height and (top or self._row >= height):
             top += self._row - row
         self._scroll_to_offset(top)
@@ -295,7 +243,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
 
     def rows_in_sight(self, top: int) -> list[Row]:
         """The rows in the lines of the viewport from `top` on."""
-        return self.outline.rows[top : top + self.size.height]
+        return self.rows[top : top + self.size.height]
 
     def redraw(self) -> None:
         self._draw()
@@ -331,7 +279,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
                 mark = Part("•", palette.accent)
             state = RowState(row, self._columns, palette, mark, selected)
             if isinstance(row.row_id, Group):
-                lines.append(heading_line(self.outline.order.tally(row.row_id), now, state))
+                lines.append(heading_line(self.order.tally(row.row_id), now, state))
             elif task is None:
                 # Gone from the tree a moment ago; the row goes with the next update.
                 lines.append(Strip.blank(self._columns.width, palette.base))
@@ -356,7 +304,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         return self._lines[y] if y < len(self._lines) else Strip.blank(self.size.width, self.rich_style)
 
     def on_mount(self) -> None:
-        self.outline.order.apply(list(self._tree.tasks), self._clock())
+        self.order.apply(list(self._tree.tasks), self._clock())
         self._rebuild()
 
     def on_resize(self) -> None:
@@ -395,7 +343,7 @@ class TaskTree(Painted, ScrollView, can_focus=True):
         if row is not None and row.folded is False:
             self.action_toggle_fold()
         elif row is not None and row.above is not None:
-            self._walk(self.outline.places[row.above])
+            self._walk(self.places[row.above])
 
     def action_cursor_right(self) -> None:
         row = self._cursor_row
@@ -407,29 +355,28 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def action_toggle_fold(self) -> None:
         row = self._cursor_row
         if row is not None and row.folded is not None:
-            self.outline.fold(row.row_id, folded=not row.folded)
-            self._refold()
+            self._refold(self.folds ^ {row.row_id})
 
     def action_fold_all(self, folded: bool) -> None:
-        self.outline.fold_all(folded=folded)
-        self._refold()
+        parents = {task_id for task_id, task in self._tree.tasks.items() if task.children}
+        self._refold(self.folds | parents if folded else frozenset())
 
     @property
     def _cursor_row(self) -> Row | None:
-        return self.outline.rows[self._row] if self._row < self.row_count else None
+        return self.rows[self._row] if self._row < self.row_count else None
 
-    def _refold(self) -> None:
+    def _refold(self, folds: frozenset[RowId]) -> None:
+        self.folds = folds
         self._rebuild()
         self._put(self._row)
 
     def action_history(self) -> None:
         """Go to the history and open it."""
-        if Group.HISTORY not in self.outline.places:
+        if Group.HISTORY not in self.places:
             self.post_message(Missing("There is no history: nothing here is that old."))
             return
-        self.outline.fold(Group.HISTORY, folded=False)
-        self._rebuild()
-        self._walk(self.outline.places[Group.HISTORY])
+        self._refold(self.folds - {Group.HISTORY})
+        self._walk(self.places[Group.HISTORY])
         # As much of it as there is room for.
         self._scroll_to_offset(self._row)
         self._draw()
@@ -466,11 +413,15 @@ class TaskTree(Painted, ScrollView, can_focus=True):
     def _search(self, *, jumps: bool = False) -> None:
         """Look for the matches of the filter, and go to the first one where it `jumps`."""
         found = found_in(self._tree, self._filter, self._clock())
-        self.outline.show_only(found.shown if self._filter else None)
+        if self._filter and self._shown is None:
+            self.folds, self._folds_of_all = frozenset(), self.folds
+        elif not self._filter and self._folds_of_all is not None:
+            self.folds, self._folds_of_all = self._folds_of_all, None
+        self._shown = found.shown if self._filter else None
         self._rebuild()
         matches = {end_of_chain(self._tree.tasks, task_id) for task_id in found.matches}
         if jumps:
-            first = (place for place, row in enumerate(self.outline.rows) if row.row_id in matches)
+            first = (place for place, row in enumerate(self.rows) if row.row_id in matches)
             self._put(self._row if self._cursor in matches else next(first, self._row), jumps=True)
         self._draw()
         self.matches = len(matches) if self._filter else None

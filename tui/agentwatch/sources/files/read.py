@@ -124,5 +124,5 @@ def _read(directory: Directory, name: str, max_bytes: int, root: Path | str, rel
 
 
 def kind_of(mode: int) -> str:
-    """What it is that is no regular file, in words."""
+    """The kind of something that is no regular file, in words."""
     return _KINDS.get(stat.S_IFMT(mode), "no regular file")

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol
 
 from textual.content import Content
@@ -24,8 +24,6 @@ from agentwatch.view.looks import SEVERITIES, Look
 LABEL_WIDTH: Final = 12
 MAX_LINES: Final = 4_000
 """Lines of all blocks together that are shown."""
-MAX_ROWS: Final = 300
-"""Rows of one table or list that are shown."""
 _MARKDOWN: Final = 1_000, 64 * 1024
 """The lines and characters of one string that are looked at; an agent's note is one or two screens."""
 _MAX_INDENT: Final = 8
@@ -130,14 +128,12 @@ class Table(NamedTuple):
 
     def lines(self, width: int) -> Iterator[Line]:
         """Its lines, none wider than `width` cells."""
-        rows = [list(map(faint, self.titles)), *self.rows[:MAX_ROWS]]
+        rows = [list(map(faint, self.titles)), *self.rows]
         sizes = [max(cell.cell_length for cell in column) + 2 for column in zip(*rows, strict=True)][:-1]
         indent = " " * (sum(sizes) if sum(sizes) <= width // 2 else 2)
         for *fixed, last in rows if any(self.titles) else rows[1:]:
             cells = (cell.pad_right(size - cell.cell_length) for cell, size in zip(fixed, sizes, strict=True))
             yield from Text(last, NOTHING.join(cells), indent).lines(width)
-        for block in left_out(len(self.rows)):
-            yield from block.lines(width)
 
 
 def lay_out(blocks: Iterable[Block], width: int) -> list[Line]:
@@ -207,13 +203,13 @@ def fields(*pairs: tuple[str, str | Content | Iterable[Text] | None]) -> Iterato
             lead = Content(" " * LABEL_WIDTH)
 
 
-def left_out(count: int, most: int = MAX_ROWS, where: str = "") -> Iterator[Text]:
+def left_out(count: int, most: int, where: str = "") -> Iterator[Text]:
     """Say how many of `count` are not shown, if any, and where they are."""
     if count > most:
         yield remark(f"… and {count - most:,} more{where}")
 
 
-def listed(items: Sequence[str], marker: str = "•", style: str = FAINT, most: int = MAX_ROWS) -> Iterator[Text]:
+def listed(items: Sequence[str], marker: str = "•", style: str = FAINT, most: int = MAX_LINES) -> Iterator[Text]:
     """A list of foreign Markdown strings, of which `most` are shown."""
     for item in items[:most]:
         yield from markdown(item, Content.styled(f"{marker} ", style), "  ")
@@ -319,7 +315,7 @@ def _values(values: Mapping[str, Any]) -> Iterator[Text]:
 
 def _table(items: Sequence[Mapping[str, Any]]) -> Table:
     """Files, or places, and the words about each; whether one is required comes first."""
-    keys = sorted(dict.fromkeys(key for item in items[:MAX_ROWS] for key in item), key=lambda key: key not in _MUST)
+    keys = sorted(dict.fromkeys(key for item in items for key in item), key=lambda key: key not in _MUST)
     rows = [[_cell(key, item.get(key)) for key in keys] for item in items]
     return Table(["" if key in _MUST else key for key in keys], rows)
 
@@ -341,7 +337,7 @@ def _outline(value: object, first: Content = NOTHING, rest: str = "", depth: int
     else:
         deeper = rest + "  "
         pairs = value.items() if isinstance(value, dict) else ((None, inner) for inner in value)
-        for key, inner in islice(pairs, MAX_ROWS):
+        for key, inner in pairs:
             label = faint("• " if key is None else f"{_label(key)}  ")
             if key is not None and (isinstance(inner, (dict, list)) or "\n" in str(inner).strip()):
                 yield Text(label, first, rest)
@@ -349,7 +345,6 @@ def _outline(value: object, first: Content = NOTHING, rest: str = "", depth: int
             else:
                 yield from _outline(inner, first + label, deeper, depth + 1)
             first = Content(rest)
-        yield from left_out(len(value))
 
 
 # The source of a document

@@ -90,10 +90,6 @@ class LiveLog(Page):
         self._follower = Follower(lambda transcript, look: self.call_later(self._read, transcript, look))
 
     @property
-    def allow_select(self) -> bool:
-        return False
-
-    @property
     def follows(self) -> bool:
         """Whether the cursor is on the end: then it goes to each new step."""
         return not self.steps or self.chosen == self.steps[-1].place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from rich.cells import cell_len
@@ -19,7 +20,17 @@ from agentwatch.app.actions import Home, bindings
 from agentwatch.app.decision_words import receipt_line, warning
 from agentwatch.app.messages import Inspect, KeysChanged, Missing, PageTranscript, ReadStep
 from agentwatch.app.widgets.cells import clip, clip_name, shown, summary
-from agentwatch.app.widgets.details.blocks import ACCENT, FAINT, LABEL_WIDTH, faint, gist, in_color, plain, remark
+from agentwatch.app.widgets.details.blocks import (
+    ACCENT,
+    FAINT,
+    LABEL_WIDTH,
+    MAX_LINES,
+    faint,
+    gist,
+    in_color,
+    plain,
+    remark,
+)
 from agentwatch.app.widgets.details.live import LiveLog
 from agentwatch.app.widgets.details.page import Page
 from agentwatch.app.widgets.details.tabs import TABS, NotMadeError, View
@@ -193,7 +204,9 @@ class DetailsPane(Widget):
         if was_at:
             self.focus()
         try:
-            blocks = list(TABS[self.active].write(view)) if view else [remark("No task is selected.")]
+            blocks = list(
+                islice(TABS[self.active].write(view) if view else [remark("No task is selected.")], MAX_LINES)
+            )
             self.page.show(blocks, keep=shown == before)
         except NotMadeError as missing:
             self._make(view, *missing.args)
