@@ -382,7 +382,7 @@ def test_an_answer_that_the_request_does_not_take_is_refused(
     text = host.signed(subject=Subject(host.desk.workspace_id, "a", 1, None, None, request=subject), **values)
     host.now += 2 * MINUTE if spoil == "too late" else timedelta()
     with ExitStack() as stack:
-        offer = None if spoil == "nobody asks" else stack.enter_context(host.holder().offer(asked))
+        offer = None if spoil == "nobody asks" else stack.enter_context(host.holder().store.offer(asked))
         if offer is not None and spoil == "ended":
             offer.end(RequestStage.GONE)
         result = host.record(text)
